@@ -1,9 +1,9 @@
-//! Ranges of keys: owned bounds, prefixes, and bounds that no key can reach.
+//! Key ranges: owned bounds, prefixes, and the limits of key lengths.
 //!
-//! Purpose: whatever a caller gives as a range becomes two bounds that an engine can seek to.
-//! `KeyBounds` and not `std::ops::RangeBounds`, which has two answers for what the type of the
-//! keys in `&low..&high` is, and none for `..`: callers would have to spell it out.
-//! Invariants: the bytes of a bound have the length of a key; a range without any key is `None`.
+//! Purpose: turns any range that a caller gives into two bounds that an engine can seek to.
+//! `KeyBounds` exists because `std::ops::RangeBounds` cannot infer the type of the keys: it has two
+//! answers for `&low..&high` and none for `..`, so that callers would have to spell it out.
+//! Invariants: a bound is no longer than a key can be; a range that holds no key is `None`.
 
 use std::ops::{Bound, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
@@ -11,8 +11,8 @@ use adamant_slice::Slice;
 
 use crate::limits::KEY_BYTES_MAX;
 
-/// What [`Keyspace::range`](crate::Keyspace::range) takes: `a..b`, `a..=b`, `a..`, `..b`, `..=b`,
-/// `..`, and pairs of [`Bound`]s, of anything that is bytes.
+/// A range of keys, as [`Keyspace::range`](crate::Keyspace::range) takes it: `a..b`, `a..=b`,
+/// `a..`, `..b`, `..=b`, `..`, and pairs of [`Bound`]s, of anything that is bytes.
 ///
 /// ```
 /// # let store = adamant::Store::in_memory()?;
@@ -73,12 +73,12 @@ impl<K: AsRef<[u8]>> KeyBounds for (Bound<K>, Bound<K>) {
     }
 }
 
-/// Which way a scan goes.
+/// The direction of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
-    /// From the lowest key up.
+    /// Ascending.
     Up,
-    /// From the highest key down.
+    /// Descending.
     Down,
 }
 
@@ -95,14 +95,14 @@ impl KeyRange {
         Self { lower: Bound::Unbounded, upper: Bound::Unbounded }
     }
 
-    /// The keys within the bounds; `None` if there can be none, as in `"b".."a"`.
+    /// The keys within the bounds; `None` if the range is empty, as `"b".."a"` is.
     pub(crate) fn new(bounds: &impl KeyBounds) -> Option<Self> {
         let (lower, upper) = bounds.bounds();
         let range = Self { lower: lower_bound(lower), upper: upper_bound(upper)? };
         range.may_hold_a_key().then_some(range)
     }
 
-    /// The keys that start with these bytes; `None` if none can.
+    /// The keys with this prefix; `None` if the prefix is longer than a key.
     pub(crate) fn prefix(prefix: &[u8]) -> Option<Self> {
         if prefix.is_empty() {
             return Some(Self::all());
@@ -110,8 +110,8 @@ impl KeyRange {
         if prefix.len() > KEY_BYTES_MAX {
             return None;
         }
-        // The first key that is past all of them: the prefix without its trailing 0xff bytes, and
-        // its last byte one higher. A prefix of 0xff bytes only has no key past it.
+        // The first key past all of them: the prefix without its trailing 0xff bytes, and its last
+        // byte one higher. A prefix of only 0xff bytes has no key past it.
         let upper = match prefix.iter().rposition(|byte| *byte != 0xff) {
             Some(at) => {
                 let mut past = prefix[..=at].to_vec();
@@ -128,7 +128,7 @@ impl KeyRange {
         (self.lower.as_ref().map(|key| &key[..]), self.upper.as_ref().map(|key| &key[..]))
     }
 
-    /// What is left of the range when a scan in a direction came to a bound; `None` for nothing.
+    /// The rest of the range after a scan in a direction has reached a bound; `None` if empty.
     pub(crate) fn rest(mut self, direction: Direction, bound: Bound<Slice>) -> Option<Self> {
         match direction {
             Direction::Up => self.lower = bound,
@@ -154,8 +154,8 @@ impl KeyRange {
     }
 }
 
-/// A lower bound of a key's length. The empty key is the lowest of all. Beyond what is too long to
-/// be a key lies what is beyond its start, since no key can be longer than that start.
+/// A lower bound, cut to the length of a key. The empty key is the lowest of all. A bound that is
+/// too long to be a key excludes its first `KEY_BYTES_MAX` bytes: no key lies between the two.
 fn lower_bound(bound: Bound<&[u8]>) -> Bound<Slice> {
     match bound {
         Bound::Included([]) | Bound::Unbounded => Bound::Unbounded,
@@ -167,7 +167,7 @@ fn lower_bound(bound: Bound<&[u8]>) -> Bound<Slice> {
     }
 }
 
-/// As [`lower_bound`], from above; `None` when no key is below the bound.
+/// As [`lower_bound`], from above; `None` if no key is below the bound.
 fn upper_bound(bound: Bound<&[u8]>) -> Option<Bound<Slice>> {
     match bound {
         Bound::Excluded([]) => None,

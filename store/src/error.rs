@@ -1,4 +1,4 @@
-//! What can go wrong in a store.
+//! Errors of a store.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -11,10 +11,10 @@ use adamant_trees::error::Error as TreeError;
 use crate::kind::{KeyspaceKind, entries_of};
 use crate::types::KeyspaceTypes;
 
-/// The result of a store's operation.
+/// The result of a store operation.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// A failure of a store: plain data, or the failure of a layer below.
+/// An error of a store: either its own, as plain data, or one of a layer below.
 ///
 /// ```
 /// # let store = adamant::Store::in_memory()?;
@@ -30,35 +30,35 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// A key that is longer than keys can be.
+    /// The key is longer than a key may be.
     KeyTooLong {
         /// Bytes of the key.
         bytes: u64,
         /// Bytes that a key may have.
         bytes_max: u64,
     },
-    /// A value that is longer than values can be.
+    /// The value is longer than a value may be.
     ValueTooLong {
         /// Bytes of the value.
         bytes: u64,
         /// Bytes that a value may have.
         bytes_max: u64,
     },
-    /// A keyspace's name that is empty or too long.
+    /// The keyspace's name is empty or too long.
     KeyspaceName {
         /// Bytes of the name.
         bytes: u64,
         /// Bytes that a name may have.
         bytes_max: u64,
     },
-    /// There is no keyspace of that name.
+    /// There is no keyspace with that name.
     UnknownKeyspace {
-        /// The name asked for.
+        /// The requested name.
         name: String,
     },
-    /// A keyspace of that name exists already.
+    /// A keyspace with that name exists already.
     KeyspaceExists {
-        /// The name asked for.
+        /// The requested name.
         name: String,
     },
     /// The keyspace of this handle was dropped.
@@ -66,17 +66,17 @@ pub enum Error {
         /// Its name.
         name: String,
     },
-    /// The keyspace belongs to another store than the one it was used with.
+    /// The keyspace belongs to a different store.
     OtherStore {
         /// Its name.
         name: String,
     },
-    /// Entries that were to be loaded in order are not.
+    /// The entries for a sorted load are not in ascending order.
     NotAscending {
-        /// How many entries come before the one whose key is not above the key before it.
+        /// The number of entries before the one whose key is not above its predecessor.
         position: u64,
     },
-    /// The keyspace was written by something that this version does not know.
+    /// This version does not know the keyspace's engine or its format.
     UnknownEngine {
         /// Its name.
         name: String,
@@ -85,59 +85,59 @@ pub enum Error {
         /// The version of the engine's format in the catalogue.
         format: u16,
     },
-    /// The keyspace is kept by another engine than the one asked for.
+    /// The keyspace uses another engine than the requested one.
     WrongEngine {
         /// Its name.
         name: String,
-        /// The engine asked for.
+        /// The requested engine.
         expected: &'static str,
-        /// The engine that keeps it.
+        /// The engine of the keyspace.
         found: &'static str,
     },
     /// There is no engine of that name.
     EngineName {
         /// The name asked for.
         name: String,
-        /// Those that there are.
+        /// The known names.
         known: String,
     },
-    /// The path holds something, but no store.
+    /// The path exists, but is no store.
     NotAStore {
         /// The path.
         path: PathBuf,
-        /// What was found there.
+        /// The thing found there.
         found: String,
     },
-    /// There is no store, and `Options::create` was set to false; or no folder for a store or a
-    /// copy to be made in.
+    /// There is no store, and `Options::create` was set to false; or the folder is missing in which
+    /// a store or a copy was to be made.
     Missing {
         /// The path.
         path: PathBuf,
-        /// What was expected and found there, and what to do.
+        /// The expected and the found, and what to do.
         what: &'static str,
     },
-    /// Something is where a new store is to be made.
+    /// The path for a new store exists already.
     TargetExists {
         /// The path.
         path: PathBuf,
     },
-    /// A copy of a store was to be made within the store.
+    /// The target of a copy lies inside the store.
     TargetInside {
-        /// Where it was to be.
+        /// The target.
         path: PathBuf,
         /// The store.
         store: PathBuf,
     },
-    /// What was to be copied is not whole.
+    /// The store to be copied is not intact.
     NotWhole {
         /// The store.
         path: PathBuf,
-        /// Things that a check finds wrong.
+        /// The number of a check's findings.
         findings: u64,
         /// The first of them.
         first: String,
     },
-    /// The heap of the store holds objects of a program's own, which a copy by keyspaces would lose.
+    /// The heap of the store holds application objects, which a copy by keyspaces would lose.
     OtherObjects {
         /// The store.
         store: PathBuf,
@@ -146,94 +146,95 @@ pub enum Error {
     Locked {
         /// The lock file.
         path: PathBuf,
-        /// Who holds it, such as "process 4711 (adamant)".
+        /// The process that holds it, such as "process 4711 (adamant)".
         holder: Option<String>,
     },
-    /// Something that a transaction read was changed by another commit before its own.
+    /// Another commit changed something that the transaction had read.
     Conflict {
-        /// The keyspace in which that was.
+        /// The keyspace of the conflict.
         keyspace: String,
     },
-    /// The snapshot was ended, because what was kept for snapshots took too much memory.
+    /// The snapshot expired, because old values for snapshots took too much memory.
     SnapshotExpired {
-        /// Bytes that this may take.
+        /// Bytes that they may take.
         bytes_max: u64,
     },
-    /// A key or value of a typed keyspace is not of its type.
+    /// A key or value of a typed keyspace does not decode as its type.
     Encoding {
         /// The keyspace.
         keyspace: String,
-        /// What would have been right, such as "8 bytes of a u64".
+        /// The expected encoding, such as "8 bytes of a u64".
         expected: String,
-        /// What is there.
+        /// The bytes found.
         found: String,
     },
-    /// The keyspace, or the one that would have its deadlines, exists, with entries that were not
-    /// made to end.
+    /// The keyspace, or the one for its deadlines, exists already and holds entries that do not
+    /// expire.
     NotExpiring {
         /// Its name.
         name: String,
     },
-    /// The keyspace holds entries that end, or their deadlines: only
-    /// [`Store::expiring`](crate::Store::expiring) opens it to write.
+    /// The keyspace holds expiring entries, or their deadlines: only
+    /// [`Store::expiring`](crate::Store::expiring) opens it for writing.
     WrongKind {
         /// Its name.
         name: String,
-        /// What it holds.
+        /// The kind of its entries.
         found: KeyspaceKind,
     },
-    /// The keyspace is of a kind that this version does not know.
+    /// This version does not know the keyspace's kind.
     UnknownKind {
-        /// Its name.
+        /// The keyspace's name.
         name: String,
         /// The kind's number in the catalogue.
         kind: u16,
     },
-    /// The keyspace holds keys and values of other types than those asked for.
+    /// The keyspace's recorded types differ from the requested ones.
     WrongTypes {
         /// Its name.
         name: String,
-        /// The types that it was made with.
+        /// The recorded types.
         recorded: Box<KeyspaceTypes>,
-        /// Those asked for.
+        /// The requested types.
         asked: Box<KeyspaceTypes>,
     },
-    /// A type's name that is empty or too long to be recorded.
+    /// The name of a type is empty or too long to be recorded.
     TypeName {
         /// Bytes of the name.
         bytes: u64,
         /// Bytes that a name may have.
         bytes_max: u64,
     },
-    /// The store was closed.
+    /// The store is closed.
     Closed,
-    /// The store was used by a closure that holds its lock.
+    /// A closure that holds the store's lock called the store.
     Reentrant,
-    /// A thread wrote beside its own exclusive transaction, for whose end it would wait.
+    /// A thread wrote beside its own exclusive transaction; the write would wait for that
+    /// transaction's end.
     WithinExclusive,
-    /// What the store keeps about itself is not what was written.
+    /// The store's own records are damaged.
     Damaged {
-        /// Expected and found.
+        /// The expected and the found.
         what: String,
     },
-    /// The system below failed.
+    /// The storage backend failed.
     Medium(MediumError),
     /// The heap failed.
     Heap(HeapError),
     /// A tree failed.
     Tree(TreeError),
-    /// A log-structured merge tree or one of its files failed.
+    /// An LSM tree or one of its files failed.
     Lsm {
-        /// The keyspace that it keeps; empty where none was asked for.
+        /// The tree's keyspace; empty where none was asked for.
         keyspace: String,
-        /// What failed.
+        /// The error.
         error: LsmError,
     },
 }
 
 impl Error {
-    /// Whether more space on the device would cure it. Nothing was changed by the call that
-    /// failed; reads and removes still work.
+    /// Whether more space on the device would help. The failed call changed nothing; reads and
+    /// removes still work.
     pub fn is_out_of_space(&self) -> bool {
         match self {
             Self::Medium(error) => error.is_out_of_space(),
@@ -242,7 +243,8 @@ impl Error {
         }
     }
 
-    /// Whether a transaction failed because of another commit: it did nothing, and may be run again.
+    /// Whether a transaction failed because of another commit. It changed nothing and may be run
+    /// again.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -258,13 +260,13 @@ impl Error {
         matches!(self, Self::Conflict { .. })
     }
 
-    /// Whether the store refuses writes until it is opened again, because a write or sync failed
-    /// after a commit had become visible.
+    /// Whether the store is poisoned: it refuses writes until it is opened again, because a write
+    /// or sync failed after a commit had become visible.
     pub fn is_poisoned(&self) -> bool {
         matches!(self, Self::Heap(HeapError::Poisoned { .. }))
     }
 
-    /// Whether the store was opened for reading only, and the call would write.
+    /// Whether the store is open for reading only and the call would write.
     ///
     /// ```
     /// # let directory = tempfile::tempdir()?;
@@ -279,7 +281,7 @@ impl Error {
         matches!(self, Self::Heap(HeapError::ReadOnly))
     }
 
-    /// Whether something durable is not what was written: run a check, restore a copy.
+    /// Whether durable data is damaged: run a check, or restore a copy.
     pub fn is_damaged(&self) -> bool {
         match self {
             Self::Damaged { .. }
@@ -296,7 +298,7 @@ impl Error {
         }
     }
 
-    /// Whether this is no store, or not one that this version knows.
+    /// Whether this is no store, or one of an unknown version.
     ///
     /// ```
     /// # let directory = tempfile::tempdir()?;
@@ -315,7 +317,7 @@ impl Error {
         )
     }
 
-    /// Whether the call cannot be made here, whatever its arguments, as in the child of a fork.
+    /// Whether the call is impossible here, whatever its arguments, as in the child of a fork.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -349,7 +351,7 @@ impl From<HeapError> for Error {
 }
 
 impl Error {
-    /// Makes the errors of a log-structured merge tree the store's, with the name of the keyspace.
+    /// Maps errors of an LSM tree to the store's, with the name of the keyspace.
     pub(crate) fn of_lsm(keyspace: &str) -> impl Fn(LsmError) -> Self {
         move |error| match error {
             LsmError::Heap(error) => Self::from(error),

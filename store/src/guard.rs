@@ -1,16 +1,16 @@
-//! Knows whether this thread is inside a closure that holds a store's lock.
+//! Reentrancy guard: detects calls from within a closure that holds a store's lock.
 //!
-//! Purpose: a call on the store from within `get_with` would wait for a lock that its own thread
-//! holds, for ever. It gets an error instead.
-//! Invariants: a store's number is in the list of a thread exactly while that thread runs a
-//! closure under the store's shared lock; a closure that panics takes it out too.
+//! Purpose: a call on the store from within `get_with` would wait forever for a lock that its own
+//! thread holds. It gets an error instead.
+//! Invariants: a store's number is in a thread's list exactly while that thread runs a closure
+//! under the store's shared lock. A closure that panics removes it too.
 //! Thread safety: everything is local to the thread.
 
 use std::cell::RefCell;
 
 thread_local! {
-    /// Stores whose lock this thread holds while it runs code that is not ours. A list, because
-    /// a closure may read another store; hardly ever more than one.
+    /// Stores whose lock this thread holds while it runs a caller's code. A list, because a closure
+    /// may read another store; hardly ever more than one.
     static HELD: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -36,9 +36,9 @@ impl Drop for Guard {
     }
 }
 
-/// Whether this thread is inside a closure under that store's lock.
+/// Whether this thread runs a closure under that store's lock.
 pub(crate) fn is_held(store: usize) -> bool {
-    // While a thread ends its list may be gone already: then no closure runs on it.
+    // While a thread exits, its list may be gone already; then no closure runs on it.
     HELD.try_with(|held| held.borrow().contains(&store)).unwrap_or(false)
 }
 

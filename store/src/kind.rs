@@ -1,16 +1,16 @@
-//! What kind of entries a keyspace holds, and by which door it is opened.
+//! Kinds of keyspaces: plain, expiring, and deadlines.
 //!
-//! Purpose: entries that end take two keyspaces, which only `expiring` writes. The catalogue says
-//! which these are, so that no other door opens them to write.
+//! Purpose: expiring entries take two keyspaces, which only `expiring` writes. The catalogue
+//! records their kinds, so that no other function opens them for writing.
 
 use std::fmt;
 
 use crate::layout::{KIND_DEADLINES, KIND_EXPIRING, KIND_PLAIN, KIND_UNSAID};
 
-/// What the keyspace of deadlines is called: as that of the entries, and so.
+/// The suffix that makes the name of an expiring keyspace that of its deadlines.
 const DEADLINES: &str = ".deadlines";
 
-/// What kind of entries a keyspace holds.
+/// The kind of a keyspace's entries.
 ///
 /// ```
 /// use adamant::{KeyspaceKind, Store};
@@ -24,17 +24,16 @@ const DEADLINES: &str = ".deadlines";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum KeyspaceKind {
-    /// Entries as they are: [`Store::keyspace`](crate::Store::keyspace).
+    /// Plain entries: [`Store::keyspace`](crate::Store::keyspace).
     Plain,
-    /// Entries that end: [`Store::expiring`](crate::Store::expiring).
+    /// Expiring entries: [`Store::expiring`](crate::Store::expiring).
     Expiring,
-    /// The deadlines of a keyspace of entries that end, whose name is this one's without
-    /// `.deadlines`.
+    /// The deadlines of an expiring keyspace, whose name is this one's without `.deadlines`.
     Deadlines,
 }
 
 impl KeyspaceKind {
-    /// The name that the command and messages use.
+    /// The name that the command line and messages use.
     pub fn name(self) -> &'static str {
         match self {
             Self::Plain => "plain",
@@ -43,7 +42,7 @@ impl KeyspaceKind {
         }
     }
 
-    /// The number that the catalogue has for it.
+    /// The kind's number in the catalogue.
     pub(crate) fn number(self) -> u16 {
         match self {
             Self::Plain => KIND_PLAIN,
@@ -52,8 +51,8 @@ impl KeyspaceKind {
         }
     }
 
-    /// The kind with a number of the catalogue; a keyspace of which none is said is opened as any
-    /// other.
+    /// The kind with this number in the catalogue. A keyspace without a recorded kind counts as
+    /// plain.
     pub(crate) fn numbered(number: u16) -> Option<Self> {
         match number {
             KIND_UNSAID | KIND_PLAIN => Some(Self::Plain),
@@ -70,12 +69,12 @@ impl fmt::Display for KeyspaceKind {
     }
 }
 
-/// The keyspace of the deadlines of one of entries that end.
+/// The name of the deadlines of an expiring keyspace.
 pub(crate) fn deadlines_of(name: &str) -> String {
     format!("{name}{DEADLINES}")
 }
 
-/// The keyspace of the entries that deadlines belong to.
+/// The name of the expiring keyspace with these deadlines.
 pub(crate) fn entries_of(deadlines: &str) -> &str {
     deadlines.strip_suffix(DEADLINES).unwrap_or(deadlines)
 }

@@ -1,22 +1,23 @@
-//! Every persistent byte that the store itself keeps in the heap, and nothing volatile.
+//! The on-disk format of the store's own records in the heap.
 //!
-//! Purpose: what stands at the heap's root for the store, and what the catalogue says of a
-//! keyspace. See `docs/format/store.md`, which leads on to what the keyspaces hold.
+//! Purpose: every persistent byte that the store itself keeps in the heap, and nothing volatile:
+//! the store's head at the heap's root, and the catalogue's entry of each keyspace. See
+//! `docs/format/store.md`, which leads on to what the keyspaces hold.
 
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// Which of the heap's roots is the store's head.
+/// Which of the heap's roots holds the store's head.
 pub const STORE_ROOT: usize = 0;
 /// First bytes of the store's head.
 pub const STORE_MAGIC: [u8; 8] = *b"AdamStor";
 /// The version of the head and of the catalogue's entries that this code writes. A store of format
-/// 1 gets it with the first entry that says of what kind its keyspace is.
+/// 1 is raised to it with the first entry that records its keyspace's kind.
 pub const STORE_FORMAT: u32 = 2;
-/// The lowest that this code reads: its entries do not say the kind.
+/// The lowest version that this code reads; its entries do not record a kind.
 pub const STORE_FORMAT_MIN: u32 = 1;
 
-/// The head of a store: one block, named by the heap's root `STORE_ROOT`.
+/// The head of a store: one block, referenced by the heap's root `STORE_ROOT`.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct StoreHead {
@@ -24,18 +25,18 @@ pub struct StoreHead {
     pub magic: [u8; 8],
     /// `STORE_FORMAT_MIN` to `STORE_FORMAT`.
     pub format: U32,
-    /// The number that the next file of the engine `lsm` gets; 0 while there was none.
+    /// The number of the next file of the engine `lsm`; 0 while there was none.
     pub next_file: U32,
-    /// The number that the next keyspace gets; none is given twice.
+    /// The number of the next keyspace; none is given twice.
     pub next_keyspace: U64,
     /// Heap offset of the head of the catalogue, a bplus tree.
     pub catalogue: U64,
 }
 
-/// Where in the head the number of the next file is.
+/// Offset of `next_file` in the head.
 pub(crate) const HEAD_NEXT_FILE_AT: usize = 12;
 
-/// What the catalogue holds under the name of a keyspace.
+/// The catalogue's entry of a keyspace; its key is the keyspace's name.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct KeyspaceEntry {
@@ -49,12 +50,12 @@ pub struct KeyspaceEntry {
     pub format: U16,
     /// One of the `KIND_` constants.
     pub kind: U16,
-    /// Bytes behind this that say the types of keys and values: a `TypesHead` and both names; 0
-    /// where none are recorded.
+    /// Bytes of the type record behind this entry: a `TypesHead` and both names; 0 where no types
+    /// are recorded.
     pub types_bytes: U16,
 }
 
-/// The types of a keyspace's keys and values; behind it stand their names, in UTF-8.
+/// The type record: the types of a keyspace's keys and values, followed by their names in UTF-8.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct TypesHead {
@@ -79,11 +80,11 @@ pub const ENGINE_REDBLACK: u16 = 4;
 /// The engine `lsm`.
 pub const ENGINE_LSM: u16 = 5;
 
-/// Of a keyspace from before kinds were kept: entries of any kind.
+/// A keyspace older than recorded kinds: entries of any kind.
 pub const KIND_UNSAID: u16 = 0;
-/// Entries as they are.
+/// Plain entries.
 pub const KIND_PLAIN: u16 = 1;
-/// Entries that end: each value stands behind its deadline.
+/// Expiring entries: each value is preceded by its deadline.
 pub const KIND_EXPIRING: u16 = 2;
 /// The deadlines of the keyspace whose name is this one's without `.deadlines`.
 pub const KIND_DEADLINES: u16 = 3;

@@ -30,29 +30,38 @@
 //! # }
 //! ```
 //!
-//! - [`Store`] is opened once per process and cloned freely; [`Keyspace`] is an ordered map of
-//!   byte strings in it. Any number of threads read beside one that writes.
+//! - [`Store`] is opened once per process and cloned freely. [`Keyspace`] is an ordered map of byte
+//!   strings in it. Any number of threads read beside one writer.
 //! - Single changes and [`Batch`]es are atomic: a crash at any moment leaves all of a commit or
-//!   nothing. [`Durability`] says what a commit waits for.
-//! - [`Keyspace::rename`], [`Keyspace::move_to`], [`Keyspace::swap`] and [`Keyspace::move_range`] move
-//!   values of any size without copying them, also between keyspaces and trees.
-//! - [`Keyspace::remove_range`] removes a range, from a keyspace of [`Engine::Lsm`] in one small commit.
-//! - [`Keyspace::load_sorted`] and [`Keyspace::extend`] fill keyspaces from iterators of any length.
-//! - A [`Snapshot`] is all of the store at one moment: nobody waits for it, nor it for anybody.
-//! - A [`Transaction`] reads and writes as if nobody else was there, or fails and is run again.
+//!   nothing of it. [`Durability`] says what a commit waits for.
+//! - [`Keyspace::rename`], [`Keyspace::move_to`], [`Keyspace::swap`] and [`Keyspace::move_range`]
+//!   move values of any size without copying them, also between keyspaces and trees.
+//! - [`Keyspace::remove_range`] removes a range; from a keyspace of [`Engine::Lsm`] in one small
+//!   commit.
+//! - [`Keyspace::load_sorted`] and [`Keyspace::extend`] fill keyspaces from iterators of any
+//!   length.
+//! - A [`Snapshot`] is the whole store at one moment. Snapshots never block writers and are never
+//!   blocked.
+//! - A [`Transaction`] is serializable: it reads and writes as if it ran alone, or fails and is run
+//!   again.
 //! - [`Keyspace::typed`] gives keys and values types, see [`typed`].
-//! - [`Store::expiring`] gives entries that end at a deadline, see [`expiring`].
-//! - [`Store::backup`] copies a store that goes on being used, [`restore`] is the way back, [`compact`]
-//!   makes files as small as their contents. [`Store::open_read_only`] reads beside other readers.
+//! - [`Store::expiring`] gives entries a time to live (TTL): each expires at its deadline, see
+//!   [`expiring`].
+//! - [`Store::backup`] copies a store while it is in use, and [`restore`] restores the copy.
+//!   [`compact`] makes files as small as their contents. [`Store::open_read_only`] reads beside
+//!   other readers.
 //! - [`Transaction::on_heap`] changes objects of your own in the same commit, see [`Store::heap`].
-//! - [`Iter::keys`] goes through keys without their values, [`Iter::entries`] reads values when they are asked for.
-//! - [`Store::reserve`] is room for a large value, which is written where it will lie.
-//! - [`Slice`] is what reading returns: 24 bytes, no allocation for up to 20 bytes, cheap to clone.
+//! - [`Iter::keys`] iterates over keys without their values; [`Iter::entries`] reads values lazily.
+//! - [`Store::reserve`] allocates a large value in place: it is written straight to its final
+//!   block.
+//! - [`Slice`] is the type of values read: 24 bytes, no allocation for up to 20 bytes, cheap to
+//!   clone.
 //! - Keys have up to 65,535 bytes, values up to 4 GiB - 1, names of keyspaces 1 to 255.
-//! - [`Store::stats`] counts, and times commits; what happens is told through the `tracing` crate, under the
-//!   targets of `adamant_heap::events`: `adamant::commit`, `adamant::checkpoint` and so on.
+//! - [`Store::stats`] returns counters and commit latencies. Events go to the `tracing` crate,
+//!   under the targets of `adamant_heap::events`: `adamant::commit`, `adamant::checkpoint` and so
+//!   on.
 //! - Every call that can fail returns an [`Error`] that says what was expected, what was found and
-//!   what to do. A full disk is such an error; a failing device poisons the store until it is
+//!   what to do. A full disk is such an error. A failing device poisons the store until it is
 //!   opened again.
 #![forbid(unsafe_code)]
 

@@ -1,16 +1,16 @@
-//! How long keys, values and names may be, and the checks that say so.
+//! Size limits of keys, values and names, and their checks.
 
 use crate::error::{Error, Result};
 use crate::kind::KeyspaceKind;
 
-/// Bytes that a key may have. The empty key is one like any other, below all of them.
+/// Bytes that a key may have. The empty key is a key like any other; it sorts first.
 pub const KEY_BYTES_MAX: usize = 65_535;
 /// Bytes that a value may have: 4 GiB - 1.
 pub const VALUE_BYTES_MAX: u64 = u32::MAX as u64;
 /// Bytes that a keyspace's name may have. The empty name is an error.
 pub const NAME_BYTES_MAX: usize = 255;
 
-/// Fails unless this can be a key. Only writes ask: a read of what cannot be there finds nothing.
+/// Fails unless this is a valid key. Only writes check: a read of an invalid key finds nothing.
 pub(crate) fn check_key(key: &[u8]) -> Result<()> {
     match key.len() {
         ..=KEY_BYTES_MAX => Ok(()),
@@ -18,7 +18,7 @@ pub(crate) fn check_key(key: &[u8]) -> Result<()> {
     }
 }
 
-/// Fails unless this can be a value.
+/// Fails unless this is a valid value.
 pub(crate) fn check_value(value: &[u8]) -> Result<()> {
     check_value_bytes(value.len() as u64)
 }
@@ -30,7 +30,7 @@ pub(crate) fn check_value_bytes(bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// Fails unless a keyspace of a kind may be opened, or written to, as entries as they are.
+/// Fails unless a keyspace of this kind may be opened for plain entries.
 pub(crate) fn check_plain(name: &str, kind: KeyspaceKind) -> Result<()> {
     match kind {
         KeyspaceKind::Plain => Ok(()),
@@ -38,7 +38,7 @@ pub(crate) fn check_plain(name: &str, kind: KeyspaceKind) -> Result<()> {
     }
 }
 
-/// Fails unless this can be the name of a keyspace. All characters are allowed: a name is never
+/// Fails unless this is a valid name of a keyspace. All characters are allowed: a name is never
 /// used as the name of a file.
 pub(crate) fn check_name(name: &str) -> Result<()> {
     if name.is_empty() || name.len() > NAME_BYTES_MAX {

@@ -1,10 +1,10 @@
-//! What a store counts and times of its commits.
+//! Commit metrics: counters and latency histograms.
 //!
-//! Purpose: the figures behind [`Stats`](crate::Stats): how many commits and conflicts, and how long
-//! the commits took.
-//! Invariants: of commits that wait for the device each is timed, of others one in
-//! [`BUFFERED_TIMED_ONE_IN`]: reading the clock twice takes some 90 ns, a tenth of such a commit,
-//! which is 6 ns for each this way.
+//! Purpose: the figures behind [`Stats`](crate::Stats): how many commits and conflicts, and how
+//! long the commits took.
+//! Invariants: every commit that waits for the device is timed, of the others one in
+//! [`BUFFERED_TIMED_ONE_IN`]. Reading the clock twice takes some 90 ns, a tenth of such a commit;
+//! sampling makes that 6 ns for each.
 //! Thread safety: any thread. The histograms have a lock of their own, held for some 10 ns.
 
 use std::fmt;
@@ -17,15 +17,14 @@ use hdrhistogram::Histogram;
 use parking_lot::Mutex;
 use tracing::{Level, enabled, trace};
 
-/// Of commits that don't wait for the device, one in so many is timed.
+/// Of the commits that don't wait for the device, one in so many is timed.
 const BUFFERED_TIMED_ONE_IN: u64 = 16;
-/// Latencies above this count as this: a minute.
+/// The longest latency that is told apart, a minute: longer ones count as this.
 const LATENCY_NS_MAX: u64 = 60_000_000_000;
-/// Latencies are kept to one part in 128: some 28 KiB for a histogram.
+/// Latencies are kept to one part in 128; a histogram takes some 28 KiB.
 const SIGNIFICANT_DIGITS: u8 = 2;
 
-/// How long something took, each time it was timed: a histogram whose values are right within one
-/// part in 100 ("HDR", G. Tene).
+/// A histogram of latencies, whose values are right within one part in 100 ("HDR", G. Tene).
 ///
 /// ```
 /// # let store = adamant::Store::in_memory()?;
@@ -47,27 +46,28 @@ impl Latencies {
         Self { nanoseconds: nanoseconds.expect("constants that are within the bounds") }
     }
 
-    /// How many were timed.
+    /// The number of latencies recorded.
     pub fn count(&self) -> u64 {
         self.nanoseconds.len()
     }
 
-    /// The mean; zero if none was timed.
+    /// The mean; zero if there is none.
     pub fn mean(&self) -> Duration {
         Duration::from_nanos(self.nanoseconds.mean() as u64)
     }
 
-    /// The longest; zero if none was timed.
+    /// The longest; zero if there is none.
     pub fn max(&self) -> Duration {
         Duration::from_nanos(self.nanoseconds.max())
     }
 
-    /// The time that so many percent of all took at most, as `99.9`; zero if none was timed.
+    /// The percentile, such as `99.9`: so many percent of all took at most this long. Zero if there
+    /// is none.
     pub fn percentile(&self, percent: f64) -> Duration {
         Duration::from_nanos(self.nanoseconds.value_at_percentile(percent))
     }
 
-    /// How many took at most so long.
+    /// How many took at most this long.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -109,29 +109,29 @@ impl fmt::Debug for Latencies {
 pub struct CommitStats {
     /// Commits that succeeded, of all kinds: single changes, batches, transactions, keyspaces.
     pub commits: u64,
-    /// Transactions that failed because another commit had changed what they read.
+    /// Transactions that failed because another commit had changed what they had read.
     pub conflicts: u64,
-    /// Snapshots opened, those that transactions read from among them.
+    /// Snapshots opened, including those that transactions read from.
     pub snapshots: u64,
-    /// Keys of old values that were looked at for ranges: by snapshots and transactions that walk over
-    /// them, and by commits that ask whether what was read has changed.
+    /// Keys of old versions that range reads visited: scans of snapshots and transactions, and the
+    /// validation of a transaction's reads at its commit.
     pub versions_walked: u64,
-    /// How long those took that waited for the device ([`Durability::Sync`]), each of them, and how long each
-    /// [`SyncPoint`](crate::SyncPoint) was away.
+    /// Latencies of the commits that waited for the device ([`Durability::Sync`]), every one of
+    /// them, and of each [`SyncPoint`](crate::SyncPoint).
     pub synced: Latencies,
-    /// How long the others took, one in 16 of them.
+    /// Latencies of the other commits, one in 16 of them.
     pub unsynced: Latencies,
 }
 
-/// A commit on its way.
+/// A commit in progress.
 pub(crate) struct Begun {
     durability: Durability,
     is_timed: bool,
-    /// `None` if nobody asks how long it takes.
+    /// `None` if the commit is neither timed nor traced.
     start: Option<Instant>,
 }
 
-/// Counts and times.
+/// The counters and histograms of a store.
 pub(crate) struct Metrics {
     commits: AtomicU64,
     conflicts: AtomicU64,
@@ -149,7 +149,7 @@ impl Metrics {
         }
     }
 
-    /// A commit begins: it is timed if it is one of those that are.
+    /// A commit begins: decides whether it is timed.
     #[inline]
     pub(crate) fn begin(&self, durability: Durability) -> Begun {
         let is_timed = durability == Durability::Sync
@@ -176,17 +176,17 @@ impl Metrics {
         trace!(target: events::COMMIT, ?durability, micros = took.as_micros() as u64, "commit");
     }
 
-    /// Times a wait for the device that is no commit.
+    /// Records a wait for the device that is not part of a commit.
     pub(crate) fn waited(&self, took: Duration) {
         self.record(true, took);
     }
 
-    /// Counts a transaction that lost to another.
+    /// Counts a transaction that failed with a conflict.
     pub(crate) fn conflict(&self) {
         self.conflicts.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The figures now; snapshots and versions are counted where they are.
+    /// The figures now. The counts of snapshots and versions come from where they are kept.
     pub(crate) fn stats(&self, (snapshots, versions_walked): (u64, u64)) -> CommitStats {
         CommitStats {
             commits: self.commits.load(Ordering::Relaxed),

@@ -1,10 +1,10 @@
-//! How a store is opened.
+//! Options for opening a store.
 
 use adamant_heap::Flushing;
 use adamant_heap::durability::Durability;
 use adamant_lsm::Options as LsmOptions;
 
-/// Options of a store, set one after the other.
+/// Options for opening a store, in the builder style.
 ///
 /// ```
 /// use adamant::{Durability, Options, Store};
@@ -76,7 +76,7 @@ impl Options {
         self
     }
 
-    /// Whether the store is opened for reading only, as [`Store::open_read_only`](crate::Store) does,
+    /// Whether the store is opened for reading only, as by [`Store::open_read_only`](crate::Store),
     /// whatever the other options say. Default: false.
     #[must_use]
     pub fn read_only(mut self, read_only: bool) -> Self {
@@ -84,7 +84,7 @@ impl Options {
         self
     }
 
-    /// What commits wait for unless they say otherwise. Default: [`Durability::Sync`].
+    /// The durability of commits that do not set their own. Default: [`Durability::Sync`].
     ///
     /// ```
     /// # let directory = tempfile::tempdir()?;
@@ -103,11 +103,11 @@ impl Options {
         self
     }
 
-    /// Which directories count as memory, whose files are then written by stores of the processor,
-    /// cache line by cache line, with one fence a commit, instead of by system calls:
-    /// [`Flushing::Auto`], persistent memory (a file system mounted with DAX);
-    /// [`Flushing::Volatile`], tmpfs too; [`Flushing::None`], either, without flushes. Elsewhere
-    /// files are files. Default: [`Flushing::Auto`].
+    /// Which directories count as memory. Files there are written by the processor's stores, cache
+    /// line by cache line, with one fence a commit, instead of by system calls. [`Flushing::Auto`]:
+    /// persistent memory (a file system mounted with DAX). [`Flushing::Volatile`]: tmpfs too.
+    /// [`Flushing::None`]: either, without flushes. All other directories hold ordinary files.
+    /// Default: [`Flushing::Auto`].
     ///
     /// ```
     /// # let directory = tempfile::tempdir()?;
@@ -126,9 +126,9 @@ impl Options {
         self
     }
 
-    /// Bytes that the log files may take together. A larger log lets writers run further ahead
-    /// of the pool file and makes recovery longer. One transaction that is larger than that is
-    /// still written whole. Default: 128 MiB.
+    /// Bytes that the log files may take together. A larger log lets writers run further ahead of
+    /// the pool file and makes recovery longer. A single transaction that is larger is still
+    /// written whole. Default: 128 MiB.
     ///
     /// ```
     /// # let directory = tempfile::tempdir()?;
@@ -145,7 +145,7 @@ impl Options {
         self
     }
 
-    /// Milliseconds that a commit with [`Durability::Deferred`] stays in memory at most.
+    /// Milliseconds that a commit with [`Durability::Deferred`] stays only in memory, at most.
     /// Default: 100.
     #[must_use]
     pub fn deferred_ms_max(mut self, milliseconds: u64) -> Self {
@@ -153,37 +153,37 @@ impl Options {
         self
     }
 
-    /// Bytes of commits with [`Durability::Deferred`] that stay in memory at most.
-    /// Default: 4 MiB.
+    /// Bytes of commits with [`Durability::Deferred`] that stay only in memory, at most. Default: 4
+    /// MiB.
     #[must_use]
     pub fn deferred_bytes_max(mut self, bytes: u64) -> Self {
         self.deferred_bytes_max = bytes;
         self
     }
 
-    /// Whether threads of the store bring the log to the pool file and flush deferred commits.
-    /// Without them committing threads do it themselves, which the simulator wants: the same
-    /// calls in the same order every time. Default: true.
+    /// Whether background threads checkpoint the log into the pool file and flush deferred commits.
+    /// Without them, committing threads do both. The simulator uses this: every run makes the same
+    /// calls in the same order. Default: true.
     #[must_use]
     pub fn background(mut self, background: bool) -> Self {
         self.background = background;
         self
     }
 
-    /// Whether each page of the pool is verified against its checksum when it is first touched:
-    /// some microseconds a page, once. Without it a read trusts its page, and damage that the
-    /// device did is found by a check. Default: false.
+    /// Whether each page of the pool is verified against its checksum on first touch: some
+    /// microseconds a page, once. Without it, reads trust their pages, and only a check finds
+    /// damage that the device did. Default: false.
     #[must_use]
     pub fn verify_first_touch(mut self, verify: bool) -> Self {
         self.verify_first_touch = verify;
         self
     }
 
-    /// Bytes of addresses that the pool takes, which is how large it can become while the store is
+    /// Bytes of address space that the pool reserves, which bounds its size while the store is
     /// open. Addresses are no memory; a process has about 128 TiB of them. Default: `u64::MAX`,
-    /// which is 64 GiB, or sixteen times what the pool has when it is opened; a pool that outgrows
-    /// these takes as many again, on Linux and where they are still free behind its own, up to
-    /// 1 TiB. Where they are not, or beyond a bound that was set, it meets an error that is one of
+    /// which means 64 GiB, or sixteen times the pool's size when it is opened. A pool that outgrows
+    /// these reserves as many again, up to 1 TiB, on Linux and if the addresses behind its own are
+    /// still free. If they are not, or beyond a bound that was set, writes fail with an error of
     /// space ([`Error::is_out_of_space`](crate::Error::is_out_of_space)).
     ///
     /// ```
@@ -202,13 +202,13 @@ impl Options {
         self
     }
 
-    /// Bytes of the process's own memory that the pool may take. What is written is in such memory
-    /// until the pool file has it; beyond the bound commits wait for that, and the memory is given
-    /// back, what was written to longest ago first. What is only read is the system's cache and does not
-    /// count. One transaction that writes more takes more until it has committed, and while it commits
-    /// as much again as it wrote, for its record; of such memory some 20 MiB are kept. Not for
-    /// stores in memory. At least some tens of MiB, or commits wait often. Default: `u64::MAX`, no
-    /// bound.
+    /// Bytes of private memory that the pool may take. Written pages stay in such memory until the
+    /// pool file has them. Beyond the bound commits wait for that, and memory is given back, the
+    /// least recently written pages first. Pages that are only read are in the system's cache and
+    /// do not count. A single transaction that writes more takes more until it has committed, and
+    /// while it commits as much again, for its log record; some 20 MiB of that memory are kept.
+    /// Does not apply to stores in memory. Set at least some tens of MiB, or commits wait often.
+    /// Default: `u64::MAX`, no bound.
     ///
     /// ```
     /// # let directory = tempfile::tempdir()?;
@@ -225,20 +225,21 @@ impl Options {
         self
     }
 
-    /// Bytes of memory for huge pages, on which reads of what is not in the processor's caches take less
-    /// time. A thread looks which parts of the pool are used and copies them there, a few MiB at a time,
-    /// while half of [`Options::memory_bytes_max`], within which they count, is free. Linux only, and only
-    /// with [`Options::background`]; where the system gives no huge pages nothing happens
-    /// ([`MemoryStats::has_huge_pages`](crate::MemoryStats)). Default: 0, none.
+    /// Bytes of memory for huge pages, which make reads faster that miss the processor's caches. A
+    /// thread finds the parts of the pool that are in use and copies them there, a few MiB at a
+    /// time, while half of [`Options::memory_bytes_max`] is free; huge pages count towards that
+    /// bound. Linux only, and only with [`Options::background`]; where the system gives no huge
+    /// pages nothing happens ([`MemoryStats::has_huge_pages`](crate::MemoryStats)). Default: 0,
+    /// none.
     #[must_use]
     pub fn huge_bytes_max(mut self, bytes: u64) -> Self {
         self.huge_bytes_max = bytes;
         self
     }
 
-    /// Bytes that old values which are kept for open snapshots may take together. Beyond that the
-    /// oldest snapshots end: reading through them is
-    /// [`Error::SnapshotExpired`](crate::Error::SnapshotExpired) from then on. Default: 1 GiB.
+    /// Bytes of old values that may be kept for open snapshots, all together. Beyond that the
+    /// oldest snapshots expire: from then on reads through them fail with
+    /// [`Error::SnapshotExpired`](crate::Error::SnapshotExpired). Default: 1 GiB.
     ///
     /// ```
     /// # let directory = tempfile::tempdir()?;
@@ -255,23 +256,23 @@ impl Options {
         self
     }
 
-    /// Bytes of blocks of the engine `lsm` that are kept in memory, of all its keyspaces together.
-    /// Default: 64 MiB.
+    /// Bytes of the block cache of the engine `lsm`, which all its keyspaces share. Default: 64
+    /// MiB.
     #[must_use]
     pub fn cache_bytes_max(mut self, bytes: u64) -> Self {
         self.cache_bytes_max = bytes;
         self
     }
 
-    /// Files of the engine `lsm` that are open at once. Default: 256.
+    /// Files of the engine `lsm` that may be open at once. Default: 256.
     #[must_use]
     pub fn open_files_max(mut self, files: usize) -> Self {
         self.open_files_max = files;
         self
     }
 
-    /// How the keyspaces of the engine `lsm` behave: sizes of memtables, tables and levels, compression,
-    /// blob files. None of it is part of the format.
+    /// Options of the engine `lsm`: sizes of memtables, tables and levels, compression, blob files.
+    /// None of them is part of the format.
     ///
     /// ```
     /// # let directory = tempfile::tempdir()?;

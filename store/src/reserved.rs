@@ -1,11 +1,11 @@
-//! Values written where they will lie.
+//! Values allocated in place.
 //!
-//! Purpose: a value that comes in pieces, from a socket or a file, goes straight into a block of the heap,
-//! which a commit makes the value of a key by storing one pointer: the only copy is the record of the log.
-//! Beside it, what a transaction keeps of its own writes.
-//! Invariants: nobody else sees a reserved value before a commit has published it; dropped before, or at a
-//! crash, it was never there, and its block is free.
-//! Thread safety: it may be filled on any thread.
+//! Purpose: a value that arrives in parts, from a socket or a file, goes straight into a block of
+//! the heap. A commit makes it the value of a key by storing one pointer; the only copy is the log
+//! record. Also here: the writes that a transaction buffers.
+//! Invariants: no other thread sees a reserved value before a commit has published it. If it is
+//! dropped before, or at a crash, no trace is left and its block is free.
+//! Thread safety: any thread may fill it.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -17,8 +17,9 @@ use adamant_slice::Slice;
 use crate::error::Result;
 use crate::limits::check_value_bytes;
 
-/// Room for a value, in the place where a commit will leave it: see [`Store::reserve`](crate::Store::reserve).
-/// Its bytes are whatever was there before until they are written. Dropped, it was never there.
+/// A value allocated in place, in the block where a commit will leave it: see
+/// [`Store::reserve`](crate::Store::reserve). Its bytes are arbitrary until they are written.
+/// Dropping it frees the block.
 pub struct ReservedValue {
     reservation: Reservation,
     bytes: usize,
@@ -27,12 +28,12 @@ pub struct ReservedValue {
 impl ReservedValue {
     pub(crate) fn new(heap: &Heap, bytes: usize) -> Result<Self> {
         check_value_bytes(bytes as u64)?;
-        // There are no blocks of nothing.
+        // The heap has no empty blocks.
         let reservation = heap.reserve(bytes.max(1) as u64)?;
         Ok(Self { reservation, bytes })
     }
 
-    /// The block that it lies in, which may be longer.
+    /// The value's block, which may be longer.
     pub(crate) fn into_reservation(self) -> Reservation {
         self.reservation
     }
@@ -64,23 +65,23 @@ impl fmt::Debug for ReservedValue {
     }
 }
 
-/// What a transaction writes under a key.
+/// A transaction's write to a key.
 pub(crate) enum Written {
-    /// The key is taken out.
+    /// The key is removed.
     Removed,
-    /// A value of the transaction's own.
+    /// A value in the transaction's memory.
     Value(Slice),
-    /// One that lies where it will be; none once the commit has taken it.
+    /// A value allocated in place; none once the commit has taken it.
     Reserved(RefCell<Option<ReservedValue>>),
 }
 
 impl Written {
-    /// A value that lies where it will be.
+    /// A value allocated in place.
     pub(crate) fn reserved(value: ReservedValue) -> Self {
         Self::Reserved(RefCell::new(Some(value)))
     }
 
-    /// The value, if there is one: of a reserved one a copy.
+    /// The value, if there is one; a reserved one is copied.
     pub(crate) fn value(&self) -> Option<Slice> {
         match self {
             Self::Removed => None,
@@ -89,7 +90,6 @@ impl Written {
         }
     }
 
-    /// Whether the key has a value.
     pub(crate) fn is_value(&self) -> bool {
         !matches!(self, Self::Removed)
     }

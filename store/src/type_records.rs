@@ -1,9 +1,9 @@
 //! Recording and comparing the types of a keyspace's keys and values.
 //!
-//! Purpose: the first typed handle to a keyspace without entries records its types, in a commit,
-//! and each later one is compared with them. What holds entries already is used as it is: nobody
-//! knows what bytes of before are, and an opening that guessed wrong would refuse who is right.
-//! Thread safety: any thread; of two that are first at once one records, the other compares.
+//! Purpose: the first typed handle to an empty keyspace records its types, in a commit; each later
+//! one compares its own with them. A keyspace that holds entries already is used as it is: the
+//! types of its old bytes are unknown, and a wrong guess would make it refuse the right ones.
+//! Thread safety: any thread. Of two first handles at once, one records and the other compares.
 
 use adamant_heap::access::Read;
 use adamant_heap::durability::Durability;
@@ -16,13 +16,13 @@ use crate::kind::KeyspaceKind;
 use crate::types::KeyspaceTypes;
 
 impl Shared {
-    /// The types that are recorded of a keyspace.
+    /// The recorded types of a keyspace.
     pub(crate) fn recorded_types(&self, state: &KeyspaceState) -> Result<Option<KeyspaceTypes>> {
         let (name, entry) = state.find(&self.view()?, self.catalogue())?;
         entry.types(&name)
     }
 
-    /// Fails if other types of a keyspace are recorded; whether these are.
+    /// Whether these types are recorded for the keyspace; fails if others are.
     pub(crate) fn has_types(&self, state: &KeyspaceState, asked: &KeyspaceTypes) -> Result<bool> {
         self.compare(&self.view()?, state, asked)
     }
@@ -44,14 +44,14 @@ impl Shared {
         }
     }
 
-    /// Whether types can be recorded of a keyspace where none are: it holds entries as they are,
-    /// and the store is not only read.
+    /// Whether types can be recorded for a keyspace that has none: it holds plain entries, and the
+    /// store is not open for reading only.
     pub(crate) fn takes_types(&self, state: &KeyspaceState) -> bool {
         let is_read_only = self.heap().and_then(|heap| Ok(heap.check_writable()?));
         state.kind == KeyspaceKind::Plain && !is_read_only.is_err_and(|error| error.is_read_only())
     }
 
-    /// Records the types of a keyspace, if none are and it has no entry; else as
+    /// Records the types of a keyspace if it has none and no entry; otherwise like
     /// [`Shared::has_types`].
     pub(crate) fn record_first_types(
         &self,
@@ -70,7 +70,7 @@ impl Shared {
         })
     }
 
-    /// Records the types of a keyspace, whatever is recorded and stored.
+    /// Records the types of a keyspace, whatever it has recorded and stored.
     pub(crate) fn record_types(&self, state: &KeyspaceState, types: &KeyspaceTypes) -> Result<()> {
         self.change_list(None, Durability::Sync, &[], |transaction, _| {
             let (name, entry) = state.find(transaction, self.catalogue())?;

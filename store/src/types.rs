@@ -1,7 +1,8 @@
-//! Which types a keyspace's keys and values have, as the catalogue has it.
+//! Recorded types of a keyspace's keys and values, as the catalogue has them.
 //!
-//! Purpose: a typed keyspace says what it holds when it is made, so that nobody who takes its bytes
-//! for other types reads wrong values, or writes some. See `docs/format/store.md`.
+//! Purpose: a typed keyspace records its types when it is made. A program that takes its bytes for
+//! other types gets an error instead of reading or writing wrong values. See
+//! `docs/format/store.md`.
 //! Invariants: a name is 1 to `TYPE_NAME_BYTES_MAX` bytes of UTF-8, so that an entry stays small.
 
 use std::fmt;
@@ -14,7 +15,7 @@ use crate::layout::TypesHead;
 /// Bytes that the name of a type may have.
 pub(crate) const TYPE_NAME_BYTES_MAX: usize = 1000;
 
-/// The types of a keyspace's keys and values, as it was made with.
+/// The types of a keyspace's keys and values, recorded when it was made.
 ///
 /// ```
 /// # let store = adamant::Store::in_memory()?;
@@ -34,14 +35,14 @@ pub struct KeyspaceTypes {
 /// A type as it is recorded, see [`KeyspaceTypes`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RecordedType {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// The version of how it is encoded.
+    /// The version of its encoding.
     pub version: u32,
 }
 
 impl KeyspaceTypes {
-    /// As they stand behind the entry of a keyspace.
+    /// The encoded form, which follows the entry of a keyspace.
     ///
     /// # Errors
     /// The name that is empty or too long.
@@ -60,7 +61,7 @@ impl KeyspaceTypes {
         Ok([head.as_bytes(), self.key.name.as_bytes(), self.value.name.as_bytes()].concat())
     }
 
-    /// The types that these bytes say; `None` if they say none.
+    /// Decodes the types; `None` if the bytes are no valid encoding.
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let (head, names) = TypesHead::read_from_prefix(bytes).ok()?;
         let (key_bytes, value_bytes) = (head.key_name_bytes.get(), head.value_name_bytes.get());

@@ -1,8 +1,8 @@
-//! A store that was closed gives back what it had of the system, whoever still has handles of it.
+//! A closed store gives its system resources back, even while handles to it remain.
 //!
-//! Each kept handle kept a tebibyte of addresses and five descriptors of its store: after 144
-//! closed stores in one process, of fixtures or tracebacks that nobody lets go of, the next could
-//! not be opened.
+//! Each kept handle used to keep a tebibyte of addresses and five descriptors of its store: after
+//! 144 closed stores in one process, of fixtures or tracebacks that are never dropped, the next
+//! could not be opened.
 #![cfg(target_os = "linux")]
 
 use std::path::Path;
@@ -11,10 +11,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use adamant::{Durability, Engine, Error, KeyspaceOptions, Options, Store};
 
-/// Bytes of a value that is lent, not copied.
+/// Bytes of a value that is borrowed, not copied.
 const LENT_BYTES: usize = 100_000;
 
-/// One test at a time: what one of them has is counted in another.
+/// One test at a time: each counts resources of the whole process.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -42,7 +42,7 @@ fn fill(path: &Path, engine: Engine) {
     store.close().unwrap();
 }
 
-/// Waits for no device.
+/// Commits that do not wait for a device.
 fn quick() -> Options {
     Options::new().durability(Durability::Deferred)
 }
@@ -87,8 +87,8 @@ fn a_thousand_closed_stores_keep_no_descriptor_and_no_addresses() {
     }
 }
 
-/// A value that is lent has memory of its own when its store was closed: it stays what it was,
-/// whatever is then done to the store's files.
+/// A borrowed value gets memory of its own when its store is closed: it does not change, whatever
+/// then happens to the store's files.
 #[test]
 fn what_is_lent_outlives_the_files_of_its_store() {
     let _alone = alone();
@@ -123,7 +123,7 @@ fn what_is_lent_outlives_the_files_of_its_store() {
     }
 }
 
-/// Whoever calls while a store is closed gets an answer or an error, and ends no process.
+/// A call during a close returns an answer or an error, and ends no process.
 #[test]
 fn calls_beside_a_close_are_done_or_refused() {
     let _alone = alone();

@@ -1,6 +1,6 @@
-//! What one put costs, by counts: allocations, records, bytes of the log, syncs and calls that write, and
-//! where memory is the medium fences and flushed lines; without a snapshot and with one open. A count that
-//! grows is a put that has become slower on every machine.
+//! The cost of one put, by counts: allocations, records, bytes of the log, syncs and calls that
+//! write, and where memory is the storage backend fences and flushed lines; without a snapshot and
+//! with one open. A count that grows is a put that has become slower on every machine.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -13,12 +13,12 @@ struct Counting;
 
 thread_local!(static ALLOCATIONS: Cell<u64> = const { Cell::new(0) });
 
-// SAFETY: every call goes to the system's allocator as it is; counting touches a cell of the thread,
-// which needs no memory and no destructor.
+// SAFETY: every call goes to the system's allocator as it is; counting touches a cell of the
+// thread, which needs no memory and no destructor.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: what our caller promises is what `System` asks for.
+        // SAFETY: our caller's promises are those that `System` requires.
         unsafe { System.alloc(layout) }
     }
 
@@ -33,14 +33,14 @@ static ALLOCATOR: Counting = Counting;
 
 const KEY: [u8; 20] = [7; 20];
 
-/// What a put took.
+/// The cost of a put.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Costs {
     allocations: u64,
     records: u64,
     log_bytes: u64,
     syncs: u64,
-    /// Calls of the system that write, by this thread; 0 where it does not say.
+    /// System calls that write, by this thread; 0 where the system does not count them.
     writes: u64,
     fences: u64,
     flushed_lines: u64,
@@ -58,7 +58,7 @@ impl Costs {
             writes: writes.unwrap_or_default(),
             fences: journal.fences,
             flushed_lines: journal.flushed_lines,
-            // Last: what is above allocates.
+            // Last: the calls above allocate.
             allocations: ALLOCATIONS.get(),
         }
     }
@@ -76,8 +76,8 @@ impl Costs {
     }
 }
 
-/// The costs of a put, in steady state: the least of some, as what is allocated now and then is not of
-/// one put.
+/// The costs of a put in steady state: the least of several, since occasional allocations do not
+/// belong to one put.
 fn put(store: &Store, keyspace: &Keyspace, with_snapshot: bool) -> Costs {
     let mut costs = Vec::new();
     for round in 0..40_u8 {
@@ -125,7 +125,8 @@ fn with_store(place: Place, durability: Durability, test: impl FnOnce(&Store, &K
     store.close().expect("closes");
 }
 
-/// A put may cost so much, and no more; with a snapshot open, `kept` allocations beside, for what it keeps.
+/// Checks that a put costs no more than `costs_max`; with a snapshot open, `kept` more allocations
+/// for the old version.
 fn check(place: Place, durability: Durability, costs_max: Costs, kept: u64) {
     with_store(place, durability, |store, keyspace| {
         for with_snapshot in [false, true] {
@@ -144,13 +145,13 @@ fn check(place: Place, durability: Durability, costs_max: Costs, kept: u64) {
             for (what, taken, taken_max) in pairs {
                 assert!(taken <= taken_max, "{what}: {taken}, at most {taken_max} before");
             }
-            // Nobody measures nothing.
+            // The counters did measure a put.
             assert_eq!(costs.records, 1);
         }
     });
 }
 
-/// A key and its version, the places of both in the maps of versions, and the list of what is open.
+/// A key and its version, their nodes in the maps of versions, and the list of open snapshots.
 const KEPT: u64 = 6;
 
 #[test]

@@ -1,6 +1,6 @@
-//! Events and figures of what a store does.
+//! Events and figures of a store.
 //!
-//! A file of its own: the listener is the whole process's, and hears the threads of the store.
+//! A file of its own: the listener serves the whole process, and hears the threads of the store.
 
 use std::fmt::{Debug, Write as _};
 use std::sync::Mutex;
@@ -11,7 +11,7 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-/// All that was told, one line for an event.
+/// All events heard, one line each.
 static HEARD: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 struct Listener;

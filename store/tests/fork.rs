@@ -1,10 +1,10 @@
-//! The child of a fork gets an error from every call on a store, or does no harm; its parent goes
+//! In the child of a fork every call on a store returns an error, or does no harm; the parent goes
 //! on.
 //!
-//! `check` and `stats` ended such a child by a signal, for they looked at the store's memory before
-//! they asked; closing a store with an lsm keyspace, and dropping its last handle, panicked, for
-//! they waited for threads that stayed with the parent; and what a child dropped was unmapped,
-//! whatever it had mapped at these addresses meanwhile.
+//! `check` and `stats` used to end such a child by a signal, since they read the store's memory
+//! before they checked for a fork. Closing a store with an lsm keyspace, and dropping its last
+//! handle, panicked, since they waited for threads that stayed with the parent. And what a child
+//! dropped was unmapped, whatever the child had mapped at these addresses meanwhile.
 #![cfg(target_os = "linux")]
 
 use std::ops::ControlFlow;
@@ -18,17 +18,17 @@ use adamant::{
     Transaction,
 };
 
-/// Longer than what is copied out of a store.
+/// Longer than the values that reads copy.
 const LENT_BYTES: usize = 100_000;
 /// Seconds after which a child that waits for a lock is ended.
 const CHILD_SECONDS_MAX: u32 = 20;
 
-/// Waits for no device.
+/// Commits that do not wait for a device.
 fn quick() -> Options {
     Options::new().durability(Durability::Deferred)
 }
 
-/// What was made before the fork.
+/// Handles made before the fork.
 struct Before<'s> {
     store: &'s Store,
     keyspace: Keyspace,
@@ -189,7 +189,7 @@ fn keyspace_calls(calls: &mut Calls, keyspace: &Keyspace, value: ReservedValue) 
     calls.refused("fetch_update", || keyspace.fetch_update("key", |_| Some("value")));
     calls.refused("update_fetch", || keyspace.update_fetch("key", |_| Some("value")));
     calls.refused("compact", || match keyspace.engine() {
-        // It has nothing to do for others.
+        // It does nothing for other engines.
         Engine::Lsm => keyspace.compact(),
         _ => keyspace.clear(),
     });
@@ -285,7 +285,7 @@ fn expiring_calls(calls: &mut Calls, before: &Before<'_>) {
     calls.refused("expiring at", || leases.at(&before.snapshot).get("lease"));
 }
 
-/// All calls, in the child; what was not as it should be.
+/// Makes all calls in the child; returns those with a wrong outcome.
 fn all_calls(mut before: Before<'_>, mut batch: Batch, scratch: &Path) -> Calls {
     let mut calls = Calls::default();
     let keyspace = before.keyspace.clone();
@@ -301,7 +301,7 @@ fn all_calls(mut before: Before<'_>, mut batch: Batch, scratch: &Path) -> Calls 
     calls.harmless("split_stored", || {
         before.expiring.within(&mut before.transaction).split_stored(&"12345678".into()).is_ok()
     });
-    // What they fetched before the fork they still have.
+    // They still have what they fetched before the fork.
     calls.refused("the rest of an iterator", || {
         before.iter.find_map(Result::err).map_or(Ok(()), Err)
     });
@@ -323,17 +323,17 @@ fn all_calls(mut before: Before<'_>, mut batch: Batch, scratch: &Path) -> Calls 
     calls
 }
 
-/// Runs `work` in a child of a fork, which must find nothing wrong, and waits for that.
+/// Runs `work` in a child of a fork, which must find nothing wrong, and waits for it.
 fn in_a_child(work: impl FnOnce() -> Calls) {
     // SAFETY: the child runs this test's own code alone, and ends without unwinding.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        // SAFETY: ends a child that waits for ever; nothing else of this process sets an alarm.
+        // SAFETY: ends a child that waits forever; nothing else of this process sets an alarm.
         unsafe { libc::alarm(CHILD_SECONDS_MAX) };
         let wrong = catch_unwind(AssertUnwindSafe(work)).map_or(vec!["a panic".into()], |c| c.0);
         let text = format!("in the child: {}\n", wrong.join("; "));
         if !wrong.is_empty() {
-            // SAFETY: writes the bytes of a text that lives.
+            // SAFETY: writes the bytes of a live text.
             unsafe { libc::write(2, text.as_ptr().cast(), text.len()) };
         }
         // SAFETY: ends the child at once, which shares nothing that needs an orderly end.
@@ -383,7 +383,7 @@ fn a_child_drops_everything_and_the_parent_goes_on() {
         }
         keyspace.compact().unwrap();
     }
-    // Its tables are let go by the merge behind it, but not by this.
+    // A merge in the background would free its tables; the child must not.
     let mut iter = store.snapshot().unwrap().iter(&keyspace);
     assert!(iter.next().is_some());
     keyspace.clear().unwrap();
@@ -392,9 +392,9 @@ fn a_child_drops_everything_and_the_parent_goes_on() {
     // SAFETY: the child runs this test's own code alone, and ends without unwinding.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        // SAFETY: ends a child that waits for ever; nothing else of this process sets an alarm.
+        // SAFETY: ends a child that waits forever; nothing else of this process sets an alarm.
         unsafe { libc::alarm(CHILD_SECONDS_MAX) };
-        // 64 MiB that are mapped anywhere, most likely where the parent has the store.
+        // 64 MiB at any address, most likely where the parent has the store.
         let own = vec![7_u8; 64 << 20];
         let opened =
             Store::open(&path).is_err_and(|error| error.to_string().contains("is held by"));
@@ -415,7 +415,7 @@ fn a_child_drops_everything_and_the_parent_goes_on() {
     assert!(store.check().unwrap().is_clean());
 }
 
-/// Calls that are in none of the tests here would be forgotten by the next one who adds some.
+/// Fails if a new public call is in none of the tests here.
 #[test]
 fn every_public_call_is_tried() {
     let here = include_str!("fork.rs");

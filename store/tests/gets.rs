@@ -1,5 +1,5 @@
-//! What a get costs: nothing is allocated for values that fit into the slice, a value of up to 4 KiB
-//! is copied once into one allocation, a longer one is lent where it lies.
+//! The cost of a get: no allocation for values that fit into the slice, one copy into one
+//! allocation for a value of up to 4 KiB, and a borrowed block for a longer one.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -9,7 +9,7 @@ use adamant::{Keyspace, Slice, Store};
 thread_local!(static COUNT: Cell<u64> = const { Cell::new(0) });
 thread_local!(static BYTES: Cell<u64> = const { Cell::new(0) });
 
-/// Counts what each thread asks for.
+/// Counts the allocations of each thread.
 struct Counting;
 
 // SAFETY: every call goes to the system's allocator as it is; counting touches cells of the thread,
@@ -18,7 +18,7 @@ unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNT.set(COUNT.get() + 1);
         BYTES.set(BYTES.get() + layout.size() as u64);
-        // SAFETY: what our caller promises is what `System` asks for.
+        // SAFETY: our caller's promises are those that `System` requires.
         unsafe { System.alloc(layout) }
     }
 
@@ -52,7 +52,7 @@ fn gets_allocate_and_copy_no_more_than_they_must() {
     }
     for len in lengths {
         let key = len.to_string();
-        // What is made once, by the first get of a thread, is not part of a get.
+        // One-time work of a thread's first get is not part of a get.
         drop(get(&keyspace, &key));
         for _ in 0..GETS {
             let there = keyspace.get_with(&key, |value| value.as_ptr().addr()).unwrap();

@@ -1,5 +1,5 @@
-//! What a keyspace of one entry takes, by counts: of the pool, and of memory beside it. Who keeps one for each of
-//! thousands of users pays for what is in them.
+//! The space that a keyspace of one entry takes, by counts: in the pool, and in memory beside it. A
+//! program may have one for each of thousands of users.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ static LIVE: AtomicUsize = AtomicUsize::new(0);
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         LIVE.fetch_add(layout.size(), Ordering::Relaxed);
-        // SAFETY: what our caller promises is what `System` asks for.
+        // SAFETY: our caller's promises are those that `System` requires.
         unsafe { System.alloc(layout) }
     }
 
@@ -43,7 +43,7 @@ fn cost(engine: Engine) -> (usize, usize) {
         keyspace.insert("name", "value").expect("an insert");
         kept.push(keyspace);
     };
-    // What there is once.
+    // One-time costs.
     (0..KEYSPACES).for_each(&mut make);
     let pool = || store.occupancy().expect("an occupancy").allocated_bytes() as usize;
     let (pool_before, before) = (pool(), LIVE.load(Ordering::Relaxed));
@@ -54,7 +54,8 @@ fn cost(engine: Engine) -> (usize, usize) {
 
 #[test]
 fn a_keyspace_of_one_entry_takes_little() {
-    // 20,000 are to take less than 100 MiB: 5 KiB each, of memory, which has what the pool has, too.
+    // 20,000 must take less than 100 MiB: 5 KiB each, of memory, which also holds what the pool
+    // has.
     for (engine, pool_max, memory_max) in [(Engine::Bplus, 700, 700), (Engine::Lsm, 1500, 2800)] {
         let (pool, memory) = cost(engine);
         println!("{engine}: {pool} bytes of the pool, {memory} of memory");

@@ -1,12 +1,13 @@
 //! Actions: reserve, publish and free without a transaction, from any thread.
 //!
-//! Purpose: a reservation waits for nobody. Publishing and freeing are combined commits: they
-//! need the turn to write, but not the image, and whoever has the turn does what others wait for
-//! with the same record. Bits of one word are coalesced, however many blocks are published.
-//! Invariants: nobody appends a record about a block, nor changes bits of the allocator for it,
-//! but in a turn to write; bits change after the record was appended. What is freed here comes
-//! back when somebody has had the image exclusively (`Heap::recycle`).
-//! Thread safety: any thread. A thread that has a view must call none of these but `reserve`.
+//! Purpose: a reservation waits for no other thread. Publishing and freeing are combined commits:
+//! they need the writer lock, but not the image, and the holder of the lock does the waiting
+//! requests of other threads with the same record. Bits of one word are coalesced, however many
+//! blocks are published.
+//! Invariants: a record about a block is appended, and the allocator bits of the block change, only
+//! under the writer lock; bits change after the record was appended. Blocks freed here become
+//! reusable when a thread next has the image exclusively (`Heap::recycle`).
+//! Thread safety: any thread. A thread that has a view must call none of these except `reserve`.
 
 use adamant_wire::mutants::is_planted;
 
@@ -26,17 +27,17 @@ use crate::transaction::commit::Unwound;
 use crate::transaction::requests::Refusal;
 use crate::transaction::scratch::Writer;
 
-/// Blocks freed without a transaction that wait for somebody to have the image exclusively. From so
-/// many on the thread tries to have it.
+/// The number of blocks freed without a transaction from which the thread tries to take the image
+/// exclusively, to make them reusable.
 const RETIRED_MIN: usize = 256;
-/// Beyond that many it waits for it.
+/// Beyond that many it waits for the image.
 const RETIRED_MAX: usize = 8192;
-/// The ticket of who has the turn.
+/// The ticket of the request of the writer lock's holder.
 const OWN: u64 = 0;
 
 impl Heap {
     /// Reserves a block of at least `bytes` bytes (1 to 2^40), to be filled on any thread. No
-    /// fence, no record, no waiting for readers or the writer: some 25 ns, but where a new run is
+    /// fence, no record, no waiting for readers or the writer: some 25 ns, except when a new run is
     /// made. Its contents are unspecified.
     ///
     /// # Errors
@@ -64,10 +65,10 @@ impl Heap {
     }
 
     /// Adds a class of blocks to the heap, for good, or finds the one of that shape. A heap has 255
-    /// classes at most, of which it brings some 130.
+    /// classes at most, including some 130 initial ones.
     ///
     /// # Errors
-    /// `Error::Misuse` for a shape that cannot be, and when there is no room for another class;
+    /// `Error::Misuse` for an impossible shape, and when there is no room for another class;
     /// `Error::TooLarge`; `Error::Poisoned`; those of the medium.
     pub fn register_class(&self, shape: ClassShape) -> Result<ClassId> {
         self.refuse_child()?;
@@ -79,7 +80,7 @@ impl Heap {
         reserve: impl FnOnce(BlockAllocator<'_>, &mut Shard) -> Result<((u64, BlockLocation), u64)>,
     ) -> Result<Reservation> {
         self.refuse_child()?;
-        let mut thread_cache = self.thread_caches.sit_down(thread_number());
+        let mut thread_cache = self.thread_caches.enter(thread_number());
         let thread_cache = &mut *thread_cache;
         let Some(shares) = &mut thread_cache.shares else {
             self.journal.writable()?;
@@ -90,9 +91,9 @@ impl Heap {
         match self.space.image.pointer(block, bytes) {
             Ok(start) => {
                 let len = bytes as usize;
-                // SAFETY: the block was just taken from a shard or from the free pages, which give
-                // out each but once; `pointer` checked that its bytes exist, and the share keeps
-                // the space that they are in.
+                // SAFETY: the block was just taken from a shard or from the free pages, which hand
+                // out each block only once; `pointer` checked that its bytes exist, and the share
+                // keeps the space that they are in.
                 unsafe { Reservation::new(share, block, place, start, len) }
             }
             Err(error) => {
@@ -112,12 +113,12 @@ impl Heap {
         Ok(reservation)
     }
 
-    /// Publishes reservations, all or none: their offsets are blocks from then on.
-    /// Fails or not, they are used up. Waits for a running transaction.
+    /// Publishes reservations, all or none: their offsets are blocks from then on. Uses them up
+    /// even if it fails. Waits for a running transaction.
     ///
     /// # Errors
     /// `Error::Misuse` for one of another heap, within a transaction of the same thread, after
-    /// [`Heap::close`]; `Error::Poisoned`; those of the medium, out of space among them. Unless
+    /// [`Heap::close`]; `Error::Poisoned`; those of the medium, including out of space. Unless
     /// poisoned, nothing was published.
     pub fn publish(
         &self,
@@ -133,20 +134,20 @@ impl Heap {
         sequence.map_or(Ok(()), |sequence| self.journal.finish(sequence, durability))
     }
 
-    /// Frees a block. Its bytes stay until nobody can look at them any more. Waits for a running
+    /// Frees a block. Its bytes stay until no reader can see them any more. Waits for a running
     /// transaction.
     ///
     /// # Errors
     /// `Error::InvalidPointer` unless an allocated block starts there, also when another thread
-    /// frees it; `Error::Misuse` within a transaction of the same thread and after
-    /// [`Heap::close`]; `Error::Poisoned`; those of the medium. Unless poisoned, it was not freed.
+    /// frees it; `Error::Misuse` within a transaction of the same thread and after [`Heap::close`];
+    /// `Error::Poisoned`; those of the medium. Unless poisoned, it was not freed.
     pub fn free(&self, durability: Durability, block: u64) -> Result<()> {
         let sequence = self.act(Request::Free(block))?;
         sequence.map_or(Ok(()), |sequence| self.journal.finish(sequence, durability))
     }
 
-    /// Does what a call asks for, by a commit that it may share: its record, or a later one, if
-    /// there was anything to do.
+    /// Does a request by a commit that it may share: returns its record, or a later one, if there
+    /// was anything to do.
     #[inline]
     fn act(&self, request: Request<'_>) -> Result<Option<u64>> {
         self.prepare_write()?;
@@ -156,7 +157,8 @@ impl Heap {
         self.act_later(request)
     }
 
-    /// The same when somebody has the turn: has it done by who has it next, or else is that one.
+    /// Does a request while another thread holds the writer lock: the next holder does it along, or
+    /// this thread becomes the next holder.
     #[cold]
     fn act_later(&self, request: Request<'_>) -> Result<Option<u64>> {
         let classes = &self.space.classes;
@@ -172,13 +174,13 @@ impl Heap {
             match self.requests.outcome(ticket) {
                 Ok(sequence) => return Ok(Some(sequence)),
                 Err(Refusal::Wrong(error)) => return Err(error),
-                Err(Refusal::ExclusiveLatch) => {}
+                Err(Refusal::Alone) => {}
             }
         }
         self.act_now(&mut self.writer_queue.wait(), Some(request))
     }
 
-    /// The same in a turn to write, together with all that waits.
+    /// Does a request under the writer lock, together with all posted requests.
     fn act_now(&self, writer: &mut Writer, own: Option<Request<'_>>) -> Result<Option<u64>> {
         self.refuse_closed()?;
         let done = self.combine(writer, own);
@@ -188,13 +190,14 @@ impl Heap {
         done
     }
 
-    /// Does what waits and `own` with one record, and tells those who wait. If that fails, each
+    /// Does the posted requests and `own` with one record, and answers them. If that fails, each
     /// goes on alone, `own` at once.
     fn combine(&self, writer: &mut Writer, own: Option<Request<'_>>) -> Result<Option<u64>> {
         let Writer { batch, retired, .. } = writer;
         let classes = &self.space.classes;
         batch.clear();
-        // A large one may have to wait for room in the log, which nobody should do for others.
+        // A large request may have to wait for room in the log, and other requests should not wait
+        // with it.
         let is_large = own.as_ref().is_some_and(|own| own.bytes() > POSTED_BYTES_MAX);
         let mut taken = if is_large { None } else { self.requests.take(batch) };
         own.iter().for_each(|own| batch.add(classes, *own, OWN));
@@ -212,14 +215,14 @@ impl Heap {
         refused.map_or(done, Err)
     }
 
-    /// One record for what a batch asks for, then memory shows it. What cannot be freed is noted as
-    /// refused.
+    /// Appends one record for a batch, then applies it to memory. Frees that are impossible are
+    /// added to `refused`.
     ///
     /// # Errors
     /// Those of appending a record; then nothing changed.
     fn commit(&self, batch: &mut Batch, retired: &mut usize) -> Result<Option<u64>> {
-        // From the look at what is freed until it is: the offset of who asks may lead anywhere, and
-        // runs stay what they are while this is held.
+        // Held from the check of the freed blocks until they are free: a caller's offset may lead
+        // anywhere, and runs stay what they are while this is held.
         let mut arena = (!batch.frees.is_empty()).then(|| self.space.arena());
         if let Some(arena) = &mut arena {
             self.judge_frees(arena, batch);
@@ -248,10 +251,10 @@ impl Heap {
         Ok(Some(sequence))
     }
 
-    /// Makes those frees of a batch changes that free a block.
+    /// Adds to the changes those frees of a batch that free a block.
     fn judge_frees(&self, arena: &mut Arena, batch: &mut Batch) {
         let Batch { changes, frees, refused, .. } = batch;
-        // Those of one block next to each other, by their tickets.
+        // Frees of one block become neighbours, ordered by their tickets.
         frees.sort_unstable();
         let mut last = None;
         for (block, ticket) in frees.drain(..) {
@@ -265,7 +268,7 @@ impl Heap {
         }
     }
 
-    /// Where a block lies that can be freed.
+    /// The location of a block that can be freed.
     #[inline]
     fn judge(&self, arena: &mut Arena, block: u64) -> Result<BlockLocation> {
         let image = &self.space.image;
@@ -277,8 +280,8 @@ impl Heap {
         Ok(place)
     }
 
-    /// Makes reusable what was freed without a transaction, if nobody looks at the image, or too
-    /// much waits.
+    /// Makes reusable what was freed without a transaction, if the image is unused right now, or if
+    /// too much waits.
     #[cold]
     fn recycle_retired(&self, writer: &mut Writer) {
         let image = match self.space.image.try_write() {

@@ -1,11 +1,14 @@
-//! Combined transactions: small changes of several threads that share a transaction, and its record.
+//! Combined transactions: small changes of several threads that share a transaction, and its
+//! record.
 //!
-//! Purpose: changes of a microsecond, of many threads. What they change goes from one processor's
-//! cache to the other's with the turn to write, which takes longer than the change. So who finds the
-//! turn taken lends its change to whoever has it, who makes it in its own transaction.
-//! Invariants: who has lent a change does not go on before its ticket is done. What fails, be it one
-//! change or the commit, is undone as a whole; then each goes on alone, and has its own error, or
-//! panic. Those who lent are told in the turn, when the record is appended and memory shows it.
+//! Purpose: changes that take a microsecond, of many threads. The data they change moves from one
+//! processor's cache to the other's with the writer lock, which takes longer than the change. So a
+//! thread that finds the lock taken lends its change to the holder, which makes the change in its
+//! own transaction.
+//! Invariants: a thread that has lent a change does not go on before its ticket is done. A failure,
+//! be it of one change or of the commit, undoes the whole transaction; then each goes on alone, and
+//! has its own error, or panic. Lending threads are answered under the writer lock, when the record
+//! is appended and memory shows it.
 //! Thread safety: any thread.
 
 use std::cell::Cell;
@@ -22,10 +25,10 @@ use crate::transaction::scratch::Writer;
 use crate::transaction::tx::Transaction;
 use crate::write_guard::WriteGuard;
 
-/// A change that writes more than this waits for a turn of its own.
+/// A change that writes more than this takes the writer lock itself.
 const CHANGE_BYTES_MAX: usize = CALLS_BYTES_MAX / 4;
 
-/// Ends the process if it is dropped: somebody may be using what is about to go.
+/// Aborts the process if it is dropped: another thread may be using the change on this stack.
 struct AbortGuard;
 
 impl Drop for AbortGuard {
@@ -35,17 +38,17 @@ impl Drop for AbortGuard {
 }
 
 thread_local! {
-    /// Whether another thread made the last change of this one: that one most likely has the next
-    /// turn, too.
+    /// Whether another thread made the last change of this one: that thread most likely gets the
+    /// writer lock next, too.
     static WAS_SERVED: Cell<bool> = const { Cell::new(false) };
 }
 
 impl Heap {
     /// As [`Heap::transaction`], for a small change that several threads make at once, which writes
-    /// about so many `bytes`: it may share its transaction with others. So `work` may be run by
-    /// another thread, while this one waits, and again if the others' failed; what it has done is
-    /// undone before. It must not depend on the thread, nor panic in what it has called by
-    /// [`Transaction::on_commit`].
+    /// about `bytes` bytes: it may share its transaction with others. So another thread may run
+    /// `work`, while this one waits, and `work` may run again if the shared transaction failed;
+    /// what it has done is undone before. It must not depend on the thread, nor panic in a hook
+    /// that it passed to [`Transaction::on_commit`].
     ///
     /// # Errors
     /// As [`Heap::transaction`].
@@ -57,7 +60,7 @@ impl Heap {
         mut work: impl FnMut(&mut Transaction<'_>) -> std::result::Result<T, E> + Send,
     ) -> std::result::Result<T, E> {
         self.prepare_write()?;
-        // Who waits for the device does not come back at once.
+        // A thread that waits for the device does not come back at once.
         let leaves = WAS_SERVED.get() && durability != Durability::Sync;
         let permit = if leaves { None } else { self.writer_queue.try_wait() };
         let (result, sequence) = match permit {
@@ -68,7 +71,7 @@ impl Heap {
         Ok(result)
     }
 
-    /// Makes a change in a turn, and with it what others have lent by then.
+    /// Makes a change with a write permit, together with the changes that others have lent by then.
     #[inline]
     fn lead<T, E: From<Error>>(
         &self,
@@ -100,28 +103,28 @@ impl Heap {
         Ok((result, write.show(None)?))
     }
 
-    /// Makes what others have lent in a transaction, too, and shows all of it.
+    /// Makes the changes that others have lent in a transaction, too, and makes all of it visible.
     fn show_with_others<'h>(&'h self, mut write: WriteGuard<'h>) -> Result<Option<u64>> {
         let (calls, along) = self.take_calls();
         write.along = along;
         self.run_calls(write, calls)
     }
 
-    /// Takes what was lent, in a turn.
+    /// Takes the lent changes; the caller holds the writer lock.
     fn take_calls(&self) -> (Box<Calls>, Along<'_>) {
         let mut calls = self.calls_spare.lock().take().unwrap_or_default();
         let along = self.calls.take(&mut calls);
         (calls, along)
     }
 
-    /// Makes what was lent in a transaction, and shows all of it.
+    /// Makes the lent changes in a transaction, and makes all of it visible.
     fn run_calls(&self, mut write: WriteGuard<'_>, mut calls: Box<Calls>) -> Result<Option<u64>> {
         let have_succeeded = calls.run(&mut write);
         *self.calls_spare.lock() = Some(calls);
         if have_succeeded { write.show(None) } else { Err(failed()) }
     }
 
-    /// Makes a change when somebody has the turn: lends it, or else waits.
+    /// Makes a change while another thread holds the writer lock: lends it, or else waits.
     #[cold]
     fn follow<T: Send, E: From<Error> + Send>(
         &self,
@@ -144,13 +147,13 @@ impl Heap {
         self.go_alone(work)
     }
 
-    /// Lends a change until somebody has tried to make it; the record that it is in, or one after that,
-    /// if it was made.
+    /// Lends a change until another thread has tried to make it. Returns the record that it is in,
+    /// or a later one, if it was made.
     fn lend(&self, change: &mut Change<'_>, (bytes, leaves): (usize, bool)) -> Option<u64> {
         let borrowed = AbortGuard;
-        // SAFETY: until `borrowed` is forgotten this does not return, nor unwind. By then it was made or
-        // given up, as its ticket says, or nobody but this thread has the batch that it is in, which
-        // `begin`, or its guard, drops before it returns or unwinds.
+        // SAFETY: until `borrowed` is forgotten this does not return, nor unwind. By then the
+        // change was made or given up, as its ticket says, or only this thread has the batch that
+        // it is in, which `begin`, or its guard, drops before it returns or unwinds.
         let ticket = self.calls.post(|calls, _| unsafe { calls.add(change, bytes) });
         let is_done = || ticket.is_none_or(|ticket| self.calls.is_done(ticket));
         let is_alone = || self.calls.waiting() <= 1;
@@ -159,16 +162,16 @@ impl Heap {
         forget(borrowed);
         WAS_SERVED.set(own.is_none());
         if let Some((permit, (calls, along))) = own {
-            // Each is told by its ticket, this one, too.
+            // Each request is answered by its ticket, this one, too.
             let _ = self.begin(permit, along).and_then(|write| self.run_calls(write, calls));
         }
-        // Not so in the child of a fork.
+        // The ticket is not done in the child of a fork.
         let ticket = ticket.filter(|_| is_done())?;
         self.calls.outcome(ticket).ok()
     }
 }
 
-/// Why a transaction that changes shared was undone. Nobody is told: each goes on alone.
+/// The error of a shared transaction that was undone. No caller sees it: each goes on alone.
 fn failed() -> Error {
     Error::Misuse { what: "a change that shared a transaction failed" }
 }

@@ -1,6 +1,6 @@
-//! What a commit waits for.
+//! Durability levels of a commit.
 
-/// What a commit survives once it has returned.
+/// The failures that a commit survives once it has returned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
     /// Power loss: the record is on the device.

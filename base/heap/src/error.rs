@@ -1,4 +1,4 @@
-//! What can go wrong in a heap.
+//! The error type of the heap.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -14,10 +14,10 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum Error {
     /// The medium failed; nothing was changed.
     Medium(MediumError),
-    /// A write or sync failed after the commit was visible: what is in memory may not be what is
-    /// durable. Reads go on; reopening recovers.
+    /// A write or sync failed after the commit was visible: memory may differ from what is durable.
+    /// Reads go on; reopening recovers.
     Poisoned {
-        /// What failed first, in words.
+        /// The first failure, in words.
         cause: String,
     },
     /// Something durable is not what was written.
@@ -26,7 +26,7 @@ pub enum Error {
         file: PathBuf,
         /// Byte offset in the file.
         offset: u64,
-        /// What is wrong: expected and found.
+        /// Expected and found.
         what: String,
     },
     /// This is not a pool, or not one that this version can open.
@@ -40,7 +40,7 @@ pub enum Error {
     InvalidPointer {
         /// The heap offset.
         offset: u64,
-        /// What is wrong with it.
+        /// The mismatch, in words.
         what: &'static str,
     },
     /// More was asked for than a heap can hold.
@@ -57,22 +57,22 @@ pub enum Error {
         /// Bytes that it has addresses for.
         bytes_max: u64,
     },
-    /// A name or a pointer stands for another type, or another version of it, than was asked for.
+    /// A name or a pointer has another type, or another version of it, than was asked for.
     WrongLayout {
-        /// What holds it.
+        /// The name or pointer.
         place: String,
         /// The layout asked for.
         expected: String,
-        /// The layout that is there.
+        /// The layout found.
         found: String,
-        /// What to do.
+        /// The way out, in words.
         advice: &'static str,
     },
     /// The heap was opened for reading only.
     ReadOnly,
-    /// The call cannot be made here, such as a transaction within a transaction.
+    /// The call is not allowed here, such as a transaction within a transaction.
     Misuse {
-        /// What was done and what to do instead.
+        /// The misuse, and what to do instead.
         what: &'static str,
     },
 }

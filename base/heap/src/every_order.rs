@@ -1,10 +1,12 @@
-//! Every order in which threads can meet at the gate and at what goes with it, as memory may show it to them.
+//! Loom models of the image latch, pins and snapshots: every order in which threads can meet, as
+//! memory may show it to them.
 //!
-//! Purpose: loom looks into what pins and snapshots rest on: that what somebody pinned is not reused,
-//! and that a snapshot sees the same however its opening falls among commits.
-//! Invariants: the gate and the pins are those of the heap. Versions are the store's, which loom cannot
-//! run as a whole: `Versions` here makes the same accesses, in the same order and with the same
-//! orderings, as `open`, `close`, `recorder` and `is_changed` of `store/src/common/versions.rs`.
+//! Purpose: loom checks what pins and snapshots rest on: that pinned blocks are not reused, and
+//! that a snapshot sees one state wherever its opening falls among commits.
+//! Invariants: the latch and the pins are those of the heap. Versions are the store's, which loom
+//! cannot run as a whole: `Versioned` here makes the same accesses, in the same order and with the
+//! same orderings, as `open`, `close`, `recorder` and `is_changed` of
+//! `store/src/common/versions.rs`.
 
 use std::sync::Arc;
 
@@ -17,7 +19,7 @@ use crate::sync::{AtomicBool, Mutex, Ordering};
 
 fn explore<S: Send + Sync + 'static>(make: fn() -> S, threads: &'static [fn(&S)], last: fn(&S)) {
     let mut builder = loom::model::Builder::new();
-    // Waiting for each other has too many orders for all of them.
+    // There are too many orders of waiting for each other to explore all of them.
     builder.preemption_bound = Some(2);
     builder.check(move || {
         let shared = Arc::new(make());
@@ -39,12 +41,12 @@ fn explore<S: Send + Sync + 'static>(make: fn() -> S, threads: &'static [fn(&S)]
 struct Pinned {
     latch: ImageLatch,
     pins: Arc<Pins>,
-    /// Number of the last commit, and the block that it named: behind the gate.
+    /// Number of the last commit, and the block that it named: behind the latch.
     root: UnsafeCell<(u64, usize)>,
     blocks: [UnsafeCell<u32>; 2],
 }
 
-// SAFETY: loom looks after who reads and writes what is in the cells, which is what is tested.
+// SAFETY: loom checks the reads and writes of the cells, which is the purpose of the test.
 unsafe impl Sync for Pinned {}
 // SAFETY: as above.
 unsafe impl Send for Pinned {}
@@ -59,7 +61,7 @@ impl Pinned {
         }
     }
 
-    /// Looks at the block that the root named when it was pinned, after the gate.
+    /// After passing the latch, reads the block that the root named when it was pinned.
     fn look(&self) {
         let (pin, block) = {
             let _reading = self.latch.read(0);
@@ -80,7 +82,7 @@ impl Pinned {
         self.root.with_mut(|root| unsafe { *root = (1, 1) });
     }
 
-    /// What the next commit does first: the freed block is used again if nobody looks at it.
+    /// The first step of the next commit: it reuses the freed block if no pin can see it.
     fn reuse(&self) {
         let _alone = self.latch.write();
         if self.pins.released() >= 1 {
@@ -105,7 +107,7 @@ fn the_last_of_two_pins_lets_go() {
     explore(Pinned::new, &[Pinned::look, Pinned::look], Pinned::commits);
 }
 
-/// What is kept for snapshots.
+/// The state kept for snapshots.
 #[derive(Debug, Default)]
 struct State {
     number: u64,
@@ -113,7 +115,7 @@ struct State {
     kept: Vec<(u64, u32)>,
 }
 
-/// A value that commits count up, and its versions.
+/// A value that commits increment, and its versions.
 struct Versioned {
     latch: ImageLatch,
     value: UnsafeCell<u32>,
@@ -122,7 +124,7 @@ struct Versioned {
     state: Mutex<State>,
 }
 
-// SAFETY: loom looks after who reads and writes the value, which is what is tested.
+// SAFETY: loom checks the reads and writes of the value, which is the purpose of the test.
 unsafe impl Sync for Versioned {}
 // SAFETY: as above.
 unsafe impl Send for Versioned {}
@@ -187,8 +189,8 @@ impl Versioned {
         self.value.with_mut(|value| unsafe { *value = before + 1 });
     }
 
-    /// A commit in pieces: it has its number from the beginning, and lets readers in before it changes what
-    /// they see.
+    /// A chunked commit: it has its number from the beginning, and admits readers before it changes
+    /// what they see.
     fn commit_chunked(&self) {
         let mut alone = self.latch.write();
         let number = {
@@ -209,7 +211,7 @@ impl Versioned {
         self.value.with_mut(|value| unsafe { *value = before + 1 });
     }
 
-    /// Opens a snapshot, looks twice, and closes it.
+    /// Opens a snapshot, reads twice, and closes it.
     fn look(&self) {
         let number = self.open();
         let first = self.read_at(number);

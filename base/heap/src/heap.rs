@@ -1,8 +1,8 @@
-//! The heap: everything above put together, for those who use it.
+//! The heap: the public type that opens a pool and combines the modules of this crate.
 //!
-//! Purpose: open, look, change, make durable, check, close.
-//! Thread safety: a `Heap` can be shared between threads. Any number of views, or one
-//! transaction, at a time. Lock order: turn, writer's seat, image, pins, journal.
+//! Purpose: open, read, change, make durable, check, close.
+//! Thread safety: a `Heap` can be shared between threads. Any number of views, or one transaction,
+//! at a time. Lock order: writer lock, image, pins, journal.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -54,55 +54,54 @@ use crate::transaction::view::View;
 /// Words of bitmaps and extents that are made reusable in one hold of the image: some 100 us.
 const RECYCLED_PART: usize = 64;
 
-/// How a heap is opened.
+/// Options for opening a heap.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Options {
-    /// Which directories count as memory: their files are written by stores of the processor, cache
-    /// line by cache line, with one fence a commit, instead of by system calls. Elsewhere, and in a
-    /// heap that is only read, files are files.
+    /// Which directories count as memory. The processor's stores write their files, cache line by
+    /// cache line, with one fence a commit, instead of system calls. Elsewhere, and in a heap
+    /// opened read-only, files are files.
     pub flushing: Flushing,
     /// Bytes of log files above which commits wait for a checkpoint. At least 4 MiB.
     pub log_bytes_max: u64,
-    /// Bytes of the log that are kept for what of blocks reserved by
-    /// [`crate::Write::reserve_held`] is held back of the pool file, at most, and at most half of
-    /// `log_bytes_max`. Beyond that it is taken there after all.
+    /// The most bytes of the log that are kept for writes to blocks reserved by
+    /// [`crate::Write::reserve_held`] that the pool file does not have yet, and at most half of
+    /// `log_bytes_max`. Beyond that they are copied to the pool file after all.
     pub log_held_bytes_max: u64,
-    /// Milliseconds after which a deferred commit is made durable at the latest.
+    /// The most milliseconds after which a deferred commit is made durable.
     pub deferred_ms_max: u64,
-    /// Bytes of deferred commits kept in memory at most.
+    /// The most bytes of deferred commits kept in memory.
     pub deferred_bytes_max: u64,
     /// Whether checkpoints and deferred commits have threads of their own. Without, they happen
     /// within the calls that need them.
     pub background: bool,
     /// Address space to reserve: the largest size that the heap can grow to while it is open.
-    /// `u64::MAX`: 64 GiB, or sixteen times what the heap has, and twice as many each time that they
-    /// are used up, where those behind are free.
+    /// `u64::MAX`: 64 GiB, or sixteen times the size of the heap, and twice as many each time that
+    /// they are used up, if the addresses behind them are free.
     pub address_bytes_max: u64,
     /// Whether an empty directory becomes a new heap; else it is an error.
     pub create: bool,
-    /// Whether nothing is to be changed: any number of processes may have a heap open so, while none
-    /// has it for writing. What opening would recover is recovered in memory; no file is written, not
-    /// even its time, so files and directory need not be writable. Everything that writes is
-    /// `Error::ReadOnly`.
+    /// Whether to open read-only: any number of processes may have a heap open so, while none has
+    /// it for writing. Recovery happens in memory; no file is written, not even its time, so files
+    /// and directory need not be writable. All calls that write return `Error::ReadOnly`.
     pub read_only: bool,
-    /// Whether each page is verified against its checksum when it is first touched, so that no
-    /// read trusts a page that is not what was written. Costs about 1 us a page, once.
+    /// Whether each page is verified against its checksum when it is first touched, so that no read
+    /// trusts a page that is not what was written. Costs about 1 us a page, once.
     pub verify_first_touch: bool,
-    /// Threads that make reusable what large commits freed, after these returned. 0: each commit
-    /// does so itself, as it does while the heap cannot grow.
+    /// Threads that make the blocks reusable that large commits freed, after these commits
+    /// returned. 0: each commit does so itself, as it does while the heap cannot grow.
     pub post_commit_workers: u8,
-    /// Bytes of memory that may differ from the pool file's, by what was written since it was
-    /// opened; beyond that commits wait until the file has enough of it for the memory to be given
-    /// back. Not counted is the record of a commit, which takes as many bytes as were written until
-    /// it has ended; of this and the like some 20 MiB are kept.
-    /// What one transaction writes counts too, but is never given back before its commit, nor
-    /// are 2 MiB in which somebody has a reservation or pages of which it has a slice. Below a few
-    /// MiB nearly every commit waits for the medium. `u64::MAX`: unbounded, which costs nothing.
+    /// Bytes of memory that may differ from the pool file's because of writes since the heap was
+    /// opened; beyond that commits wait until the file has enough of it for the memory to be freed.
+    /// The record of a commit is not counted; it takes as many bytes as were written until the
+    /// commit has ended; of this and the like some 20 MiB are kept. The writes of one transaction
+    /// count too, but are never freed before its commit, nor are 2 MiB that contain a reservation,
+    /// or pages of which a slice is left. Below a few MiB nearly every commit waits for the medium.
+    /// `u64::MAX`: unbounded, which costs nothing.
     pub memory_bytes_max: u64,
-    /// Bytes of memory for huge pages: a thread looks which parts of the pool are used, and moves
-    /// them there, as long as half of [`Options::memory_bytes_max`], within which they count, is
-    /// free. 0: none. Only with `background`, on Linux.
+    /// Bytes of memory for huge pages: a thread finds the hot parts of the pool, and moves them
+    /// there, as long as half of [`Options::memory_bytes_max`], within which they count, is free.
+    /// 0: none. Only with `background`, on Linux.
     pub huge_bytes_max: u64,
 }
 
@@ -140,7 +139,7 @@ pub struct Stats {
     pub pool_bytes: u64,
     /// Bytes up to the last page ever allocated; 0 once the heap is closed.
     pub used_bytes: u64,
-    /// Bytes of address space reserved: where the heap needs more while it is open, see
+    /// Bytes of address space reserved; if the heap needs more while it is open, see
     /// [`Options::address_bytes_max`].
     pub address_bytes: u64,
     /// Freed blocks and extents that are not reusable yet because of pins.
@@ -156,17 +155,17 @@ pub struct Stats {
 /// A crash-safe persistent heap.
 #[derive(Debug)]
 pub struct Heap {
-    // Field order is drop order: all threads end before the lock is released, and those that need the
-    // journal before it.
+    // Field order is drop order: all threads end before the lock is released, and those that need
+    // the journal before it.
     recyclers: Recyclers,
     pub(crate) evictor: Evictor,
     pub(crate) journal: Arc<Opened>,
     pub(crate) writer_queue: Arc<WriterQueue<Writer>>,
     pub(crate) space: Arc<Space>,
     pub(crate) thread_caches: ThreadCaches,
-    /// What waits to be published or freed without a transaction.
+    /// Requests to publish or free without a transaction.
     pub(crate) requests: Requests<Batch>,
-    /// Changes that wait to be made in a transaction that they share, and memory for a batch of them.
+    /// Changes that wait to share a transaction, and memory for a batch of them.
     pub(crate) calls: Requests<Calls>,
     pub(crate) calls_spare: Mutex<Option<Box<Calls>>>,
     pub(crate) borrowed: Arc<BorrowedBlocks>,
@@ -176,7 +175,7 @@ pub struct Heap {
     /// Held while a copy of the pool is made, which `close` ends.
     pub(crate) copying: Mutex<()>,
     pub(crate) is_closing: AtomicBool,
-    /// Which thread runs a transaction: the address of a thread-local of it; 0 for none.
+    /// The thread that runs a transaction: the address of a thread-local of it; 0 for none.
     owner: AtomicUsize,
     /// The lock on the directory, which reservations keep too; `None` once closed.
     lock: Mutex<Option<Arc<HeldLock>>>,
@@ -185,12 +184,12 @@ pub struct Heap {
 }
 
 impl Heap {
-    /// Opens the heap in a directory, recovering what a crash left; creates one in an empty
-    /// directory. Work is bounded by the log, never by the data.
+    /// Opens the heap in a directory, and recovers after a crash; creates a heap in an empty
+    /// directory. The log bounds the work, never the data.
     ///
     /// # Errors
     /// `Error::Medium` when the lock is held or the medium fails, `Error::Unsupported` when the
-    /// directory holds something else or a newer format, `Error::Damaged` naming what is.
+    /// directory holds something else or a newer format, `Error::Damaged` with the damaged file.
     pub fn open(directory: Arc<dyn Directory>, options: Options) -> Result<(Self, Recovery)> {
         let directory = directory.open_again()?.unwrap_or(directory);
         let directory = match options.read_only {
@@ -215,14 +214,14 @@ impl Heap {
         let borrowed =
             Arc::new(BorrowedBlocks::new(Holder::new(Arc::clone(&space), Arc::clone(&lock))));
         let count = options.post_commit_workers.into();
-        let ground = || ReclaimContext::new(&space, &journal, &borrowed, &pins);
-        let recyclers = Recyclers::new(count, ground);
+        let context = || ReclaimContext::new(&space, &journal, &borrowed, &pins);
+        let recyclers = Recyclers::new(count, context);
         let writer_queue = Arc::new(WriterQueue::new(Writer::new()));
         if let Opened::Writable(journal) = &*journal {
             journal.set_source(Arc::new(Copier::new(&space, &writer_queue)));
         }
-        let estate = EvictionContext::new(&space, &journal, &borrowed, &writer_queue, bounds);
-        let evictor = Evictor::spawn(estate, options.background).map_err(|source| {
+        let context = EvictionContext::new(&space, &journal, &borrowed, &writer_queue, bounds);
+        let evictor = Evictor::spawn(context, options.background).map_err(|source| {
             MediumError::io("start a thread for", directory.path(), None, 0, source)
         })?;
         let heap = Self {
@@ -246,15 +245,15 @@ impl Heap {
             directory,
         };
         if options.read_only {
-            // Nothing is reserved of what cannot be published.
+            // A heap opened read-only reserves nothing, as it could not publish it.
             heap.thread_caches.all().for_each(|mut thread_cache| drop(thread_cache.shares.take()));
         }
         Ok((heap, recovery))
     }
 
     /// The heap as the last commit left it, for as long as the view lives. Waits for a running
-    /// transaction, and while one waits for other views; must not be called by the thread that runs
-    /// it.
+    /// transaction and, while a transaction waits, for other views; the thread that runs a
+    /// transaction must not call it.
     ///
     /// # Errors
     /// `Error::Misuse` in the child of a fork, which has no copy of the heap's memory, and after
@@ -266,9 +265,9 @@ impl Heap {
     }
 
     /// As [`Heap::view`], for a caller that drops it within some microseconds, and meanwhile calls
-    /// nobody who could take longer. It does not wait for views that live long, though a
-    /// transaction waits for them. One that is kept for longer keeps all others waiting as soon as
-    /// somebody wants to write.
+    /// nothing that could take longer. It does not wait for long-lived views, though a transaction
+    /// waits for them. A brief view that is kept for longer blocks all other threads as soon as one
+    /// of them wants to write.
     ///
     /// # Errors
     /// As [`Heap::view`].
@@ -278,8 +277,8 @@ impl Heap {
         Ok(View::new(self.blocks(), self.read_image()?, &self.borrowed))
     }
 
-    /// Makes reusable what was freed and nobody can look at any more. Pins may have gone since the
-    /// last commit, and one that is made after this needs none of it.
+    /// Makes freed blocks reusable that no pin can see any more. Pins may have gone since the last
+    /// commit, and a pin made after this needs none of the blocks.
     #[inline]
     pub(crate) fn recycle(&self, image: &Exclusive<'_>) {
         if self.borrowed.has_any() {
@@ -290,23 +289,23 @@ impl Heap {
         }
     }
 
-    /// The same, whatever the threads would do of it; each record is about a part, for the room
-    /// that it takes.
+    /// `recycle` without relying on the reclaim threads; each record covers a part, which bounds
+    /// its size.
     pub(crate) fn recycle_all(&self, image: &Exclusive<'_>) {
         self.recycle(image);
         while self.allocator().recycle_part(image, self.pins.released(), RECYCLED_PART) {}
     }
 
-    /// Has those who reserve give up the runs that they take blocks from: one that is empty is
-    /// known to be, then. They take others, or the same again.
+    /// Takes the runs back from the shards: then the arena knows which runs are empty. The shards
+    /// take other runs, or the same again.
     pub(crate) fn give_up_runs(&self, writer: &mut Writer) {
         let take_back = |run, words: &[u64]| self.space.arena().take_back(run, words);
         writer.shard.give_up(take_back);
         self.thread_caches.all().for_each(|mut thread_cache| thread_cache.shard.give_up(take_back));
     }
 
-    /// Looks at the bitmaps of all runs: those that are empty are known to be, then. A few at a
-    /// time, so that nobody waits long.
+    /// Loads the bitmaps of all runs: then the arena knows which are empty. A few at a time, so
+    /// that no other thread waits long.
     pub(crate) fn look_at_runs(&self) -> Result<()> {
         loop {
             let _image = self.read_image()?;
@@ -316,15 +315,15 @@ impl Heap {
         }
     }
 
-    /// Large frees are for the threads, if there are any.
+    /// Large frees are for the reclaim threads, if there are any.
     fn recycle_waiting(&self, image: &Exclusive<'_>) {
         if self.space.is_short() || !self.recyclers.take(self.space.waiting()) {
             self.allocator().recycle(image, self.pins.released());
         }
     }
 
-    /// Makes reusable what a transaction freed. One in pieces may have freed a lot: others come in
-    /// between.
+    /// Makes reusable what a transaction freed. A chunked one may have freed much: other threads
+    /// get the image in between.
     pub(crate) fn recycle_after(&self, image: &mut Exclusive<'_>, chunked: bool) {
         if !chunked {
             return self.recycle_waiting(image);
@@ -343,19 +342,19 @@ impl Heap {
         BlockAllocator { space: &self.space, journal: &self.journal, borrowed: &self.borrowed }
     }
 
-    /// Whether this thread has the turn to write: runs a transaction, or [holds
-    /// it](Heap::take_turn).
+    /// Whether this thread holds the writer lock: runs a transaction, or [holds the
+    /// permit](Heap::take_write_permit).
     #[inline]
     pub fn has_writer(&self) -> bool {
         self.owner.load(Ordering::Relaxed) == thread_token()
     }
 
-    /// Says whether this thread has the turn.
+    /// Notes whether this thread holds the writer lock.
     pub(crate) fn set_within(&self, is_within: bool) {
         self.owner.store(if is_within { thread_token() } else { 0 }, Ordering::Relaxed);
     }
 
-    /// Refuses what would wait for the turn that this thread has.
+    /// Refuses a call that would wait for the writer lock that this thread holds.
     pub(crate) fn refuse_within(&self) -> Result<()> {
         if self.has_writer() {
             return Err(Error::Misuse {
@@ -370,8 +369,8 @@ impl Heap {
         Blocks { classes: &self.space.classes, verifies_first_touch: self.verify_first_touch }
     }
 
-    /// The image, unless the heap was closed: then another process may write the pool, and what
-    /// is mapped of it may change under a reader (S1).
+    /// The image, unless the heap was closed: then another process may write the pool, and the
+    /// mapped bytes may change under a reader (S1).
     #[inline]
     pub(crate) fn read_image(&self) -> Result<Shared<'_>> {
         let image = self.space.image.read();
@@ -379,7 +378,7 @@ impl Heap {
         Ok(image)
     }
 
-    /// The same, for longer than some microseconds.
+    /// The image, for longer than some microseconds.
     #[inline]
     pub(crate) fn read_image_long(&self) -> Result<Shared<'_>> {
         let image = self.space.image.read_long();
@@ -387,7 +386,7 @@ impl Heap {
         Ok(image)
     }
 
-    /// To be asked with the image's lock held: `close` sets the flag before it waits for the lock.
+    /// Call it with the image's lock held: `close` sets the flag before it waits for the lock.
     #[inline]
     pub(crate) fn refuse_closed(&self) -> Result<()> {
         if self.closed.load(Ordering::Acquire) {
@@ -402,8 +401,8 @@ impl Heap {
         !is_planted("R6.a-child-goes-on") && self.space.image.fork().is_child()
     }
 
-    /// Fails in the child of a fork, as all calls do there. One load, which waits for nobody: a
-    /// lock may be held in a child by a thread that stayed with the parent.
+    /// Fails in the child of a fork, as all calls do there. One load, no waiting: in a child, a
+    /// lock may be held by a thread that stayed with the parent.
     ///
     /// # Errors
     /// `Error::Misuse`.
@@ -419,7 +418,7 @@ impl Heap {
     }
 
     /// Waits for what was committed by now as a commit with this durability would: for a caller
-    /// that found nothing to change. It is promised what it found: a key removed once more stays
+    /// that found nothing to change. The promise covers its findings: a key removed once more stays
     /// removed.
     ///
     /// # Errors
@@ -432,8 +431,8 @@ impl Heap {
         self.journal.finish(self.last_commit(), durability)
     }
 
-    /// Keeps what is visible now from being reused while the pin lives. It may be overwritten where
-    /// it lies: nodes of trees are, and so are short values, by others of the same length.
+    /// Keeps what is visible now from being reused while the pin lives. It may be overwritten in
+    /// place: nodes of trees are, and so are short values, by others of the same length.
     ///
     /// # Errors
     /// As [`Heap::view`].
@@ -460,7 +459,8 @@ impl Heap {
         self.journal.last_sequence()
     }
 
-    /// Makes that commit durable, and all before it; at once if they are. Those who wait at the same time share a flush.
+    /// Makes that commit durable, and all before it; returns at once if they are. Threads that wait
+    /// at the same time share a flush.
     ///
     /// # Errors
     /// As [`Heap::sync`].
@@ -469,34 +469,36 @@ impl Heap {
         self.journal.finish(commit.min(self.last_commit()), Durability::Sync)
     }
 
-    /// Fails if each commit from now on will: a look at what is known, which writes nothing. Whether there is
-    /// space for a commit is known when it is made.
+    /// Fails if every later commit will: checks the known state, and writes nothing. Whether there
+    /// is space for a commit is known only when it is made.
     ///
     /// # Errors
-    /// `Error::Poisoned`, `Error::ReadOnly`; `Error::Misuse` if it is closed, or in the child of a fork.
+    /// `Error::Poisoned`, `Error::ReadOnly`; `Error::Misuse` if it is closed, or in the child of a
+    /// fork.
     pub fn check_writable(&self) -> Result<()> {
         self.refuse_child()?;
         self.refuse_closed()?;
         self.journal.writable()?.check_writable()
     }
 
-    /// Takes everything committed so far to the pool file, and empties the log; but for what is held
-    /// back of blocks that [`crate::Write::reserve_held`] reserved. Waits for a running transaction; must
-    /// not be called by a thread that has a view, which a transaction may wait for.
+    /// Copies everything committed so far to the pool file, and empties the log, except what is
+    /// held back for blocks that [`crate::Write::reserve_held`] reserved. Waits for a running
+    /// transaction; a thread that has a view, which a transaction may wait for, must not call it.
     ///
     /// # Errors
-    /// `Error::Misuse` within a transaction of the same thread; `Error::Poisoned` if it fails or failed.
+    /// `Error::Misuse` within a transaction of the same thread; `Error::Poisoned` if it fails or
+    /// failed.
     pub fn checkpoint(&self) -> Result<()> {
         self.refuse_child()?;
         self.refuse_within()?;
-        // Of a heap that is only read there is nothing to take.
+        // A heap opened read-only has nothing to checkpoint.
         self.journal.writable().map_or(Ok(()), Journal::checkpoint)
     }
 
     /// Verifies every page of the pool file and every rule of the allocator. Commits go on
-    /// meanwhile: each waits for some 100 us of it, and for a millisecond where an extent of a GiB
-    /// lies. Pages and blocks are counted as of one moment only if nothing was committed between
-    /// the call and its end. O(pool).
+    /// meanwhile: each waits for some 100 us of it, and for a millisecond at an extent of a GiB.
+    /// Pages and blocks are counted as of one moment only if nothing was committed between the call
+    /// and its end. O(pool).
     ///
     /// # Errors
     /// When the medium fails; damage is in the report.
@@ -508,7 +510,7 @@ impl Heap {
         report.pages_verified = self.journal.verify(&mut |error| report.note(error, &file))?;
         let mut reached = Reached::default();
         loop {
-            // Nobody is within a commit, and no run is made.
+            // No other thread is within a commit, and no run is made.
             let _turn = self.writer_queue.wait();
             let image = self.read_image_long()?;
             let _arena = self.space.arena();
@@ -521,8 +523,8 @@ impl Heap {
         }
     }
 
-    /// Does `work` while nobody else reads or writes: no view, no transaction. Waits for no checkpoint
-    /// (C8): for `work` that needs one see [`Journal::hold_checkpoints`].
+    /// Runs `work` while no other thread reads or writes: no view, no transaction. Waits for no
+    /// checkpoint (C8): for `work` that needs one see [`Journal::hold_checkpoints`].
     pub(crate) fn alone<T>(
         &self,
         work: impl FnOnce(Blocks<'_>, &mut Exclusive<'_>, &mut Writer) -> Result<T>,
@@ -535,7 +537,7 @@ impl Heap {
         work(self.blocks(), &mut image, &mut permit)
     }
 
-    /// What each page is used for. O(pages): every descriptor and every bitmap is looked at.
+    /// The use of each page. O(pages): reads every descriptor and every bitmap.
     ///
     /// # Errors
     /// As [`Heap::view`].
@@ -549,17 +551,18 @@ impl Heap {
         self.journal.pool().file().path().parent().unwrap_or(Path::new(""))
     }
 
-    /// The heap's own handle to its directory: what is opened through it is closed with the heap.
+    /// The heap's own handle to its directory: files opened through it are closed with the heap.
     pub fn directory(&self) -> &Arc<dyn Directory> {
         &self.directory
     }
 
-    /// Figures; none but 0 in the child of a fork.
+    /// The heap's figures; all 0 in the child of a fork.
     pub fn stats(&self) -> Stats {
         if self.is_child() {
             return Stats::default();
         }
-        // First what waits for a checkpoint: nobody should wait for it behind a lock held here.
+        // The journal's figures first, which may wait for a checkpoint: no thread should wait for
+        // it behind a lock held here.
         let journal = self.journal.stats();
         let quarantined = self.space.arena().retired();
         let image = self.space.image.read();
@@ -575,14 +578,14 @@ impl Heap {
         }
     }
 
-    /// Makes everything durable, applies it to the pool, ends all threads and gives back what the
-    /// heap has of the system: its files, its lock, so that the directory can be opened again, and
-    /// its memory, but for the pages of what was lent as slices, which are copied and stay until
-    /// the last one is gone. While a reservation is left, all of the memory stays, and the lock.
-    /// Waits for views; later ones, and transactions, are refused.
+    /// Makes everything durable, applies it to the pool, ends all threads and releases the system
+    /// resources of the heap: its files, its lock, so that the directory can be opened again, and
+    /// its memory, except the pages of borrowed slices, which are copied and stay until the last
+    /// slice is dropped. While a reservation is left, all of the memory stays, and the lock. Waits
+    /// for views; later ones, and transactions, are refused.
     ///
     /// # Errors
-    /// `Error::Poisoned` if something is not durable; dropping the heap would not have told.
+    /// `Error::Poisoned` if something is not durable; dropping the heap would not have reported it.
     /// `Error::Misuse` in the child of a fork, which has no right to write: nothing is done.
     pub fn close(&self) -> Result<()> {
         self.refuse_child()?;
@@ -591,7 +594,8 @@ impl Heap {
         self.refuse_within()?;
         self.recyclers.stop();
         self.evictor.stop();
-        // Before: the last checkpoint waits for who has the turn, and nobody is to begin meanwhile.
+        // Set first: the last checkpoint waits for the writer lock, and no transaction may begin
+        // meanwhile.
         self.closed.store(true, Ordering::Release);
         let outcome = self.journal.writable().map_or(Ok(()), Journal::close);
         let _seat = self.writer_queue.wait();
@@ -607,7 +611,7 @@ impl Heap {
         self.directory.close();
         if let Some(lock) = self.lock.lock().take() {
             // SAFETY: there are no views, no transactions and no reservations, and there will be
-            // none; slices, of which there will be no more either, lie in these ranges.
+            // none; slices, of which no more are made either, lie in these ranges.
             let is_free = is_all_there && unsafe { image.give_up(&kept) }.is_ok();
             if is_free {
                 drop(lock.lock().take());
@@ -635,10 +639,11 @@ pub(crate) fn thread_token() -> usize {
     TOKEN.with(|token| std::ptr::from_ref(token).addr())
 }
 
-/// What opening finds: the lock, the journal, the image as recovered, and what that took.
+/// The result of opening: the lock, the journal, the image as recovered, and the recovery's
+/// figures.
 type Found = (Box<dyn Lock>, Opened, Image, Recovery);
 
-/// Opens a heap for writing, and creates it where there is none.
+/// Opens a heap for writing; creates it if there is none.
 fn open_writable(directory: &Arc<dyn Directory>, options: &Options) -> Result<Found> {
     let names = directory.list()?;
     let is_heap = names.iter().any(|name| name == POOL_NAME);
@@ -679,7 +684,7 @@ fn open_writable(directory: &Arc<dyn Directory>, options: &Options) -> Result<Fo
     Ok((lock, Opened::Writable(journal), image, recovery))
 }
 
-/// Opens a heap for reading only.
+/// Opens a heap read-only.
 fn open_read_only(directory: &Arc<dyn Directory>, options: &Options) -> Result<Found> {
     if !directory.list()?.iter().any(|name| name == POOL_NAME) {
         return Err(Error::Unsupported {
@@ -692,7 +697,7 @@ fn open_read_only(directory: &Arc<dyn Directory>, options: &Options) -> Result<F
     Ok((lock, Opened::ReadOnly(Box::new(journal)), image, recovery))
 }
 
-/// Only an empty directory, or one where an earlier creation was cut off, becomes a heap.
+/// Only an empty directory, or one where an earlier creation was interrupted, becomes a heap.
 fn refuse_strangers(
     directory: &Arc<dyn Directory>,
     names: &[String],
@@ -742,7 +747,7 @@ fn initial_pages() -> Vec<(u64, Vec<u8>)> {
     ]
 }
 
-/// Reads and judges root page and class table.
+/// Reads and validates the root page and the class table.
 fn load_root(pool: &PoolFile, image: &Image) -> Result<(ClassTable, u64)> {
     let file = pool.file().path();
     for offset in [ROOT_OFFSET, CLASS_TABLE_OFFSET] {

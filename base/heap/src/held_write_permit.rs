@@ -1,10 +1,10 @@
-//! The turn to write, held without a transaction.
+//! A held write permit: the writer lock without a transaction.
 //!
-//! Purpose: who wants to look first and write then, and nobody to write in between, has the turn for as
-//! long as that takes: others that want to write wait asleep, readers do not wait at all. It ends with
-//! one transaction, or by being dropped.
-//! Invariants: the thread that holds it cannot begin anything else that waits for a turn, which would
-//! wait for itself: that is an error. It stays on its thread.
+//! Purpose: a caller that reads first and then writes, with no other write in between, holds the
+//! writer lock for as long as that takes: other writers wait asleep, readers do not wait at all.
+//! The permit ends with one transaction, or when it is dropped.
+//! Invariants: the thread that holds it cannot begin anything else that waits for the writer lock,
+//! which would wait for itself: that is an error. It stays on its thread.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::latch::writer_queue::WritePermit;
 use crate::transaction::scratch::Writer;
 use crate::write_guard::WriteGuard;
 
-/// The turn to write, until it is dropped.
+/// The writer lock, until this is dropped.
 #[derive(Debug)]
 #[must_use = "others that write wait until it is dropped"]
 pub struct HeldWritePermit<'h> {
@@ -24,8 +24,8 @@ pub struct HeldWritePermit<'h> {
 }
 
 impl Heap {
-    /// Waits for this thread's turn to write, and keeps it: others that write wait until it is dropped,
-    /// or its transaction has ended.
+    /// Waits for the writer lock, and keeps it: other writers wait until the permit is dropped, or
+    /// its transaction has ended.
     ///
     /// # Errors
     /// As [`Heap::transaction`].
@@ -37,8 +37,8 @@ impl Heap {
 }
 
 impl Heap {
-    /// As [`Heap::take_write_permit`], unless others have the turn for longer than this; then `None`. What
-    /// is waited for before, room in the log and in memory, is not counted.
+    /// As [`Heap::take_write_permit`], unless other threads hold the writer lock for longer than
+    /// `longest`; then `None`. Earlier waits, for room in the log and in memory, are not counted.
     ///
     /// # Errors
     /// As [`Heap::transaction`].
@@ -54,7 +54,7 @@ impl Heap {
 }
 
 impl<'h> HeldWritePermit<'h> {
-    /// Begins a transaction in this turn, as [`Heap::begin_write`].
+    /// Begins a transaction with this permit, as [`Heap::begin_write`].
     ///
     /// # Errors
     /// As [`Heap::begin_write`].
@@ -69,10 +69,10 @@ impl<'h> HeldWritePermit<'h> {
 impl Drop for HeldWritePermit<'_> {
     fn drop(&mut self) {
         if self.heap.is_child() {
-            // Ending it would wake threads that are not here.
+            // Ending the permit would wake threads that do not exist here.
             return std::mem::forget(self.permit.take());
         }
-        // A transaction says itself when it has ended.
+        // A transaction itself notes its end.
         if self.permit.is_some() {
             self.heap.set_within(false);
         }

@@ -1,7 +1,7 @@
-//! Every persistent byte of the pool file, and nothing volatile.
+//! The persistent layout of the pool file: every durable byte, and nothing volatile.
 //!
-//! Purpose: the constants and structures shared by all that read or write a pool.
-//! See `docs/format/pool.md` for the file, `docs/format/heap.md` for what is in it and
+//! Purpose: the constants and structures shared by all code that reads or writes a pool. See
+//! `docs/format/pool.md` for the file, `docs/format/heap.md` for its contents and
 //! `docs/format/roots.md` for the directory of named roots.
 //!
 //! A pool file is a head of 64 KiB followed by zones. A zone holds the page checksums, the page
@@ -38,7 +38,7 @@ pub const POOL_HEADER_OFFSET: u64 = 0;
 pub const CHECKPOINT_OFFSETS: [u64; 2] = [4096, 8192];
 /// File offsets of the two tables of doubt.
 pub const DOUBT_OFFSETS: [u64; 2] = [12_288, 36_864];
-/// Entries of a table of doubt at most.
+/// The most entries of a table of doubt.
 pub const DOUBT_PAGES_MAX: usize = 2045;
 /// Bytes of a table of doubt.
 pub const DOUBT_BYTES: u64 = 24_576;
@@ -53,11 +53,11 @@ pub const INCOMPAT_UNDO_JOURNAL: u64 = 1;
 
 /// Name of the pool file.
 pub(crate) const POOL_NAME: &str = "pool";
-/// Name of a pool file that is being made.
+/// Name of a pool file under construction.
 pub(crate) const POOL_NEW_NAME: &str = "pool.new";
 /// Name of the directory of the log.
 pub(crate) const LOG_NAME: &str = "log";
-/// Name of the directory of the log while it is given its name again.
+/// Name of the log directory while it gets its name back.
 pub(crate) const LOG_NEW_NAME: &str = "log.new";
 
 /// Heap offset of the root page.
@@ -74,13 +74,13 @@ pub const ROOT_PAGES_END: u64 = ROOT_OFFSET + 8;
 pub const ROOT_CLASS_COUNT: u64 = ROOT_OFFSET + 16;
 /// Byte of the first root's word in the root page.
 pub const ROOT_WORDS: u64 = 24;
-/// Words for the roots of what lives in a heap.
+/// Root words, for the users of a heap.
 pub const ROOT_COUNT: usize = 16;
 /// The root word of the directory of named roots, the last one.
 pub const DIRECTORY_ROOT: usize = ROOT_COUNT - 1;
-/// Named roots at most.
+/// The most named roots.
 pub const NAMED_ROOT_COUNT_MAX: usize = 1024;
-/// Bytes of the name of a root, or of a type, at most.
+/// The most bytes of the name of a root, or of a type.
 pub const NAME_BYTES_MAX: usize = 255;
 /// Every block starts at a multiple of this many bytes.
 pub const BLOCK_ALIGNMENT: u64 = 8;
@@ -115,7 +115,7 @@ pub struct PoolHeader {
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct Checkpoint {
-    /// Counts checkpoints; the valid slot with the higher number holds.
+    /// Counts checkpoints; the valid slot with the higher number counts.
     pub number: U64,
     /// Generation of the log that continues from here.
     pub generation: U64,
@@ -125,26 +125,26 @@ pub struct Checkpoint {
     pub durable: U64,
     /// Ordinal of the log file of the first record that is not in the pool.
     pub ordinal: U64,
-    /// Byte offset of that record in its log file; 0: the pool holds everything and no record
+    /// Byte offset of that record in its log file; 0 if the pool holds everything and no record
     /// follows, whatever is in the log files.
     pub position: U64,
     /// Data pages that the file backed: a shorter file has been cut.
     pub pages: U64,
-    /// 1: an applier of an earlier version was about to change pages, so those that the log names from here on may be
-    /// torn. 0: every page is what its checksum says.
+    /// 1: an applier of an earlier version was about to change pages, so those that the log names
+    /// from here on may be torn. 0: every page matches its checksum.
     pub applying: U64,
-    /// CRC of the frame before that record: the chain goes on from it.
+    /// CRC of the frame before that record: the chain continues from it.
     pub previous: U32,
     /// CRC32C of the pool's UUID and all bytes before this field.
     pub checksum: U32,
 }
 
-/// Head of a table of doubt: which pages a batch of a checkpoint is about to write. Two tables,
+/// Head of a table of doubt: the pages that a batch of a checkpoint is about to write. Two tables,
 /// written in turn.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct DoubtHeader {
-    /// Number of the checkpoint that is being made: one above the newest slot's.
+    /// Number of the checkpoint in progress: one above the newest slot's.
     pub number: U64,
     /// Counts the batches of that checkpoint.
     pub batch: U64,
@@ -160,15 +160,15 @@ pub struct DoubtHeader {
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct DoubtEntry {
-    /// Number of the page; with `DOUBT_OF_TABLE` of a page of descriptors.
+    /// Number of the page; with `DOUBT_OF_TABLE` for a page of descriptors.
     pub page: U32,
-    /// The checksum that it had.
+    /// The checksum before the write.
     pub sum_before: U32,
-    /// The checksum that it gets.
+    /// The checksum after the write.
     pub sum_after: U32,
 }
 
-/// Bit of [`DoubtEntry::page`]: the page is one of descriptors.
+/// Bit of [`DoubtEntry::page`]: the page is a page of descriptors.
 pub const DOUBT_OF_TABLE: u32 = 1 << 31;
 
 /// The root page of the heap, at heap offset 0.
@@ -181,7 +181,7 @@ pub struct HeapRoot {
     pub pages_end: U64,
     /// Entries of the class table in use.
     pub class_count: U64,
-    /// Blocks allocated by whoever uses the heap; meaning is theirs, 0 is none.
+    /// Root words: the users of the heap define their meaning; 0 means none.
     pub roots: [U64; ROOT_COUNT],
 }
 
@@ -241,12 +241,12 @@ pub struct ClassEntry {
     pub kind: U16,
 }
 
-/// A class that its user registered: no size leads to it. Such classes come last in the table.
+/// A class that a user registered: no size leads to it. Such classes come last in the table.
 pub const CLASS_REGISTERED: u16 = 1;
 /// Each block of the class begins with 16 bytes for its user's notes.
 pub const CLASS_HEADER: u16 = 2;
 
-/// What a page is used for; all zero: nothing.
+/// The use of a page; all zero means unused.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct Descriptor {
@@ -267,7 +267,7 @@ impl Descriptor {
         (self.kind, self.class.get()) == (KIND_RUN, class)
     }
 
-    /// The descriptor as the little-endian word that it is.
+    /// The descriptor as a little-endian word.
     pub fn word(self) -> u64 {
         let word: U64 = zerocopy::transmute!(self);
         word.get()
@@ -275,8 +275,8 @@ impl Descriptor {
 }
 
 /// Flag of a page of a run: in memory, blocks of the run are reserved by threads that do not have
-/// the image exclusively, so that a reader must look whether a block is allocated. It says nothing
-/// about the medium: no record sets it, and whoever finds it there ignores it or takes the look.
+/// the image exclusively, so that a reader must check whether a block is allocated. It says nothing
+/// about the medium: no record sets it, and code that finds it there ignores it or does the check.
 pub const FLAG_OPEN: u8 = 1;
 
 /// A free page, or a page inside an extent.
@@ -289,8 +289,8 @@ pub const KIND_RUN_CONTINUED: u8 = 2;
 pub const KIND_EXTENT: u8 = 3;
 /// The root page and the class table.
 pub const KIND_SYSTEM: u8 = 4;
-/// First page of a zone, within an extent that began in an earlier one: its `argument` is the
-/// pages of the extent from here on. So a zone can be read without those before it.
+/// First page of a zone, within an extent that began in an earlier one: its `argument` is the pages
+/// of the extent from here on. So a zone can be read without those before it.
 pub const KIND_EXTENT_CONTINUED: u8 = 5;
 
 const _: () = assert!(size_of::<PoolHeader>() == 60);
@@ -313,7 +313,7 @@ const _: () = assert!(CLASS_COUNT_MAX * 16 <= PAGE_BYTES as usize);
 const _: () = assert!(size_of::<Descriptor>() as u64 == DESCRIPTOR_BYTES);
 const _: () = assert!(ZONE_TABLE_PAGES * PAGE_BYTES == ZONE_PAGES * DESCRIPTOR_BYTES);
 
-/// Where a heap offset lies in the pool file.
+/// The file offset of a heap offset.
 pub const fn file_offset(heap_offset: u64) -> u64 {
     if heap_offset >= TABLE_BASE {
         let offset = heap_offset - TABLE_BASE;
@@ -327,7 +327,7 @@ pub const fn file_offset(heap_offset: u64) -> u64 {
     }
 }
 
-/// Where the checksum of the page at this heap offset lies in the pool file.
+/// The file offset of the checksum of the page at this heap offset.
 pub const fn sum_file_offset(heap_offset: u64) -> u64 {
     let (zone, index) = if heap_offset >= TABLE_BASE {
         let page = (heap_offset - TABLE_BASE) / PAGE_BYTES;

@@ -1,18 +1,18 @@
 //! The crash-safe persistent heap of Adamant.
 //!
 //! A heap is a directory: a pool file, which holds blocks and the descriptors that say what is
-//! allocated, and a log. Memory holds a private image of the pool; a [`Transaction`] changes the
-//! image, its commit appends one record to the log, and checkpoints copy the pages that changed from
-//! memory to the pool file. Opening a heap replays what no checkpoint had taken yet.
+//! allocated, and a log. Memory holds a private image of the pool. A [`Transaction`] changes the
+//! image, its commit appends one record to the log, and checkpoints copy the pages that changed
+//! from memory to the pool file. Opening a heap replays the records that no checkpoint covers.
 //!
 //! - [`Heap`] opens, runs transactions, checks and closes.
-//! - [`Read`] and [`Write`] are what data structures are written against; a [`View`] and a
-//!   [`Transaction`] implement them.
-//! - [`TypedRead`] and [`TypedWrite`] read and write objects of [`Persistent`] types; a named root
-//!   ([`Transaction::named_root_or_create`]) is where a program finds them again.
-//! - [`Heap::leaks`] finds what no root reaches.
-//! - [`Heap::back_up`] copies a heap that goes on being used.
-//! - [`Salvage`] reads what is left of a damaged heap.
+//! - Data structures are written against [`Read`] and [`Write`]; a [`View`] and a [`Transaction`]
+//!   implement them.
+//! - [`TypedRead`] and [`TypedWrite`] read and write objects of [`Persistent`] types; a program
+//!   finds them again by a named root ([`Transaction::named_root_or_create`]).
+//! - [`Heap::leaks`] finds the blocks that no root reaches.
+//! - [`Heap::back_up`] copies a heap that stays in use.
+//! - [`Salvage`] reads the intact part of a damaged heap.
 //! - Formats: `docs/format/pool.md`, `docs/format/heap.md`, `docs/format/roots.md`,
 //!   `docs/format/log.md`. Where to start: `docs/heap-guide.md`.
 //!

@@ -1,8 +1,8 @@
-//! The locks and atomics of what loom looks into, in one place so that it can stand in for them.
+//! Locks and atomics of the code that loom checks, in one place so that loom can replace them.
 //!
 //! Purpose: `RUSTFLAGS="--cfg loom" cargo test -p adamant-heap --lib every_order` explores the
-//! orders in which writers take turns, and threads go through the gate of the image, as readers and
-//! otherwise, and pin what they see.
+//! orders in which writers take the writer lock, and in which threads pass the image latch, shared
+//! or exclusively, and pin what they see.
 
 #[cfg(not(loom))]
 pub(crate) use std::sync::atomic::{
@@ -26,7 +26,7 @@ pub(crate) use loom::thread::yield_now;
 #[cfg(loom)]
 pub(crate) use stand_ins::{Condvar, Mutex};
 
-/// Loom's locks as the other ones are called: nobody panics while having them.
+/// Loom's locks under the names of the others: no thread panics while holding them.
 #[cfg(loom)]
 mod stand_ins {
     use super::MutexGuard;
@@ -66,10 +66,10 @@ mod stand_ins {
     }
 }
 
-/// Looks at what is about to happen between two times that this thread lets others run.
+/// Checks of a condition between two yields.
 const LOOKS: u32 = if cfg!(loom) { 1 } else { 32 };
 
-/// Looks a while whether something has happened, then lets others run.
+/// Checks a while whether something has happened, then yields to other threads.
 pub(crate) fn wait(has_happened: impl Fn() -> bool) {
     for _ in 0..LOOKS {
         if has_happened() {
@@ -80,7 +80,7 @@ pub(crate) fn wait(has_happened: impl Fn() -> bool) {
     yield_now();
 }
 
-/// Sleeps until it is told of a change, and lets go of the lock meanwhile.
+/// Sleeps until it is notified of a change; releases the lock meanwhile.
 pub(crate) fn sleep<'m, T>(changed: &Condvar, guard: MutexGuard<'m, T>) -> MutexGuard<'m, T> {
     #[cfg(loom)]
     let guard = changed.wait(guard);
@@ -93,8 +93,8 @@ pub(crate) fn sleep<'m, T>(changed: &Condvar, guard: MutexGuard<'m, T>) -> Mutex
     guard
 }
 
-/// Sleeps until it is told of a change, but not beyond a moment; whether that came first. For loom, which has no time, it may
-/// always have.
+/// Sleeps until it is notified of a change, but not beyond `end`; returns whether `end` came first.
+/// Under loom, which has no time, that is always true.
 pub(crate) fn sleep_until<'m, T>(
     lock: &'m Mutex<T>,
     changed: &Condvar,
@@ -116,12 +116,13 @@ pub(crate) fn sleep_until<'m, T>(
     slept
 }
 
-/// Whether a moment has come: for loom, not yet.
+/// Whether a moment has come; under loom it never has.
 pub(crate) fn is_over(end: std::time::Instant) -> bool {
     !cfg!(loom) && std::time::Instant::now() >= end
 }
 
-/// Sleeps until it is told of a change, but not for long: for loom, which has no time, it ends at once.
+/// Sleeps until it is notified of a change, but not for long: under loom, which has no time, it
+/// ends at once.
 pub(crate) fn nap<'m, T>(
     lock: &'m Mutex<T>,
     changed: &Condvar,
@@ -145,8 +146,8 @@ pub(crate) fn nap<'m, T>(
     guard
 }
 
-/// Between two accesses that are `SeqCst`: nothing, as they are. Loom knows of them only that they
-/// acquire and release, but has such fences.
+/// Between two accesses that are `SeqCst`: nothing, as they are in a total order. Loom treats them
+/// only as acquire and release, but has such fences.
 #[inline]
 pub(crate) fn in_total_order() {
     #[cfg(loom)]

@@ -1,11 +1,12 @@
-//! Write transactions: begun in a turn to write, and committed, or undone when their guard is dropped.
+//! Write transactions: begun under the writer lock, then committed, or undone when their guard is
+//! dropped.
 //!
-//! Purpose: the one way into a transaction and out of it: that of closures, of a turn that was held
-//! before, and of changes that threads share. Nothing here depends on what is done in between, so
-//! that the compiler makes it once and not for each closure.
-//! Invariants: however a guard ends, its thread has no turn any more before another one can take it,
-//! and those whose changes came along are told before that.
-//! Lock order: turn, then image.
+//! Purpose: the one way into a transaction and out of it: for closures, for a write permit that was
+//! held before, and for changes that threads combine. Nothing here depends on the closure, so the
+//! compiler generates this code once and not for each closure.
+//! Invariants: however a guard ends, its thread no longer counts as the writer before another
+//! thread can take the writer lock, and the requests that came along are answered before that.
+//! Lock order: writer lock, then image.
 
 use std::mem::forget;
 use std::ops::{Deref, DerefMut};
@@ -25,13 +26,13 @@ use crate::transaction::tx::Transaction;
 #[must_use = "a transaction that is dropped is undone"]
 pub struct WriteGuard<'h> {
     heap: &'h Heap,
-    /// Those whose changes it makes, too. Dropped before the turn ends.
+    /// The changes of other threads that it makes too. Dropped before the writer lock is released.
     pub(crate) along: Along<'h>,
     transaction: Transaction<'h>,
 }
 
 impl Heap {
-    /// Begins a transaction: others that write wait until it has ended, and so do views. O(1).
+    /// Begins a transaction: other writers wait until it has ended, and so do views. O(1).
     ///
     /// ```
     /// # use adamant_heap::{Durability, Heap, MemoryDirectory, Options, Write};
@@ -68,10 +69,11 @@ impl Heap {
         Ok(result)
     }
 
-    /// As [`Heap::transaction`], for a large one: where `work` [gives way](Transaction::give_way), and
-    /// while the record is made, views are let in, and see the heap as it was before. For that each
-    /// block is copied before it is changed, up to `copied_bytes_max` in all; beyond, views wait for the
-    /// end. `last` is called when the commit cannot fail any more, and nobody sees it yet.
+    /// As [`Heap::transaction`], for a large one: views are admitted where `work`
+    /// [yields](Transaction::yield_to_readers), and while the record is made, and see the heap as
+    /// it was before. For that each block is copied before it is changed, up to `copied_bytes_max`
+    /// in all; beyond that, views wait for the end. Calls `last` when the commit cannot fail any
+    /// more, and no other thread sees it yet.
     ///
     /// # Errors
     /// As [`Heap::transaction`].
@@ -89,14 +91,14 @@ impl Heap {
         Ok(result)
     }
 
-    /// Waits for this thread's turn to write.
+    /// Waits for the writer lock.
     #[inline]
     pub(crate) fn wait_for_write_permit(&self) -> Result<WritePermit<'_, Writer>> {
         self.prepare_write()?;
         Ok(self.writer_queue.wait())
     }
 
-    /// What comes before waiting for a turn.
+    /// The checks and waits that come before the writer lock.
     pub(crate) fn prepare_write(&self) -> Result<()> {
         self.refuse_child()?;
         if self.has_writer() {
@@ -110,7 +112,7 @@ impl Heap {
         Ok(())
     }
 
-    /// Begins a transaction in a turn, which ends with it. It makes the changes of those who came
+    /// Begins a transaction with a write permit, which ends with it. It makes the changes that came
     /// `along`, too.
     pub(crate) fn begin<'h>(
         &'h self,
@@ -118,12 +120,12 @@ impl Heap {
         along: Along<'h>,
     ) -> Result<WriteGuard<'h>> {
         if let Err(error) = self.refuse_child() {
-            // Ending it would wake threads that are not here.
+            // Ending the permit would wake threads that do not exist here.
             forget((permit, along));
             return Err(error);
         }
         let image = self.space.image.write();
-        // The turn may have been held before, which ends with this.
+        // The permit may have been held before; that state ends here.
         self.set_within(false);
         self.refuse_closed()?;
         self.set_within(true);
@@ -132,8 +134,8 @@ impl Heap {
         Ok(WriteGuard { heap: self, along, transaction })
     }
 
-    /// Waits for what `durability` promises of a transaction that has committed, when others have the
-    /// turn.
+    /// Waits for what `durability` promises of a committed transaction, after the writer lock was
+    /// released.
     pub(crate) fn finish(&self, sequence: Option<u64>, durability: Durability) -> Result<()> {
         match sequence {
             Some(sequence) => self.journal.finish(sequence, durability)?,
@@ -145,8 +147,8 @@ impl Heap {
 }
 
 impl<'h> WriteGuard<'h> {
-    /// Makes all that the transaction did one record, and visible, and waits for what `durability`
-    /// promises of it. O(what it did).
+    /// Makes everything that the transaction did one record, and visible, and waits for what
+    /// `durability` promises of it. O(what it did).
     ///
     /// # Errors
     /// `Error::Poisoned` if a write fails or failed. Out of space: undone, the heap goes on.
@@ -156,14 +158,14 @@ impl<'h> WriteGuard<'h> {
         heap.finish(sequence, durability)
     }
 
-    /// Has the transaction let views in, as [`Heap::chunked_transaction`] says. To be called before it
-    /// changes anything.
+    /// Makes the transaction admit views, as [`Heap::chunked_transaction`] says. Call it before the
+    /// transaction changes anything.
     pub fn chunked(&mut self, copied_bytes_max: u64) {
         self.transaction.begin_chunks(copied_bytes_max);
     }
 
-    /// As [`WriteGuard::commit`], of a transaction in pieces: `last` is called when it cannot fail any
-    /// more, and nobody sees it yet.
+    /// As [`WriteGuard::commit`], for a chunked transaction: calls `last` when it cannot fail any
+    /// more, and no other thread sees it yet.
     ///
     /// # Errors
     /// As [`WriteGuard::commit`].
@@ -177,12 +179,12 @@ impl<'h> WriteGuard<'h> {
         heap.finish(sequence, durability)
     }
 
-    /// Makes all one record, and visible, and ends the turn; the record's number, if there was
-    /// anything to do. `last` is for a transaction in pieces.
+    /// Makes everything one record, and visible, and releases the writer lock; returns the record's
+    /// number, if there was anything to do. `last` is for a chunked transaction.
     pub(crate) fn show(mut self, last: Last<'_>) -> Result<Option<u64>> {
         let (heap, transaction) = (self.heap, &mut self.transaction);
         heap.set_within(false);
-        // It may have forked.
+        // The transaction may have forked.
         heap.refuse_child()?;
         let chunked = transaction.admits_readers;
         let sequence = transaction.commit(last, self.along.take())?;
@@ -197,7 +199,7 @@ impl Drop for WriteGuard<'_> {
     fn drop(&mut self) {
         self.heap.set_within(false);
         if self.heap.is_child() {
-            // Nobody is here to be told.
+            // The threads to be answered do not exist here.
             forget(self.along.take());
         }
     }

@@ -1,4 +1,5 @@
-//! What a checkpoint takes to the pool file, and what it leaves out: bytes of the file itself.
+//! Checkpoints copy published bytes to the pool file, and nothing else: tests on bytes of the file
+//! itself.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -54,7 +55,7 @@ fn what_nobody_published_is_not_in_the_file() {
     for bytes in [100, 3000, 3 * PAGE_BYTES, 200 * PAGE_BYTES] {
         let directory = directory();
         let heap = open(&directory);
-        // Neighbours: of some only one is published.
+        // Neighbours: only one of several is published.
         let mut reserved: Vec<_> = (0..6).map(|_| heap.reserve(bytes).expect("reserves")).collect();
         reserved.iter_mut().for_each(|one| one.fill(MARK));
         let mut published = reserved.remove(2);
@@ -67,7 +68,7 @@ fn what_nobody_published_is_not_in_the_file() {
             let found = in_file(&directory, one.offset(), bytes as usize);
             assert!(found.iter().all(|byte| *byte == 0), "{bytes} bytes at {}", one.offset());
         }
-        // What threads may reserve of is known to memory alone.
+        // Only memory knows the blocks that threads may reserve.
         let page = block / PAGE_BYTES;
         let descriptor = in_file(&directory, descriptor_offset(page), DESCRIPTOR_BYTES as usize);
         assert_eq!(descriptor[1], 0, "flags of the descriptor {descriptor:?}");
@@ -76,7 +77,7 @@ fn what_nobody_published_is_not_in_the_file() {
     }
 }
 
-/// Between two extents that are written lies one that somebody fills.
+/// Between two extents that are written lies one that is being filled.
 #[test]
 fn what_is_clean_between_dirty_pages_is_not_written() {
     let directory = directory();
@@ -91,7 +92,7 @@ fn what_is_clean_between_dirty_pages_is_not_written() {
     heap.checkpoint().expect("checkpoint");
     let found = in_file(&directory, between.offset(), bytes as usize);
     assert!(found.iter().all(|byte| *byte == 0), "nobody has published it");
-    // Beside them the root and a page of descriptors.
+    // Besides these, the root and a page of descriptors.
     assert_eq!(written_bytes() - before, 2 * bytes + 2 * PAGE_BYTES);
     drop(between);
     assert_clean_when_closed(&heap, &directory);
@@ -117,7 +118,7 @@ fn pages_that_became_free_are_not_copied_whoever_fills_them() {
     assert_clean_when_closed(&heap, &directory);
 }
 
-/// A transaction has changed a block and goes on: a checkpoint waits for it.
+/// A checkpoint waits for a transaction that has changed a block and goes on.
 #[test]
 fn a_checkpoint_takes_nothing_of_a_transaction_that_runs() {
     let directory = directory();
@@ -150,7 +151,8 @@ fn a_checkpoint_takes_nothing_of_a_transaction_that_runs() {
     );
 }
 
-/// Who is told of a commit panics before it is visible: nothing follows, and the log has it.
+/// A callback of a commit panics before the commit is visible: no later commit is possible, and the
+/// log has this one.
 #[test]
 fn a_panic_of_who_is_told_of_a_commit_ends_writing() {
     let directory = directory();
@@ -177,7 +179,8 @@ fn a_panic_of_who_is_told_of_a_commit_ends_writing() {
     assert!(bytes[0] == 1 || bytes[0] == 2);
 }
 
-/// The same, with a record that became durable in time, and a checkpoint that waits for the turn.
+/// The same, with a record that became durable in time, and a checkpoint that waits for the writer
+/// lock.
 #[test]
 fn a_checkpoint_that_waited_for_who_ended_writing_takes_nothing() {
     let directory = directory();
@@ -210,7 +213,7 @@ fn a_checkpoint_that_waited_for_who_ended_writing_takes_nothing() {
     assert!(bytes[..3000].iter().all(|byte| *byte == 2), "the record was durable");
 }
 
-/// A page was dropped, so what is read next may be damaged: it is judged again before a store.
+/// A page was evicted, so the next read of it may find damage: it is verified again before a store.
 #[test]
 fn damage_below_an_evicted_page_is_told() {
     let temporary = tempfile::tempdir().expect("a temporary directory");
@@ -238,12 +241,12 @@ fn damage_below_an_evicted_page_is_told() {
     assert!(!heap.check().expect("checks").is_clean());
 }
 
-/// A run in which a block waits that a pin may look at is not opened for threads to reserve in.
+/// A run with a retired block that a pin may still see is not opened for reservations.
 #[test]
 fn what_a_pin_looks_at_stays_readable_when_threads_reserve() {
     let directory = directory();
     let heap = open(&directory);
-    // More than a run: the first one is nobody's, and has room.
+    // More than a run: no shard owns the first one, which has room.
     let blocks: Vec<u64> = (0..200).map(|_| put(&heap, 3000, 1)).collect();
     heap.transaction(Durability::Sync, |tx| tx.free(blocks[3])).expect("frees");
     heap.transaction(Durability::Sync, |tx| tx.set_root(0, 1))

@@ -1,9 +1,9 @@
-//! Damage stays damage when a change is laid over its page.
+//! Damage stays damage when a change is applied over its page.
 //!
-//! Once, a page was flipped on the device, a commit changed other bytes of it, and the checkpoint
-//! refused, as it should. But the next opening replayed the log over the page without judging it
-//! and gave it a fresh checksum: the wrong byte was served, and `check` found nothing. Now a page is
-//! judged before its first store (C7), and before a log is laid over it.
+//! Regression: a page was flipped on the device, a commit changed other bytes of it, and the
+//! checkpoint refused, as it should. But the next opening replayed the log over the page without
+//! verifying it and gave it a fresh checksum: the wrong byte was served, and `check` found nothing.
+//! Now a page is verified before its first store (C7), and before a log is applied to it.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ fn open(directory: &Arc<dyn Directory>) -> Result<Heap, Error> {
     Heap::open(Arc::clone(directory), options()).map(|(heap, _)| heap)
 }
 
-/// A store with one block of 3,000 bytes, closed; a byte of it is flipped at `at`.
+/// A store with one block of 3,000 bytes, closed; a byte of the block is flipped at `at`.
 fn flipped(at: u64) -> (Arc<dyn Directory>, u64) {
     let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
     let heap = open(&directory).expect("creates");
@@ -94,7 +94,7 @@ fn recovery_judges_what_no_checkpoint_was_at_work_on() {
         let refused = open(&directory).map(drop);
         assert!(matches!(refused, Err(Error::Damaged { .. })), "{refused:?}");
     }
-    // What was mended outside opens again: the commit was in the log all the time.
+    // After an outside repair it opens again: the commit was in the log all the time.
     flip(&directory, block, 1500);
     let heap = open(&directory).expect("opens");
     let view = heap.view().expect("not a child");
@@ -104,8 +104,8 @@ fn recovery_judges_what_no_checkpoint_was_at_work_on() {
     assert!(heap.check().expect("checks").is_clean());
 }
 
-/// The directory as a crash leaves it that tears pages of a batch: bytes of the pool's tables of doubt,
-/// and of the pages, are put back as they were, or made otherwise.
+/// Reads bytes of the pool file. With `write`, a test restores or changes bytes of the tables of
+/// doubt and of pages, as after a crash that tears pages of a batch.
 fn read(directory: &Arc<dyn Directory>, offset: u64, len: usize) -> Vec<u8> {
     let pool = directory.open("pool").expect("opens").expect("is there");
     let mut bytes = vec![0; len];
@@ -119,7 +119,7 @@ fn write(directory: &Arc<dyn Directory>, offset: u64, bytes: &[u8]) {
 }
 
 /// A recovery that crashed within its batch: the page of the block is torn, its table is whole, and
-/// the checkpoint is the one from before. Returns the pool's slots before recovery, too.
+/// the checkpoint is the previous one.
 fn torn() -> (Arc<dyn Directory>, u64, u64) {
     let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
     let heap = open(&directory).expect("creates");
@@ -142,7 +142,7 @@ fn torn() -> (Arc<dyn Directory>, u64, u64) {
     write(&directory, 4096, &slots);
     put_log(&directory, &log);
     let mut half = read(&directory, file_offset(block), 4096);
-    // As if of its sectors one had arrived, and the sum had not.
+    // As if one of its sectors had arrived, but not the checksum.
     half[512..].copy_from_slice(&page[512..]);
     half[4..8].fill(3);
     write(&directory, file_offset(block), &half);
@@ -194,7 +194,7 @@ fn a_torn_page_that_a_table_names_is_mended() {
 fn damage_beside_torn_pages_is_told() {
     for at in [0, 4096, 2 * 4096] {
         let (directory, block, other) = torn();
-        // The tail names the first page of the block alone: what is not named is met by `check`.
+        // The tail names only the first page of the block: `check` finds damage elsewhere.
         let damaged = if at == 0 { file_offset(other) } else { file_offset(block) + at };
         let mut page = read(&directory, damaged, 4096);
         page[100] ^= 4;
@@ -202,7 +202,7 @@ fn damage_beside_torn_pages_is_told() {
         let heap = open(&directory).expect("opens: the tail names it not");
         assert!(!heap.check().expect("checks").is_clean(), "{at}");
     }
-    // The tail names it, and no table does.
+    // The tail names it, but no table does.
     let (directory, block, _) = torn();
     write(&directory, 12_288, &[0; 49_152]);
     let refused = open(&directory).map(drop);
@@ -212,7 +212,7 @@ fn damage_beside_torn_pages_is_told() {
     }
 }
 
-/// A table of a recovery that was finished says nothing any more.
+/// A table of a finished recovery has no meaning any more.
 #[test]
 fn what_a_finished_table_names_may_not_be_torn() {
     let (directory, block, _) = torn();

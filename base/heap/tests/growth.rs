@@ -1,4 +1,4 @@
-//! How the pool grows: in proportion to what is needed, never doubling, and without a limit to one
+//! Growth of the pool: in proportion to the need, never by doubling, and without a limit for one
 //! extent.
 
 use std::sync::Arc;
@@ -19,14 +19,14 @@ fn open(address_bytes_max: u64) -> Heap {
 fn reserve(heap: &Heap, bytes: u64) -> u64 {
     let made = heap.transaction::<_, Error>(Durability::Buffered, |tx| {
         let block = tx.reserve(bytes)?;
-        // No more: a record holds a fresh block up to the last byte that was written.
+        // No more: a record holds a newly allocated block up to the last byte that was written.
         tx.write(block, 0, 8)?.fill(1);
         Ok(block)
     });
     made.expect("there is room")
 }
 
-/// A sixteenth of what there is, 1 MiB at least and 64 MiB at most.
+/// A sixteenth of the pool, 1 MiB at least and 64 MiB at most.
 fn step(pool_bytes: u64) -> u64 {
     (pool_bytes / 16).clamp(MIB, 64 * MIB)
 }

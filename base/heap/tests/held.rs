@@ -1,5 +1,5 @@
-//! Buffers that are held back of the pool file: filled, written elsewhere, freed and made again while
-//! checkpoints are made, and still there when the heap is opened again, closed or not.
+//! Held-back buffers: filled, written elsewhere, freed and made again during checkpoints, and
+//! intact when the heap is opened again, closed or not.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ fn directory() -> Arc<dyn Directory> {
     Arc::new(MemoryDirectory::new())
 }
 
-/// Two buffers, of which the second is being filled, and entries in all that were ever begun.
+/// Two buffers, the second of which is being filled, and the number of entries ever appended.
 #[derive(Debug, Default)]
 struct Buffers {
     blocks: Vec<u64>,
@@ -60,7 +60,7 @@ impl Buffers {
         }
     }
 
-    /// Looks at all entries of the two buffers.
+    /// Checks all entries of the two buffers.
     fn assert_is_in(&self, heap: &Heap) {
         let view = heap.view().expect("ours");
         assert_eq!(view.root(2), self.entries as u64);
@@ -76,7 +76,7 @@ impl Buffers {
     }
 }
 
-/// Beside other commits, views, checkpoints of a thread, and memory that is given back.
+/// During other commits, views, checkpoints on a thread, and eviction.
 #[test]
 fn buffers_come_and_go_while_checkpoints_are_made() {
     for log_held_bytes_max in [300_000, u64::MAX] {
@@ -123,7 +123,7 @@ fn buffers_come_and_go_while_checkpoints_are_made() {
     }
 }
 
-/// What is appended to buffers is written once, to the log.
+/// Bytes appended to buffers are written once, to the log.
 #[test]
 fn what_is_freed_in_time_is_not_written_to_the_pool() {
     let mut random = fastrand::Rng::with_seed(6);

@@ -1,5 +1,5 @@
-//! Bytes of a pool or a log that nobody wrote, under checksums that fit: errors or wrong numbers,
-//! but no panic and no hang, whatever is then asked of the heap.
+//! Forged bytes of a pool or a log, under checksums that match: errors or wrong numbers, but no
+//! panic and no hang, whatever is then asked of the heap.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use adamant_medium::memory::MemoryDirectory;
 use adamant_medium::storage::{Directory, File};
 use adamant_wire::checksum::{crc32c, page_sum};
 
-/// Sizes of which runs and extents are made.
+/// Sizes of the runs and extents.
 const SIZES: [u64; 6] = [8, 100, 1000, 5000, 40_000, 300_000];
 /// Bytes of a header or a checkpoint before its checksum, by where it begins.
 const SUMMED: [(u64, usize, bool); 3] =
@@ -48,7 +48,7 @@ fn directory_of(pool: &[u8], logs: &[(String, Vec<u8>)]) -> Arc<dyn Directory> {
     directory
 }
 
-/// Gives the part of the pool that holds a byte a checksum that fits.
+/// Recomputes the checksum of the part of the pool that holds a byte.
 fn sum(pool: &mut [u8], at: u64) {
     for (start, len, has_uuid) in SUMMED {
         let start = start as usize;
@@ -67,7 +67,7 @@ fn sum(pool: &mut [u8], at: u64) {
     }
 }
 
-/// Opens the heap and does everything to it. What comes back does not matter.
+/// Opens the heap and does everything to it. The results do not matter.
 fn exercise(directory: Arc<dyn Directory>, blocks: &[u64]) {
     let Ok((heap, _)) = Heap::open(directory, options()) else { return };
     let _ = (heap.stats(), heap.check());

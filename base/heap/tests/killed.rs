@@ -1,5 +1,5 @@
-//! A heap after the death of its process: a copy of the files as they are at some moment is what
-//! the next one finds. (Crashes of the medium are `testing/sim`'s.)
+//! A heap after the death of its process: the next process finds a copy of the files as they are at
+//! some moment. (Crashes of the medium are tested in `testing/sim`.)
 
 mod files;
 
@@ -13,7 +13,7 @@ use fastrand::Rng;
 
 use crate::files::{directory_of, files_of, new_directory};
 
-/// What blocks should hold.
+/// The expected contents of blocks.
 type Model = BTreeMap<u64, Vec<u8>>;
 
 const SIZES: [usize; 8] = [8, 24, 100, 1000, 4096, 5000, 33_000, 200_000];
@@ -52,7 +52,7 @@ fn any(model: &Model, random: &mut Rng) -> Option<u64> {
     (!model.is_empty()).then(|| *model.keys().nth(random.usize(..model.len())).expect("there"))
 }
 
-/// Does something to a block, and to the model.
+/// Changes a block, and the model.
 fn change(tx: &mut Transaction<'_>, model: &mut Model, random: &mut Rng) -> Result<(), Error> {
     let tag = random.u8(..);
     match (random.u8(..8), any(model, random)) {
@@ -126,7 +126,7 @@ fn a_process_that_dies_anywhere_leaves_all_that_was_committed() {
             for _ in 0..random.usize(1..40) {
                 transact(&heap, &mut model, &mut random, || ());
             }
-            // It dies within a transaction, or behind one.
+            // It dies within a transaction, or after one.
             let mut files = None;
             if random.bool() {
                 let before = model.clone();
@@ -136,13 +136,14 @@ fn a_process_that_dies_anywhere_leaves_all_that_was_committed() {
             let files = files.unwrap_or_else(|| files_of(&current));
             drop(heap);
             current = directory_of(&files);
-            // Who only reads sees what recovery makes of it.
+            // Salvage reads the state that recovery would produce.
             let left = Salvage::open(&current).expect("can be read");
             assert!(left.findings().is_empty(), "{:?}", left.findings());
             assert!(reads(&left, &model), "read without recovery");
             assert_eq!(left.allocated_blocks(), Some(model.len() as u64));
             drop(left);
-            // Recovery that dies behind its work finds nothing, and before it all, again.
+            // A recovery that died after its work leaves nothing to do, and one that died before it
+            // leaves everything.
             let again = directory_of(&files_of(&current));
             heap = open(&current).expect("recovers").0;
             assert_holds(&heap, &model);

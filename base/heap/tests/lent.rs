@@ -1,4 +1,4 @@
-//! Blocks that are lent are neither overwritten nor reused while a slice of them lives.
+//! Borrowed blocks are neither overwritten nor reused while a slice of them lives.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use adamant_heap::{
 };
 
 const DEFERRED: Durability = Durability::Deferred;
-/// Of a run, and of an extent.
+/// Of blocks in runs, and of an extent.
 const LENGTHS: [u64; 3] = [100, 6_000, 300_000];
 
 fn open() -> Heap {
@@ -127,7 +127,7 @@ fn slices_outlive_the_heap_on_any_thread() {
     }
 }
 
-/// Freed memory goes back to the system, but not what is lent.
+/// Freed memory goes back to the system, but not borrowed blocks.
 #[test]
 fn shrinking_leaves_what_is_lent() {
     let heap = open();

@@ -1,5 +1,5 @@
-//! A transaction in steady state takes no memory from the process's allocator: what it works with
-//! is kept from the one before. A very large one takes a few bytes for each operation.
+//! A transaction in steady state takes no memory from the process's allocator: it reuses that of
+//! the previous one. A very large one takes a few bytes for each operation.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -18,16 +18,16 @@ fn hold(bytes: i64) {
     BYTES_HELD_MAX.set(BYTES_HELD_MAX.get().max(BYTES_HELD.get()));
 }
 
-/// Counts what each thread asks for.
+/// Counts the allocations of each thread.
 struct Counting;
 
-// SAFETY: every call goes to the system's allocator as it is; counting touches a cell of the
+// SAFETY: every call goes to the system's allocator unchanged; counting touches a cell of the
 // thread, which needs no memory and no destructor.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNT.set(COUNT.get() + 1);
         hold(layout.size() as i64);
-        // SAFETY: what our caller promises is what `System` asks for.
+        // SAFETY: the caller's promise is the one that `System` requires.
         unsafe { System.alloc(layout) }
     }
 
@@ -100,7 +100,7 @@ fn a_transaction_in_steady_state_allocates_nothing() {
     let mut blocks = [0; 4];
     let buffer = heap.transaction(Durability::Sync, |tx| tx.reserve_zeroed(20_000));
     let buffer = buffer.expect("there is room");
-    // Until both log files were written through: here their bytes take memory when first written.
+    // Until both log files were written in full: here their bytes take memory when first written.
     let mut first = 0;
     while heap.stats().journal.log_appended_bytes < 4 << 20 {
         for round in first..first + 400 {
@@ -122,7 +122,8 @@ fn a_transaction_in_steady_state_allocates_nothing() {
     assert_eq!(view.block(blocks[1]).expect("published")[..100], [(first + 399) as u8; 100]);
 }
 
-/// A map with an entry for each block took 190 bytes each, and became slower with every one.
+/// Regression: a map with an entry for each block took 190 bytes each, and became slower with every
+/// one.
 #[test]
 fn a_million_allocations_and_frees_of_one_transaction_take_little_memory_each() {
     const BLOCKS: u64 = 1_000_000;
@@ -135,7 +136,7 @@ fn a_million_allocations_and_frees_of_one_transaction_take_little_memory_each() 
         BYTES_HELD_MAX.set(before);
         heap.transaction::<_, Error>(Durability::Buffered, |tx| {
             work(tx)?;
-            // Growing by doubling holds three times what is in use for a moment.
+            // Growth by doubling holds three times the memory in use for a moment.
             let each = (BYTES_HELD_MAX.get() - before) as f64 / BLOCKS as f64;
             assert!(each < 12.0, "{what}: {each} bytes for each block");
             Ok(())
@@ -157,8 +158,8 @@ fn a_million_allocations_and_frees_of_one_transaction_take_little_memory_each() 
     });
 }
 
-/// One value of 300 MB took 600 beside the image while it was committed: as a record, and once more as
-/// the frames of it, which grew by doubling; and the most of it was kept.
+/// Regression: one value of 300 MB took 600 beside the image during its commit: as a record, and
+/// once more as its frames, which grew by doubling; and most of it was kept.
 #[test]
 fn a_large_commit_takes_its_bytes_once_and_keeps_little() {
     const BYTES: usize = 32 << 20;

@@ -1,5 +1,5 @@
-//! A pool that was opened again is the file until it is stored to: what becomes memory of the process, page by
-//! page or many at once, has the same bytes, whoever reads, keeps slices, and fills reservations meanwhile.
+//! A reopened pool is the file until it is stored to: pages that become private memory, one by one
+//! or many at once, keep their bytes, while other threads read, keep slices, and fill reservations.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ fn judge(heap: &Heap, model: &Model) {
     }
 }
 
-/// Overwrites some blocks, and one in four by a new one whose bytes another thread filled.
+/// Overwrites some blocks, and replaces one in four by a new one that another thread filled.
 fn change(heap: &Heap, model: &mut Model, random: &mut fastrand::Rng, changes: usize) {
     let blocks: Vec<u64> = model.keys().copied().collect();
     for _ in 0..changes {
@@ -61,7 +61,7 @@ fn change(heap: &Heap, model: &mut Model, random: &mut fastrand::Rng, changes: u
                 tx.write(block, 0, BLOCK_BYTES)?.fill(byte);
                 Ok(())
             });
-            // A block that is lent stays as it is.
+            // A borrowed block stays as it is.
             if done.is_ok() {
                 model.insert(block, byte);
             }
@@ -84,14 +84,15 @@ fn change(heap: &Heap, model: &mut Model, random: &mut fastrand::Rng, changes: u
     }
 }
 
-/// Looks at blocks at random, each of which is full of one byte at any time, and keeps some of them for a while.
+/// Reads blocks at random, each of which is full of one byte at any time, and keeps slices of some
+/// of them for a while.
 fn watch(heap: &Heap, blocks: &[u64], seed: u64, is_done: &AtomicBool) {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut kept = Vec::new();
     while !is_done.load(Ordering::Relaxed) {
         let block = blocks[random.usize(..blocks.len())];
         let view = heap.view().unwrap();
-        // It may be gone, or another one that is larger may have its place.
+        // The block may be gone, or a larger one may be in its place.
         let Ok(bytes) = view.part(block, 0, BLOCK_BYTES) else { continue };
         assert!(bytes.iter().all(|byte| *byte == bytes[0]), "block {block:#x} is half changed");
         if random.u8(..8) == 0 {
@@ -127,7 +128,7 @@ fn what_is_stored_to_pages_of_the_file_stays_and_all_else_is_as_it_was() {
             }
             is_done.store(true, Ordering::Relaxed);
         });
-        // Without it, what is in the log alone is replayed.
+        // If it is not closed, the next opening replays the commits that only the log has.
         if round % 2 == 0 {
             heap.close().unwrap();
         }

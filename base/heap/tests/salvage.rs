@@ -1,5 +1,5 @@
-//! What is left of damaged pools: a block that is read holds what was committed, or it is refused,
-//! and nothing is written.
+//! Salvage of damaged pools: a block that is read holds what was committed, or it is refused, and
+//! nothing is written.
 
 mod files;
 
@@ -23,8 +23,8 @@ fn options() -> Options {
     options
 }
 
-/// The files of a heap, the small blocks in it, each full of its number, and the large one. What
-/// was committed last is in the log alone, unless the heap was closed.
+/// The files of a heap, the small blocks in it, each full of its number, and the large one. Only
+/// the log has the last commit, unless the heap was closed.
 fn heap(is_closed: bool) -> (Files, Vec<u64>, u64) {
     let directory = new_directory();
     let (heap, _) = Heap::open(Arc::clone(&directory), options()).expect("creates");
@@ -48,7 +48,7 @@ fn heap(is_closed: bool) -> (Files, Vec<u64>, u64) {
     (files_of(&directory), blocks, large)
 }
 
-/// Opens what is left, which must not change it.
+/// Opens a damaged heap for salvage, which must not change it.
 fn salvage(files: &Files, look: impl FnOnce(&Salvage)) {
     let directory = directory_of(files);
     let salvage = Salvage::open(&directory).expect("can be read");
@@ -57,7 +57,7 @@ fn salvage(files: &Files, look: impl FnOnce(&Salvage)) {
     assert!(files_of(&directory) == *files, "nothing is written");
 }
 
-/// The blocks that are refused. All others hold their number.
+/// The refused blocks. All others hold their number.
 fn refused(salvage: &Salvage, blocks: &[u64]) -> Vec<u64> {
     let mut refused = Vec::new();
     for (tag, block) in (0_u8..).zip(blocks) {
@@ -105,7 +105,7 @@ fn a_damaged_page_costs_what_lies_on_it_and_no_more() {
         assert!(refused.contains(&victim) && refused.iter().all(|block| is_on_it(*block)));
         assert_eq!(salvage.allocated_blocks(), None);
     });
-    // Of a large block the rest can be read.
+    // The rest of a large block can be read.
     let mut damaged = files;
     damaged[0].2[file_offset(large) as usize + 2 * PAGE_BYTES as usize] ^= 1;
     let page = PAGE_BYTES as usize;

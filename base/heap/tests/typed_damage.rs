@@ -1,5 +1,5 @@
-//! A directory of named roots and objects whose bytes nobody stored, under page checksums that
-//! fit: errors, findings or wrong numbers, but no panic and no scan without end.
+//! Forged directories of named roots and forged objects, under page checksums that match: errors,
+//! findings or wrong numbers, but no panic and no scan without end.
 
 use std::sync::Arc;
 
@@ -43,8 +43,8 @@ fn open(directory: Arc<dyn Directory>) -> Result<Heap, Error> {
     Heap::open(directory, options).map(|(heap, _)| heap)
 }
 
-/// The pool of a closed heap with some named roots, and the offset of the directory and of what
-/// else should be damaged, with their bytes.
+/// The pool of a closed heap with some named roots, and the offset and length of the directory and
+/// of other targets for damage.
 fn pool() -> (Vec<u8>, Vec<(u64, usize)>) {
     let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
     let heap = open(Arc::clone(&directory)).expect("opens");
@@ -70,7 +70,7 @@ fn pool() -> (Vec<u8>, Vec<(u64, usize)>) {
     let bytes =
         24 + roots.iter().map(|root| 32 + root.name.len() + root.type_name.len()).sum::<usize>();
     places.insert(0, (directory_block, bytes));
-    // The word that says where the directory is.
+    // The word that points to the directory.
     places.push((ROOT_OFFSET + ROOT_WORDS + 8 * DIRECTORY_ROOT as u64, 8));
     drop(view);
     heap.close().expect("nothing fails");
@@ -80,7 +80,7 @@ fn pool() -> (Vec<u8>, Vec<(u64, usize)>) {
     (bytes, places)
 }
 
-/// Opens the heap and looks at all that is named. What comes back does not matter.
+/// Opens the heap and reads everything that is named. The results do not matter.
 fn exercise(pool: &[u8]) -> bool {
     let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
     directory.create("pool").expect("new").write_at(pool, 0).expect("in memory");
@@ -114,7 +114,7 @@ fn exercise(pool: &[u8]) -> bool {
 #[test]
 fn hostile_roots_and_objects_are_no_panic() {
     let (pool, places) = pool();
-    // Each node is owned by its root, by itself and by its array, which is no fault.
+    // Each node is owned by its root, by itself and by its array, which is no error.
     assert!(exercise(&pool), "the sound pool");
     let mut noticed = 0;
     for seed in 0..1500 {
@@ -142,6 +142,6 @@ fn hostile_roots_and_objects_are_no_panic() {
         println!("seed {seed}");
         noticed += u32::from(!exercise(&pool));
     }
-    // Some change nothing, or a name into another.
+    // Some change nothing, or turn a name into another.
     assert!(noticed > 1000, "only {noticed} of 1500 were noticed");
 }

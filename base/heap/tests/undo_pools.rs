@@ -1,5 +1,5 @@
-//! A pool of the undo journal, which earlier versions had, is refused by whoever opens it, with words
-//! that say how to convert it; nothing in its directory changes.
+//! Pools of the undo journal of earlier versions: every way of opening refuses them, in words that
+//! say how to convert them; nothing in their directory changes.
 
 mod files;
 
@@ -11,10 +11,10 @@ use adamant_wire::checksum::crc32c;
 
 use crate::files::{Files, directory_of, files_of, new_directory};
 
-/// A way to open what is in a directory.
+/// A way to open the contents of a directory.
 type Open = dyn Fn(&Arc<dyn Directory>) -> Result<(), Error>;
 
-/// Where the header of a pool says which features must be known, and where its checksum is.
+/// Offsets in a pool header: of the features that must be known, and of the checksum.
 const INCOMPAT_AT: usize = 32;
 const CHECKSUM_AT: usize = 56;
 
@@ -25,7 +25,7 @@ fn options() -> Options {
     options
 }
 
-/// A pool that says in its header that it has the undo journal, and what lay beside it.
+/// A pool that says in its header that it has the undo journal, and the files beside it.
 fn undo_pool() -> Files {
     let directory = new_directory();
     let (heap, _) = Heap::open(Arc::clone(&directory), options()).expect("creates");

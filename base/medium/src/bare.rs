@@ -1,8 +1,8 @@
-//! Memory of a medium with nothing in it: what a measurement compares a data structure with.
+//! Bare memory of a medium: the baseline that measurements compare a data structure with.
 //!
 //! Purpose: how fast plain stores reach the medium, without a heap around them.
-//! Invariants: the file has no name from the start, so nobody else can map it or open it.
-//! Thread safety: stores need the value to themselves.
+//! Invariants: the file has no name from the start, so no other code can map it or open it.
+//! Thread safety: stores need exclusive access to the value.
 
 use std::io;
 use std::sync::Arc;
@@ -22,8 +22,8 @@ pub struct Bare {
 }
 
 impl Bare {
-    /// `bytes` (rounded up to whole pages) in a directory, of which none takes space yet: see
-    /// [`Bare::back`].
+    /// Maps `bytes` (rounded up to whole pages) of a new file in a directory. None of it takes
+    /// space yet: see [`Bare::back`].
     ///
     /// # Errors
     /// One that [`Error::is_unsupported`] when stores never become durable there, or not as `how`
@@ -40,7 +40,7 @@ impl Bare {
         file.set_len(bytes)?;
         let region = Region::reserve(bytes, bytes)?;
         // SAFETY: the region is new, so there is no reference into it; the file is new too and has
-        // no name any more, so nobody else changes its bytes.
+        // no name any more, so no other code changes its bytes.
         unsafe { file.map_shared(&region, 0, 0, bytes) }?;
         Ok(Self { region, bytes, file, persist })
     }
@@ -53,16 +53,17 @@ impl Bare {
         self.file.allocate(offset, len)
     }
 
-    /// Stores bytes and begins to take them to the medium. Where [`Bare::back`] was not called
-    /// before, a full file system is a signal.
+    /// Stores bytes and begins to flush them to the medium. Without [`Bare::back`] before, a full
+    /// file system raises a signal.
     ///
     /// # Panics
     /// When the range is beyond the end.
     pub fn store(&mut self, offset: u64, bytes: &[u8]) {
         let end = offset.checked_add(bytes.len() as u64);
         assert!(end.is_some_and(|end| end <= self.bytes), "a store within {} bytes", self.bytes);
-        // SAFETY: mapped shared by `create`, as far as was just checked; no reference into it is ever given out, and the
-        // mapping is this value's alone, which is borrowed for changing.
+        // SAFETY: mapped shared by `create`, within the length just checked; no reference into it
+        // is ever given out, and the mapping belongs to this value alone, which is uniquely
+        // borrowed.
         unsafe { self.persist.copy(&self.region, offset, bytes) };
     }
 

@@ -1,7 +1,7 @@
-//! Whether a directory of the operating system gives direct access to its medium.
+//! Detection of direct access (DAX): whether a directory's files are durable memory.
 //!
-//! Purpose: to refuse what is not durable memory. A shared mapping of an ordinary file is memory
-//! of the page cache: flushing its lines makes nothing durable.
+//! Purpose: to refuse media that are not durable memory. A shared mapping of an ordinary file is
+//! memory of the page cache: flushing its lines makes nothing durable.
 //! Thread safety: pure functions over descriptors.
 
 use std::os::fd::{AsFd, OwnedFd};
@@ -14,10 +14,10 @@ use crate::names::name_of;
 use crate::persist::{Flushing, Persist};
 use crate::tmpfs::is_tmpfs;
 
-/// What a directory's files lie on.
+/// The medium of a directory's files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Medium {
-    /// Memory that survives.
+    /// Memory that survives a loss of power.
     PersistentMemory,
     /// Memory that lives as long as the system runs.
     Tmpfs,
@@ -25,8 +25,8 @@ enum Medium {
     Cached,
 }
 
-/// The way to make stores to shared mappings of this directory's files durable; `None` when they never
-/// are, or not as `how` asks. `name` is of a file that may be there.
+/// The way to make stores to shared mappings of this directory's files durable; `None` when they
+/// never are, or not as `how` asks. `name` is that of a file that may be there.
 ///
 /// # Errors
 /// Those of the system.
@@ -42,7 +42,8 @@ pub(crate) fn persist(
     }
 }
 
-/// The lines of this machine's memory; `None` when the processor has no flush that is known here.
+/// Flushes of this machine's cache lines; `None` when the processor has no flush that is known
+/// here.
 pub(crate) fn lines(how: Flushing) -> Option<Arc<dyn Persist>> {
     if how == Flushing::None {
         return Some(Arc::new(Lines::none()));
@@ -50,18 +51,19 @@ pub(crate) fn lines(how: Flushing) -> Option<Arc<dyn Persist>> {
     Lines::detect().map(|lines| Arc::new(lines) as Arc<dyn Persist>)
 }
 
-/// What a directory's files lie on; `name` is of one that may be there.
+/// The medium of a directory's files; `name` is that of a file that may be there.
 #[cfg(target_os = "linux")]
 fn medium(directory: &OwnedFd, path: &Path, name: &str) -> Result<Medium> {
     use rustix::fs::{Mode, OFlags};
-    /// Bytes of the file that is mapped to see whether it can be.
+    /// Bytes of the file that is mapped on trial.
     const TRIAL_BYTES: u64 = 4096;
     let failed = |error: rustix::io::Errno| Error::io("examine", path, None, 0, error.into());
     if is_tmpfs(directory).map_err(failed)? {
         return Ok(Medium::Tmpfs);
     }
-    // That file, else one without a name, gone with its descriptor; all file systems with DAX have
-    // such. What fails here is to fail where it says of what: this is a question.
+    // That file, else one without a name, gone with its descriptor; all file systems with DAX
+    // support these. A failure here is not reported: this only asks, and the real call will report
+    // it.
     let open = |name: &std::ffi::OsStr, flags: OFlags| {
         let mode = Mode::from_raw_mode(0o600);
         rustix::fs::openat(directory, name, flags | OFlags::RDWR | OFlags::CLOEXEC, mode)
@@ -90,7 +92,7 @@ fn can_map_sync(file: &impl AsFd, len: usize) -> bool {
     // SAFETY: without MAP_FIXED the kernel picks addresses that nothing else uses.
     let mapped = unsafe { rustix::mm::mmap(std::ptr::null_mut(), len, access, flags, file, 0) };
     let Ok(address) = mapped else { return false };
-    // SAFETY: just mapped, and nobody knows of it.
+    // SAFETY: just mapped, and no other code knows the address.
     let unmapped = unsafe { rustix::mm::munmap(address, len) };
     debug_assert!(unmapped.is_ok(), "munmap of our own mapping: {unmapped:?}");
     true

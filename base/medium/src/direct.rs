@@ -1,14 +1,14 @@
-//! Files written by stores of the processor: persistent memory as a medium of the journal.
+//! Direct files: written by store instructions, for persistent memory.
 //!
-//! Purpose: where the bytes of files are memory (a file system with DAX, or tmpfs), a write is a
-//! copy past the caches and a fence, some 150 ns, and a sync has nothing left to do; by system
-//! calls they take 1 us and 100. Everything above writes and syncs as it does on any medium.
-//! Invariants: when a write returns, its bytes are durable, unless the file is said to need a sync:
-//! for its length, its space, and what was written by a call. A page is stored to only after space
-//! was asked for it, because a hole of a full device is a signal instead of an error. Memory is
-//! mapped no further than the file is long, and let go of before the file is cut.
-//! Whatever cannot be mapped so that a fence makes stores last, or would be a signal, is written by
-//! calls. Whether a page has space changes together with what is known of that.
+//! Purpose: if the bytes of files are memory (a file system with DAX, or tmpfs), a write is a copy
+//! past the caches and a fence, some 150 ns, and a sync has nothing left to do; by system calls
+//! they take 1 us and 100. Everything above writes and syncs as it does on any medium.
+//! Invariants: when a write returns, its bytes are durable, unless the file needs a sync: for its
+//! length, its space, and bytes written by a call. A page is stored to only after space was
+//! allocated for it, because a hole of a full device raises a signal instead of an error. Memory is
+//! mapped no further than the file is long, and unmapped before the file is cut. If a file cannot
+//! be mapped so that a fence makes stores durable, or a store would raise a signal, it is written
+//! by calls. Whether a page has space changes together with the record of that.
 //! Thread safety: any thread. Writes to one file wait for each other; closing waits for them.
 
 use std::path::Path;
@@ -22,14 +22,14 @@ use crate::pieces::{Mapped, PAGE_BYTES, parts};
 use crate::region::Region;
 use crate::storage::{Directory, File, Lock};
 
-/// A directory whose files are written by stores.
+/// A directory whose files are written by store instructions.
 #[derive(Debug)]
 pub struct DirectDirectory {
     directory: Arc<dyn Directory>,
     stores: Arc<Stores>,
 }
 
-/// What the files of a directory have in common.
+/// State that the files of a directory share.
 #[derive(Debug)]
 struct Stores {
     how: Flushing,
@@ -46,7 +46,7 @@ impl Stores {
         let mut files = self.files.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(files) = &mut *files {
             if files.len() == files.capacity() {
-                // Before it grows, so that what is gone is looked for as often as that doubles.
+                // Before it grows, so that closed files are removed each time its length doubles.
                 files.retain(|file| file.strong_count() > 0);
             }
             files.push(Arc::downgrade(&mapped));
@@ -54,7 +54,7 @@ impl Stores {
         mapped
     }
 
-    /// Lets go of the memory of all files, which are written no more.
+    /// Unmaps the memory of all files, which are written no more.
     fn close(&self) {
         let files = self.files.write().unwrap_or_else(PoisonError::into_inner).take();
         for file in files.iter().flatten().filter_map(Weak::upgrade) {
@@ -64,8 +64,8 @@ impl Stores {
 }
 
 impl DirectDirectory {
-    /// The same directory, written by stores if its files are memory as `how` asks. `name` is of a
-    /// file that may be in it.
+    /// The same directory, written by store instructions if its files are memory as `how` asks.
+    /// `name` is that of a file that may be in it.
     ///
     /// # Errors
     /// Those of the system.
@@ -163,14 +163,14 @@ impl Directory for DirectDirectory {
     }
 }
 
-/// A file that is written by stores.
+/// A file that is written by store instructions.
 #[derive(Debug)]
 struct DirectFile {
     file: Arc<dyn File>,
     stores: Arc<Stores>,
     mapped: Arc<Mutex<Mapped>>,
-    /// Calls that changed it, which a sync has to cover, and how many of them one has. A file that
-    /// is opened begins with one: whoever had it before may have left something.
+    /// Calls that changed it, which a sync has to cover, and how many of them the last sync
+    /// covered. An opened file begins with one: an earlier process may have left unsynced changes.
     called: AtomicU64,
     synced: AtomicU64,
 }
@@ -181,15 +181,15 @@ impl DirectFile {
         self.mapped.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does what a store does not: to the length, to space, to bytes by a call. Counted when it has
-    /// happened, so that no sync counts as one that covers it and began before.
+    /// Makes a change that a store cannot make: to the length, to space, to bytes by a call.
+    /// Counted after it has happened, so that a sync that began before never counts as covering it.
     fn call<T>(&self, call: impl FnOnce(&dyn File) -> Result<T>) -> Result<T> {
         let result = call(&*self.file);
         self.called.fetch_add(1, Ordering::AcqRel);
         result
     }
 
-    /// Stores bytes at a place in a piece; `false` where they are to be written by a call.
+    /// Stores bytes at an offset in a piece; `false` if they must be written by a call.
     fn store(&self, bytes: &[u8], (start, within): (u64, u64)) -> Result<bool> {
         let end = within + bytes.len() as u64;
         let mut mapped = self.mapped();
@@ -197,7 +197,7 @@ impl DirectFile {
         if !piece.is_backed(within, end - within) {
             let (first, end) = (within - within % PAGE_BYTES, end.next_multiple_of(PAGE_BYTES));
             match self.call(|file| file.allocate(start + first, end - first)) {
-                // There may be space all the same: then a call needs none, and else says so.
+                // There may be space all the same: then a call needs none, and else reports it.
                 Err(error) if error.is_out_of_space() || error.is_unsupported() => {
                     return Ok(false);
                 }
@@ -208,7 +208,7 @@ impl DirectFile {
             }
             piece.set_backed(first, end - first, true);
         }
-        // SAFETY: mapped shared as far as was just looked at; nobody has a reference into it, and
+        // SAFETY: mapped shared, within the range just checked; no reference into it exists, and
         // its lock is held.
         unsafe { self.stores.persist.copy(&piece.region, within, bytes) };
         Ok(true)
@@ -230,7 +230,8 @@ impl File for DirectFile {
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
         if self.stores.fork.is_child() {
-            // Before any lock, which a thread may hold that is not here. It says why it is refused.
+            // Before any lock, which a thread that the child does not have may hold. The call
+            // reports the refusal.
             return self.file.write_at(bytes, offset);
         }
         let files = self.stores.files.read().unwrap_or_else(PoisonError::into_inner);
@@ -274,7 +275,7 @@ impl File for DirectFile {
             return self.file.set_len(len);
         }
         let mut mapped = self.mapped();
-        // A store beyond the end would be a signal. What was asked for is asked for again.
+        // A store beyond the end would raise a signal. Later writes ask for space again.
         mapped.pieces.retain(|start, piece| start + piece.bytes <= len);
         self.call(|file| file.set_len(len))
     }

@@ -1,4 +1,4 @@
-//! What can go wrong with the system below us.
+//! Errors of the medium: failures of the system below.
 
 use std::fmt;
 use std::io;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// The result of asking the medium for something.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// A failure of the medium. Holds plain data: what was tried, on what, and what came back.
+/// A failure of the medium. Holds plain data: the operation, its object, and the system's answer.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -19,7 +19,7 @@ pub enum Error {
         path: PathBuf,
         /// Byte offset in the file where the operation began, if it has one.
         offset: Option<u64>,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// No space left on the device, quota or file size limit reached.
@@ -30,7 +30,7 @@ pub enum Error {
         path: PathBuf,
         /// Bytes asked for.
         bytes: u64,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// A read reached the end of the file.
@@ -48,7 +48,7 @@ pub enum Error {
     Locked {
         /// The lock file.
         path: PathBuf,
-        /// What the holder wrote into it, such as "process 4711 (adamant)".
+        /// The holder's name in it, such as "process 4711 (adamant)".
         holder: Option<String>,
     },
     /// The system refused advice on memory that it had just given.
@@ -57,14 +57,14 @@ pub enum Error {
         advice: &'static str,
         /// Bytes of memory.
         bytes: u64,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// No address range large enough could be reserved.
     AddressSpace {
         /// Bytes needed at least.
         needed_bytes: u64,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -93,7 +93,8 @@ impl Error {
         matches!(self, Self::OutOfSpace { .. })
     }
 
-    /// Whether the system refused: then nothing is known of what lies there, and nothing need be wrong with it.
+    /// Whether the system refused: the state of the file is then unknown, and not necessarily
+    /// damaged.
     pub fn is_refusal(&self) -> bool {
         matches!(
             self,
@@ -104,7 +105,7 @@ impl Error {
         )
     }
 
-    /// Whether the system cannot do what was asked, there or at all.
+    /// Whether the system cannot do the operation, there or at all.
     pub fn is_unsupported(&self) -> bool {
         matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::Unsupported)
     }

@@ -1,4 +1,4 @@
-//! Whether this process is a fork's child of the one that made something.
+//! The fork guard: detects that this process is a fork's child of the one that made a value.
 //!
 //! Purpose: regions are not inherited by a fork (R6), and a child has no right to write a store's
 //! files, so a handle used in the child must be refused before it touches either. Asking the system
@@ -7,7 +7,7 @@
 //! Invariants: the page belongs to the process, as a fork does, and to no store: it is made with
 //! the first guard and stays. It holds a number that no process before this one had, or 0 in a
 //! child that has made no guard of its own yet.
-//! Thread safety: any thread; nobody waits, so a fork finds nothing held.
+//! Thread safety: any thread; no thread waits, so a fork finds no lock held.
 
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
@@ -21,7 +21,7 @@ static PAGE: AtomicPtr<AtomicU64> = AtomicPtr::new(ptr::null_mut());
 /// The last number that this process or one before it took: a child inherits it.
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
-/// Made at open, asked at every use.
+/// Made at open, checked at every use.
 #[derive(Clone, Copy, Debug)]
 pub struct ForkGuard {
     word: &'static AtomicU64,
@@ -74,7 +74,7 @@ fn word() -> Result<&'static AtomicU64> {
         let (null, new) = (ptr::null_mut(), new.cast());
         page = match PAGE.compare_exchange(null, new, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => new,
-            // Another thread was first. Its page is the process's; ours is left, one page once.
+            // Another thread was first. Its page is the process's; ours is leaked, one page once.
             Err(other) => other,
         };
     }
@@ -83,7 +83,7 @@ fn word() -> Result<&'static AtomicU64> {
     Ok(unsafe { &*page })
 }
 
-/// Has the kernel give a fork's child zeros in the place of these pages.
+/// Has the kernel give a fork's child zeros in place of these pages.
 #[cfg(target_os = "linux")]
 fn wipe_on_fork(address: *mut std::ffi::c_void, len: usize) -> rustix::io::Result<()> {
     // SAFETY: the range is our own, just mapped, and this advice changes no byte of it here.

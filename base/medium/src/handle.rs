@@ -1,9 +1,9 @@
-//! Descriptors that can be closed while somebody still has the file or directory that they are of.
+//! Closable descriptors: they can be closed while files or directories still use them.
 //!
-//! Purpose: the one place where every call on a file or directory of the operating system passes.
-//! There a call is refused after [`Handles::close`], and in the child of a fork, which has no right
-//! to change what its parent has open, nor the memory that goes with it.
-//! Invariants: a descriptor is closed when nobody uses it: another file that gets its number is
+//! Purpose: every call on a file or directory of the operating system passes through here. A call
+//! is refused after [`Handles::close`], and in the child of a fork, which has no right to change
+//! files that its parent has open, nor the memory that goes with it.
+//! Invariants: a descriptor is closed when no call uses it: another file that gets its number is
 //! never read or written by mistake.
 //! Thread safety: any thread. A call holds the lock of its own handle, shared.
 
@@ -17,11 +17,11 @@ use crate::error::Result;
 use crate::fork::ForkGuard;
 use crate::window::Stores;
 
-/// What calls on a handle that was closed fail with; no call on an open one does.
+/// The error of calls on a closed handle; no call on an open one returns it.
 const CLOSED: Errno = Errno::BADF;
-/// What calls in the child of a fork fail with; no call on a file does.
+/// The error of calls in the child of a fork; no call on a file returns it.
 const CHILD: Errno = Errno::CHILD;
-/// So many handles, and those that are gone are looked for.
+/// From this many handles on, dropped ones are removed.
 const SWEPT_MIN: usize = 16;
 
 /// A failure of a call on a handle, in words.
@@ -51,16 +51,16 @@ impl Handle {
         Ok(Self { file, stores, fork })
     }
 
-    /// What a call on the descriptor gives.
+    /// The result of a call on the descriptor.
     ///
     /// # Errors
-    /// Those of the call; for what [`source_of`] has words of its own, when it was closed and in
-    /// the child of a fork.
+    /// Those of the call; and two that [`source_of`] puts into words: the handle was closed, or
+    /// this is the child of a fork.
     pub(crate) fn with<T>(
         &self,
         call: impl FnOnce(&OwnedFd) -> rustix::io::Result<T>,
     ) -> rustix::io::Result<T> {
-        // First: in a child the lock may be held by a thread that is not there.
+        // First: in a child the lock may be held by a thread that does not exist.
         if self.fork.is_child() {
             return Err(CHILD);
         }
@@ -73,7 +73,7 @@ impl Handle {
         self.with(|file| Ok(self.stores.store(file, bytes, offset))).unwrap_or(0)
     }
 
-    /// Lets go of the memory, because the file is about to be cut.
+    /// Unmaps the memory, because the file is about to be cut.
     pub(crate) fn forget_stores(&self) {
         if !self.fork.is_child() {
             self.stores.forget();
@@ -82,7 +82,7 @@ impl Handle {
 
     fn close(&self) {
         drop(self.file.write().unwrap_or_else(PoisonError::into_inner).take());
-        // Nobody makes another window without the descriptor.
+        // No thread can make another window without the descriptor.
         self.stores.forget();
     }
 }
@@ -97,7 +97,7 @@ impl Handles {
         let handle = Arc::new(Handle::new(file)?);
         let mut handles = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if handles.len() == handles.capacity() {
-            // Before it grows, so that what is gone is looked for as often as that doubles.
+            // Before it grows, so that dropped handles are removed each time its length doubles.
             handles.retain(|handle| handle.strong_count() > 0);
             let wanted = (2 * handles.len()).max(SWEPT_MIN);
             let missing = wanted - handles.len();
@@ -107,7 +107,7 @@ impl Handles {
         Ok(handle)
     }
 
-    /// Closes all that are there.
+    /// Closes all of them.
     pub(crate) fn close(&self) {
         let handles = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         handles.iter().filter_map(Weak::upgrade).for_each(|handle| handle.close());

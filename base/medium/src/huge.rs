@@ -1,8 +1,9 @@
-//! Memory on huge pages, put in the place of other memory.
+//! Huge pages that replace other memory.
 //!
-//! Purpose: a dependent load from a huge page takes about half the time, but private images of files never
-//! are on such pages. What is read often is copied into one ([`HugePage`]), which is then moved over
-//! the image. One that was moved is used for the next: the system leaves an empty mapping behind.
+//! Purpose: a dependent load from a huge page takes about half the time, but private mappings of
+//! files never use such pages. Hot pages are copied into one ([`HugePage`]), which is then moved
+//! over the image. A value whose page was moved serves for the next: the system leaves an empty
+//! mapping behind.
 //! Invariants: the page is aligned, and belongs to this value alone until it is moved.
 //! Thread safety: none needed; a page has one owner.
 
@@ -11,8 +12,8 @@ use crate::region::Region;
 
 /// Bytes of a huge page on x86-64, and on aarch64 with 4 KiB pages.
 pub const HUGE_PAGE_BYTES: u64 = 2 << 20;
-/// Faults of as many small pages as say that there was no huge one: it takes one, and a few may
-/// come from elsewhere.
+/// This many faults of small pages mean that there was no huge one: that takes one fault, and a few
+/// may have other causes.
 #[cfg(target_os = "linux")]
 const FAULTS_MAX: u64 = HUGE_PAGE_BYTES / 4096 / 4;
 
@@ -33,11 +34,11 @@ impl HugePage {
         Ok(HugePage { room })
     }
 
-    /// Has a page of zeros made where there is none, and hands it to `fill`; `None` if the system
-    /// has no huge page for it now, and small ones took its place, which are no use.
+    /// Makes a page of zeros if there is none, and passes it to `fill`; `None` if the system has no
+    /// huge page for it now, and small ones took its place, which are of no use.
     ///
     /// # Errors
-    /// What `fill` says.
+    /// Those of `fill`.
     #[cfg(target_os = "linux")]
     pub fn fill(&mut self, fill: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<Option<()>> {
         let before = faults();
@@ -53,7 +54,7 @@ impl HugePage {
         fill(self.bytes_mut()).map(Some)
     }
 
-    /// Other systems have none that can be asked for.
+    /// Other systems have no huge pages on request.
     #[cfg(not(target_os = "linux"))]
     pub fn fill(&mut self, _fill: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<Option<()>> {
         Ok(None)
@@ -67,22 +68,22 @@ impl HugePage {
         unsafe { std::slice::from_raw_parts_mut(base, HUGE_PAGE_BYTES as usize) }
     }
 
-    /// Puts the page in the place of whole 2 MiB of a region, at an offset that is a multiple of
-    /// that; there is no moment at which a reader finds neither.
+    /// Moves the page over whole 2 MiB of a region, at an offset that is a multiple of that; at
+    /// each moment a reader finds one or the other.
     ///
     /// # Errors
     /// `Error::AddressSpace`; then nothing was moved.
     ///
     /// # Safety
-    /// Nobody stores to that range of the region meanwhile, and whatever anybody has a reference to
-    /// is the same in the page.
+    /// No thread stores to that range of the region meanwhile, and bytes to which any reference
+    /// exists are the same in the page.
     pub unsafe fn put(&mut self, region: &Region, offset: u64) -> Result<()> {
         // SAFETY: our caller promises it; the page is this value's alone.
         unsafe { region.move_from(offset, &self.room, HUGE_PAGE_BYTES) }
     }
 }
 
-/// Faults of this thread so far that took no wait for a device.
+/// Minor faults of this thread so far.
 #[cfg(target_os = "linux")]
 fn faults() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/thread-self/stat").ok()?;
@@ -96,7 +97,7 @@ mod tests {
 
     use super::*;
 
-    /// Readers look at bytes that never change while pages are swapped under them.
+    /// Readers read bytes that never change while pages are swapped under them.
     #[test]
     fn readers_see_the_same_bytes_while_pages_are_put() {
         const PAGES: u64 = 4;
@@ -106,9 +107,9 @@ mod tests {
             part.fill(7);
             Ok(())
         };
-        // SAFETY: nobody has a reference into the region yet.
+        // SAFETY: no reference into the region exists yet.
         unsafe { region.fill(0, len as u64, fill) }.unwrap();
-        // SAFETY: committed, and from here on its bytes stay as they are.
+        // SAFETY: committed, and from here on its bytes never change.
         let bytes = unsafe { std::slice::from_raw_parts(region.base().as_ptr(), len) };
         let (is_over, mut put) = (AtomicBool::new(false), 0);
         std::thread::scope(|scope| {
@@ -131,7 +132,7 @@ mod tests {
                 if filled.unwrap().is_none() {
                     break;
                 }
-                // SAFETY: nobody stores to the region, and the bytes are the same.
+                // SAFETY: no thread stores to the region, and the bytes are the same.
                 unsafe { page.put(&region, number % PAGES * HUGE_PAGE_BYTES) }.unwrap();
                 put += 1;
             }

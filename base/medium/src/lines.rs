@@ -1,10 +1,10 @@
-//! The processor's own way of making stores durable.
+//! Cache-line flushes: the processor's instructions that make stores durable.
 //!
-//! Purpose: [`Persist`] by instructions: CLWB, else CLFLUSHOPT, else CLFLUSH on x86-64, found at
+//! Purpose: [`Persist`] by instructions: CLWB, else CLFLUSHOPT, else CLFLUSH on x86-64, detected at
 //! run time; DC CVAP on aarch64. Large copies are streamed past the caches.
 //! Invariants: flushes of a thread are ordered by its next fence, as the trait says.
-//! Thread safety: any thread. Counters are spread over cache lines by thread, so that counting
-//! does not make threads wait for each other.
+//! Thread safety: any thread. Counters are spread over cache lines by thread, so that counting does
+//! not make threads wait for each other.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,14 +13,14 @@ use crate::region::Region;
 
 /// Bytes of a cache line on all processors with a flush instruction that is known here.
 const LINE_BYTES: u64 = 64;
-/// Copies of at least so many bytes are streamed, as far as they are whole lines. A line that is
+/// Copies of at least this many bytes are streamed, as far as they are whole lines. A line that is
 /// stored past the caches and fenced took 105 ns where one that was stored, flushed and fenced took
-/// 168; sixteen took 133 against 208. What is less than a line is not worth a look.
+/// 168; sixteen took 133 against 208. Less than a line is not worth checking.
 const STREAM_BYTES_MIN: usize = 64;
 /// Counters: a power of two.
 const COUNTERS: usize = 16;
 
-/// How a line is flushed.
+/// The instruction that flushes a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Instruction {
     #[cfg(target_arch = "x86_64")]
@@ -50,7 +50,7 @@ struct Counter {
 }
 
 impl Lines {
-    /// With the best instruction of this processor; `None` if none is known.
+    /// Uses the best instruction of this processor; `None` if none is known.
     pub(crate) fn detect() -> Option<Self> {
         Some(Self::with(detect()?))
     }
@@ -120,8 +120,8 @@ impl Persist for Lines {
     unsafe fn copy_at(&self, site: Site, region: &Region, offset: u64, bytes: &[u8]) {
         let target = address(region, offset, bytes.len() as u64);
         if self.instruction == Instruction::None || bytes.len() < STREAM_BYTES_MIN {
-            // SAFETY: the range lies in the region (checked), is mapped, and is nobody else's, as
-            // our caller promises; so `bytes`, which somebody holds, does not overlap it.
+            // SAFETY: the range lies in the region (checked), is mapped, and no other code uses it,
+            // as our caller promises; so `bytes`, a live reference, does not overlap it.
             unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), target, bytes.len()) };
             self.flush_at(site, region, offset, bytes.len() as u64);
             return;
@@ -156,7 +156,7 @@ impl Persist for Lines {
 #[cfg(target_arch = "x86_64")]
 fn detect() -> Option<Instruction> {
     use std::arch::x86_64::{__cpuid, __cpuid_count};
-    /// Leaf 7, EBX: what is there.
+    /// Leaf 7, EBX: the available instructions.
     const CLWB: u32 = 1 << 24;
     const CLFLUSHOPT: u32 = 1 << 23;
     let features = if __cpuid(0).eax >= 7 { __cpuid_count(7, 0).ebx } else { 0 };
@@ -197,10 +197,10 @@ fn fence() {
     unsafe { std::arch::asm!("sfence", options(nostack, preserves_flags)) };
 }
 
-/// Stores whole lines past the caches, and the rest as usual, flushed. Returns the lines.
+/// Stores whole lines past the caches, and the rest as usual, flushed. Returns the number of lines.
 ///
 /// # Safety
-/// `target` is valid for that many bytes and nobody else looks at them.
+/// `target` is valid for that many bytes and no other code reads them.
 #[cfg(target_arch = "x86_64")]
 unsafe fn stream(lines: &Lines, target: *mut u8, bytes: &[u8]) -> u64 {
     use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
@@ -213,7 +213,7 @@ unsafe fn stream(lines: &Lines, target: *mut u8, bytes: &[u8]) -> u64 {
         }
         let source = bytes[start..start + len].as_ptr();
         let part = target.wrapping_add(start);
-        // SAFETY: a part of both ranges, which do not overlap: our caller's is nobody else's.
+        // SAFETY: a part of both ranges, which do not overlap: no other code uses our caller's.
         unsafe { std::ptr::copy_nonoverlapping(source, part, len) };
         lines.flush_range(part, len as u64);
     }
@@ -267,13 +267,13 @@ fn fence() {
     std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
 }
 
-/// Stores and flushes. Returns the lines.
+/// Stores and flushes. Returns the number of lines.
 ///
 /// # Safety
-/// `target` is valid for that many bytes and nobody else looks at them.
+/// `target` is valid for that many bytes and no other code reads them.
 #[cfg(not(target_arch = "x86_64"))]
 unsafe fn stream(lines: &Lines, target: *mut u8, bytes: &[u8]) -> u64 {
-    // SAFETY: our caller promises it; `bytes`, which somebody holds, does not overlap.
+    // SAFETY: our caller promises it; `bytes`, a live reference, does not overlap.
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), target, bytes.len()) };
     lines.flush_range(target, bytes.len() as u64)
 }

@@ -1,11 +1,12 @@
-//! One process, one handle: the lock on a directory, exclusive or shared by those who only read.
+//! The directory lock: exclusive for one handle, or shared by readers.
 //!
-//! Purpose: a lock file held by `flock`, with the holder's name in it for those who are refused. Who
-//! has a share of it only reads, and may not even be able to write: the system says who they are.
+//! Purpose: a lock file held by `flock`, with the holder's name in it for callers that are refused.
+//! A holder of a share only reads, and may not even be able to write: the system says which
+//! processes those are.
 //! Invariants: the lock belongs to the open file, so a second open is refused in the same process
-//! too, and the kernel releases it with the process, however that ends. The file is closed on
-//! exec. A fork's child shares the open file: its drop of the handle does not unlock, but its
-//! living on keeps the lock until it ends too.
+//! too, and the kernel releases it with the process, however that ends. The file is closed on exec.
+//! A fork's child shares the open file: its drop of the handle does not unlock, but while it lives
+//! it keeps the lock.
 //! Thread safety: a value that only waits to be dropped.
 
 use std::ffi::OsString;
@@ -19,12 +20,12 @@ use rustix::process::Pid;
 use crate::error::{Error, Result};
 use crate::storage::Lock;
 
-/// Where Linux lists locks; other systems have no such file.
+/// The list of locks on Linux; other systems have no such file.
 const LOCKS_PATH: &str = "/proc/locks";
 /// Bytes of a lock file that are read for the holder's name.
 const HOLDER_BYTES_MAX: usize = 256;
 
-/// A lock file that we hold, or have a share of.
+/// A lock file that this process holds, or has a share of.
 #[derive(Debug)]
 pub(crate) struct OsLock {
     file: OwnedFd,
@@ -51,9 +52,9 @@ impl OsLock {
         Ok(OsLock { file, process: rustix::process::getpid(), is_shared: false })
     }
 
-    /// Takes a share of the lock on the file `name` of a directory, which need not be writable. A file
-    /// that is missing, because somebody copied the others, is made; `None` where nobody can, because
-    /// the medium is read-only: so nobody can write either.
+    /// Takes a share of the lock on the file `name` of a directory, which need not be writable.
+    /// Creates the file if it is missing, as in a copied directory; `None` if the medium is
+    /// read-only, so that no process can create it: then none can write either.
     pub(crate) fn share(directory: impl AsFd, name: &str, path: PathBuf) -> Result<Option<OsLock>> {
         let failed = |operation, error: Errno| Error::io(operation, &path, None, 0, error.into());
         let open = |flags| {
@@ -94,8 +95,8 @@ impl Drop for OsLock {
     }
 }
 
-/// Those who have a share of the lock on a file, as far as the system tells: they must not write
-/// their names into it. `None` if nobody is known to.
+/// The processes that have a share of the lock on a file, as far as the system tells: they must not
+/// write their names into it. `None` if none is known.
 fn sharers(file: &OwnedFd) -> Option<String> {
     let stat = rustix::fs::fstat(file).ok()?;
     let (major, minor) = (rustix::fs::major(stat.st_dev), rustix::fs::minor(stat.st_dev));
@@ -113,8 +114,8 @@ fn sharers(file: &OwnedFd) -> Option<String> {
     Some(format!("process {first} ({program}){others}, which only reads"))
 }
 
-/// The process of a line of the system's list of locks, if it has a share of one on the file at this
-/// place. Such as `4: FLOCK  ADVISORY  READ 4711 fd:01:1835 0 EOF`.
+/// The process of a line of the system's list of locks, if it has a share of one on the file at
+/// this device and inode. Such as `4: FLOCK  ADVISORY  READ 4711 fd:01:1835 0 EOF`.
 fn sharer_in<'l>(line: &'l str, place: &str) -> Option<&'l str> {
     let mut words = line.split_ascii_whitespace().skip(1);
     let is_share = words.next() == Some("FLOCK") && words.nth(1) == Some("READ");
@@ -122,7 +123,7 @@ fn sharer_in<'l>(line: &'l str, place: &str) -> Option<&'l str> {
     (is_share && found == place).then_some(process)
 }
 
-/// What this process calls itself in a lock, such as "process 4711 (adamant)".
+/// The name of this process in a lock, such as "process 4711 (adamant)".
 pub(crate) fn holder_of_this_process() -> String {
     let program = std::env::current_exe()
         .ok()
@@ -131,8 +132,8 @@ pub(crate) fn holder_of_this_process() -> String {
     format!("process {} ({program})", std::process::id())
 }
 
-/// Puts the holder's name into the file. Failing (a full disk) is no reason to refuse the lock:
-/// the name is for messages only, the lock is the kernel's.
+/// Puts the holder's name into the file. Failing (a full disk) is no reason to refuse the lock: the
+/// name is for messages only, the lock is the kernel's.
 fn write_holder(file: &OwnedFd, holder: &str) {
     let _ = rustix::fs::ftruncate(file, 0);
     let _ = rustix::io::pwrite(file, holder.as_bytes(), 0);

@@ -1,10 +1,10 @@
 //! Files and directories in memory: for `Store::in_memory`.
 //!
-//! Purpose: the same behaviour as the operating system's file system, without a disk. What is in
-//! it lives as long as a handle to it; a sync has nothing to do.
+//! Purpose: the same behaviour as the operating system's file system, without a disk. The contents
+//! live as long as a handle to them; a sync has nothing to do.
 //! Invariants: bytes beyond a file's length are never stored, so a file that grows again shows
-//! zeros. A removed file lives on for those that have it open. A file that was mapped shared is
-//! one of the system's, without a name, from then on; nothing of it is in pieces any more.
+//! zeros. A removed file lives on for the handles that have it open. A file that was mapped shared
+//! is one of the system's, without a name, from then on; none of its bytes are in pieces any more.
 //! Thread safety: a directory and a file each have one lock; no call holds two locks of the same
 //! kind, and none is held while waiting for anything.
 
@@ -214,7 +214,7 @@ impl Directory for MemoryDirectory {
             .map_err(|error| Error::io("draw random bytes for", &self.path, None, 0, error.into()))
     }
 
-    /// What is in memory does not survive, so it has to be asked for; any way of flushing will do.
+    /// Memory does not survive, so it has to be asked for; any way of flushing will do.
     fn persist(&self, how: Flushing, _: &str) -> Result<Option<Arc<dyn Persist>>> {
         Ok(if how == Flushing::Auto { None } else { dax::lines(how) })
     }
@@ -249,7 +249,7 @@ struct MemoryFile {
 
 #[derive(Debug, Default)]
 struct Content {
-    /// Once it was mapped shared: where all bytes are.
+    /// Set once the file was mapped shared: it then holds all bytes.
     shared: Option<OsFile>,
     len: u64,
     /// By number: the bytes from `number * PIECE_BYTES` on. Those beyond `len` are zero.
@@ -313,7 +313,7 @@ impl Content {
         }
     }
 
-    /// Drops the pieces that lie in a range, and zeroes what it has of others.
+    /// Drops the pieces that lie in a range, and zeroes the parts of others.
     fn punch(&mut self, offset: u64, end: u64) {
         for (number, within, _) in pieces(offset, end.saturating_sub(offset) as usize) {
             if within.len() as u64 == PIECE_BYTES {
@@ -398,8 +398,8 @@ impl File for MemoryFile {
         if len == 0 {
             return Ok(());
         }
-        // Pieces come with the first write. Running out of memory ends the process, as it does
-        // everywhere else in it, so there is nothing to reserve.
+        // Pieces come with the first write. Running out of memory ends the process, as everywhere
+        // else in it, so there is nothing to reserve.
         let end = self.end("allocate space in", offset, len)?;
         self.change(|content| {
             if let Some(file) = &content.shared {
@@ -443,7 +443,7 @@ impl File for MemoryFile {
         file_offset: u64,
         len: u64,
     ) -> Result<()> {
-        // SAFETY: our caller promises that nobody has a reference into the range.
+        // SAFETY: our caller promises that no reference into the range exists.
         unsafe { region.fill(region_offset, len, |part, at| self.read(part, file_offset + at)) }
     }
 
@@ -456,7 +456,7 @@ impl File for MemoryFile {
     ) -> Result<()> {
         self.change(|content| {
             let file = content.share(&self.path)?;
-            // SAFETY: our caller promises what it asks for.
+            // SAFETY: our caller promises the same.
             unsafe { file.map_shared(region, region_offset, file_offset, len) }
         })
     }

@@ -1,16 +1,17 @@
-//! Names of files as text, whatever bytes they are.
+//! File names as text, whatever their bytes.
 //!
-//! Purpose: a store gives its files names in UTF-8, and the traits of `storage.rs` take such; the
-//! directory that a store lies in may hold others, its own among them. These are text too: a byte
-//! that is no UTF-8 is a NUL and two hexadecimal digits.
-//! Invariants: no name of a file holds a NUL, so name and text lead to each other, without loss.
+//! Purpose: a store gives its files names in UTF-8, and the traits of `storage.rs` take such names;
+//! the directory that a store lies in may hold others, its own name among them. These are text too:
+//! a byte that is no UTF-8 becomes a NUL and two hexadecimal digits.
+//! Invariants: no file name holds a NUL, so the mapping between name and text is lossless both
+//! ways.
 //! Thread safety: functions of their arguments.
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-/// What begins the text of a byte that is no UTF-8.
+/// Begins the text of a byte that is no UTF-8.
 const MARK: char = '\0';
 /// Digits behind the mark.
 const DIGITS: usize = 2;
@@ -31,8 +32,8 @@ pub fn text_of(name: &OsStr) -> Cow<'_, str> {
     text.into()
 }
 
-/// The name that a text stands for. Marks without the digits of such a byte stay as they are, and
-/// are refused as part of a name.
+/// The name that a text stands for. Marks without the digits of such a byte stay unchanged, and are
+/// refused as part of a name.
 pub fn name_of(text: &str) -> Cow<'_, OsStr> {
     if !text.contains(MARK) {
         return OsStr::new(text).into();
@@ -42,7 +43,7 @@ pub fn name_of(text: &str) -> Cow<'_, OsStr> {
     for part in parts {
         let digits = part.get(..DIGITS).filter(|it| it.bytes().all(|b| b.is_ascii_hexdigit()));
         let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        // Others are UTF-8 by themselves, a slash among them.
+        // Other bytes are UTF-8 by themselves, a slash among them.
         if let Some(byte) = byte.filter(|byte| !byte.is_ascii()) {
             bytes.push(byte);
             bytes.extend_from_slice(&part.as_bytes()[DIGITS..]);

@@ -8,7 +8,7 @@
 //!
 //! A write or allocation beyond the process's file size limit (`ulimit -f`) is `OutOfSpace`, but
 //! only in a process that ignores SIGXFSZ: by default that signal kills it first. We change no
-//! signal handlers, they belong to the program.
+//! signal handlers: they belong to the program.
 
 use std::ffi::OsStr;
 use std::io;
@@ -29,16 +29,16 @@ use crate::persist::{Flushing, Persist};
 use crate::region::Region;
 use crate::storage::{Directory, File, Lock, check_name};
 
-/// Files are created for all that the umask allows.
+/// Mode of new files: the umask decides who may use them.
 const FILE_MODE: Mode = Mode::from_raw_mode(0o666);
-/// Directories too.
+/// The same of directories.
 const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o777);
 
 /// A directory of a file system.
 #[derive(Debug)]
 pub struct OsDirectory {
     directory: Arc<Handle>,
-    /// What was opened through it and its subdirectories, itself among it.
+    /// Handles opened through it and its subdirectories, including its own.
     opened: Arc<Handles>,
     path: PathBuf,
     is_read_only: bool,
@@ -57,9 +57,9 @@ impl OsDirectory {
         Self::with(directory, Arc::default(), path.into(), false)
     }
 
-    /// Opens an existing directory of which nothing is ever changed, through this handle: files are
-    /// opened for reading, subdirectories have to exist, and only a share of a lock can be had. So
-    /// nobody needs the permission to write.
+    /// Opens an existing directory that this handle never changes: files are opened for reading,
+    /// subdirectories have to exist, and a lock can only be shared. So no permission to write is
+    /// needed.
     ///
     /// # Errors
     /// As [`OsDirectory::open`].
@@ -108,7 +108,7 @@ impl OsDirectory {
         Error::io(operation, &self.path.join(name_of(name)), None, 0, source_of(error))
     }
 
-    /// Fails where nothing is to be changed.
+    /// Fails for a read-only directory.
     fn check_writable(&self, operation: &'static str, name: &str) -> Result<()> {
         check_name(operation, &self.path, name)?;
         if self.is_read_only {
@@ -125,7 +125,7 @@ impl OsDirectory {
         })
     }
 
-    /// A descriptor of the directory, for what has errors of its own.
+    /// A descriptor of the directory, for operations with errors of their own.
     fn duplicate(&self, operation: &'static str, name: &str) -> Result<OwnedFd> {
         let copied = self.directory.with(|directory| rustix::io::fcntl_dupfd_cloexec(directory, 0));
         copied.map_err(|error| self.error(operation, name, error))
@@ -272,7 +272,7 @@ impl Directory for OsDirectory {
     }
 }
 
-/// Stands for a lock where nobody can have one.
+/// Stands in for a lock where no process can have one.
 #[derive(Debug)]
 struct NoLock;
 
@@ -315,7 +315,7 @@ impl OsFile {
         Err(Error::io("create in memory", path, None, 0, io::ErrorKind::Unsupported.into()))
     }
 
-    /// A page beyond the end would be a signal at its first touch instead of an error here.
+    /// A page beyond the end would raise a signal at its first touch instead of an error here.
     fn judge_mapped(&self, file_offset: u64, len: u64) -> Result<()> {
         let found_bytes = self.len()?.saturating_sub(file_offset);
         if found_bytes < len {
@@ -412,7 +412,7 @@ impl File for OsFile {
     }
 
     fn set_len(&self, len: u64) -> Result<()> {
-        // A store beyond the end would be a signal.
+        // A store beyond the end would raise a signal.
         self.file.forget_stores();
         self.file
             .with(|file| retry_on_intr(|| rustix::fs::ftruncate(file, len)))
@@ -420,7 +420,8 @@ impl File for OsFile {
     }
 
     fn sync(&self) -> Result<()> {
-        // Never repeated: after a failure the kernel may have dropped what it could not write.
+        // Never repeated: after a failure the kernel may have dropped pages that it could not
+        // write.
         let flushed = self.file.with(flush);
         flushed.map_err(|error| Error::io("sync", &self.path, None, 0, source_of(error)))
     }
@@ -434,7 +435,7 @@ impl File for OsFile {
     ) -> Result<()> {
         self.judge_mapped(file_offset, len)?;
         let mapped = self.file.with(|file| {
-            // SAFETY: our caller promises what `map_file` asks for.
+            // SAFETY: our caller promises the contract of `map_file`.
             unsafe { region.map_file(region_offset, len, file, file_offset) }
         });
         mapped.map_err(|error| self.error("map", file_offset, len, error))?;
@@ -465,9 +466,10 @@ impl File for OsFile {
 
     #[cfg(target_os = "linux")]
     unsafe fn copy_private(&self, region: &Region, region_offset: u64, len: u64) {
-        // Entries that are there are changed one by one, each by an interrupt to other processors; those
-        // that are not are made at no such cost. Taking all of them away is one such interrupt.
-        // SAFETY: nobody has stored to the pages: what is taken away is what the file has.
+        // Changing existing page-table entries takes an interrupt to other processors for each; new
+        // entries are made without that cost. Dropping all of them at once takes one such
+        // interrupt.
+        // SAFETY: no thread has stored to the pages: the dropped bytes are the file's.
         if unsafe { region.drop_pages(region_offset, len) }.is_ok() {
             region.populate(region_offset, len);
         }
@@ -482,7 +484,7 @@ impl File for OsFile {
     ) -> Result<()> {
         self.judge_mapped(file_offset, len)?;
         let mapped = self.file.with(|file| {
-            // SAFETY: our caller promises what `map_file_shared` asks for.
+            // SAFETY: our caller promises the contract of `map_file_shared`.
             unsafe { region.map_file_shared(region_offset, len, file, file_offset) }
         });
         mapped.map_err(|error| self.error("map", file_offset, len, error))?;
@@ -490,7 +492,7 @@ impl File for OsFile {
     }
 }
 
-/// Data, and of the metadata what reading the data takes: length and allocation.
+/// Syncs data, and the metadata that reading it needs: length and allocation.
 #[cfg(not(target_vendor = "apple"))]
 fn flush(file: &OwnedFd) -> rustix::io::Result<()> {
     rustix::fs::fdatasync(file)

@@ -1,23 +1,23 @@
-//! Making stores to directly accessed memory durable: flush cache lines, then fence.
+//! The persistence trait: makes stores to directly accessed memory durable, by cache-line flushes
+//! and fences.
 //!
-//! Purpose: what files that are memory are written with (`direct.rs`); the
-//! processor (`lines`) implements it, and so does the simulator of `testing/sim`.
+//! Purpose: direct files (`direct.rs`) are written through it; the processor (`lines`) implements
+//! it, and so does the simulator of `testing/sim`.
 //! Invariants: a byte is durable once a flush of its line, begun after the byte was stored, was
 //! followed by a fence of the same thread. Before that the line may reach the medium at any time,
 //! or never; each aligned 8 bytes of it reach the medium whole or not at all.
 //! Thread safety: any thread; a fence waits for the flushes of its own thread only.
 //!
-//! Every call carries the place in the source that it was made from, so that a test can leave one
-//! of them out and see whether anybody notices. A call through a trait object loses
-//! `#[track_caller]`: hence the inherent methods of `dyn Persist`, which heaps call, beside those
-//! ending in `_at`, which media implement.
+//! Every call carries its call site, so that a test can leave one of them out and see whether any
+//! check fails. A call through a trait object loses `#[track_caller]`: hence the inherent methods
+//! of `dyn Persist`, which heaps call, beside those ending in `_at`, which media implement.
 
 use std::fmt::Debug;
 use std::panic::Location;
 
 use crate::region::Region;
 
-/// Which medium is accepted for direct access, and how its stores become durable.
+/// The media accepted for direct access, and the flush that makes stores durable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Flushing {
@@ -31,10 +31,10 @@ pub enum Flushing {
     None,
 }
 
-/// The place that a flush or fence was asked from.
+/// The call site of a flush or fence.
 pub type Site = &'static Location<'static>;
 
-/// What was asked of a [`Persist`] so far: exact for one thread, nearly so for many.
+/// Counts of a [`Persist`]'s work so far: exact for one thread, nearly so for many.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PersistCounts {
     /// Cache lines flushed, or streamed past the caches.
@@ -45,7 +45,7 @@ pub struct PersistCounts {
 
 /// Makes stores to a shared mapping durable.
 pub trait Persist: Send + Sync + Debug {
-    /// Begins to take the cache lines of a range to the medium. The range was mapped shared.
+    /// Begins to flush the cache lines of a range to the medium. The range was mapped shared.
     ///
     /// # Panics
     /// When the range does not lie in the region.
@@ -54,24 +54,24 @@ pub trait Persist: Send + Sync + Debug {
     /// Waits for everything that this thread flushed or copied before.
     fn fence_at(&self, site: Site);
 
-    /// Stores bytes and begins to take them to the medium; large ones go past the caches.
+    /// Stores bytes and begins to flush them to the medium; large ones go past the caches.
     ///
     /// # Panics
     /// When the range does not lie in the region.
     ///
     /// # Safety
-    /// The range is mapped shared, and nobody else looks at it or has a reference into it.
+    /// The range is mapped shared, and no other code reads it or has a reference into it.
     unsafe fn copy_at(&self, site: Site, region: &Region, offset: u64, bytes: &[u8]);
 
     /// Name of the instruction that flushes a line; "none" when none does.
     fn instruction(&self) -> &'static str;
 
-    /// What was asked so far.
+    /// Counts so far.
     fn counts(&self) -> PersistCounts;
 }
 
 impl dyn Persist + '_ {
-    /// [`Persist::flush_at`], for the caller's place in the source.
+    /// [`Persist::flush_at`], for the caller's call site.
     ///
     /// # Panics
     /// When the range does not lie in the region.
@@ -81,14 +81,14 @@ impl dyn Persist + '_ {
         self.flush_at(Location::caller(), region, offset, len);
     }
 
-    /// [`Persist::fence_at`], for the caller's place in the source.
+    /// [`Persist::fence_at`], for the caller's call site.
     #[inline]
     #[track_caller]
     pub fn fence(&self) {
         self.fence_at(Location::caller());
     }
 
-    /// [`Persist::copy_at`], for the caller's place in the source.
+    /// [`Persist::copy_at`], for the caller's call site.
     ///
     /// # Panics
     /// When the range does not lie in the region.
@@ -98,7 +98,7 @@ impl dyn Persist + '_ {
     #[inline]
     #[track_caller]
     pub unsafe fn copy(&self, region: &Region, offset: u64, bytes: &[u8]) {
-        // SAFETY: our caller promises what it asks for.
+        // SAFETY: our caller promises the same.
         unsafe { self.copy_at(Location::caller(), region, offset, bytes) };
     }
 }

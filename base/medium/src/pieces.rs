@@ -1,8 +1,8 @@
-//! A file as memory that shares its pages, and which of them have space.
+//! Mapped pieces of a direct file, with a bitmap of the pages that have space.
 //!
-//! Purpose: what stores to a file need to know, so that none of them is a signal.
-//! Invariants: memory lies within the file's length as it was when it was mapped; a page is said to
-//! be backed only after space was asked for it.
+//! Purpose: the state that keeps stores to a file from raising signals.
+//! Invariants: memory lies within the file's length at the time of mapping; a page is marked as
+//! backed only after space was allocated for it.
 //! Thread safety: under the lock of the file (`direct.rs`).
 
 use std::collections::BTreeMap;
@@ -14,19 +14,19 @@ use crate::storage::File;
 /// Bytes of a file that are mapped at a time: mapping costs some 10 us, and a pool of 100 GiB takes
 /// 1,600 of the 65,530 mappings that a process may have.
 const PIECE_BYTES: u64 = 64 << 20;
-/// Space is asked for in units of this.
+/// The unit in which space is allocated.
 pub(crate) const PAGE_BYTES: u64 = 4096;
 
 /// A file as memory.
 #[derive(Debug, Default)]
 pub(crate) struct Mapped {
-    /// By where they begin.
+    /// By start offset.
     pub(crate) pieces: BTreeMap<u64, Piece>,
-    /// Whether the system does not map it: not asked again and again.
+    /// Whether the system does not map it: then it is not tried again.
     is_refused: bool,
 }
 
-/// A piece of a file as memory, and for which of its pages space was asked.
+/// A piece of a file as memory, and the pages of it for which space was allocated.
 #[derive(Debug)]
 pub(crate) struct Piece {
     pub(crate) region: Region,
@@ -45,8 +45,8 @@ impl Piece {
             return Ok(None);
         }
         let region = Region::reserve(bytes, bytes)?;
-        // SAFETY: the region is new, so nobody has a reference into it, and this value gives out
-        // none; what else changes the file does so through the same pages.
+        // SAFETY: the region is new, so no reference into it exists, and this value gives out none;
+        // all other changes of the file go through the same pages.
         unsafe { file.map_shared(&region, 0, start, bytes) }?;
         let backed = vec![0; bytes.div_ceil(64 * PAGE_BYTES) as usize].into();
         Ok(Some(Self { region, bytes, backed }))
@@ -76,7 +76,8 @@ impl Piece {
     }
 }
 
-/// The parts of a range that lie in one piece each: the start of the piece, where in it, how long.
+/// The parts of a range that lie in one piece each: the start of the piece, the offset in it, the
+/// length.
 pub(crate) fn parts(offset: u64, len: u64) -> impl Iterator<Item = (u64, u64, u64)> {
     let (mut at, end) = (offset, offset.saturating_add(len));
     std::iter::from_fn(move || {
@@ -89,7 +90,7 @@ pub(crate) fn parts(offset: u64, len: u64) -> impl Iterator<Item = (u64, u64, u6
 }
 
 impl Mapped {
-    /// The piece that begins at `start`, of `needed` bytes at least, if it can be had.
+    /// The piece that begins at `start`, of `needed` bytes at least, if it can be mapped.
     pub(crate) fn piece(&mut self, file: &dyn File, start: u64, needed: u64) -> Option<&mut Piece> {
         if !self.is_refused && self.pieces.get(&start).is_none_or(|piece| piece.bytes < needed) {
             match Piece::map(file, start, needed) {

@@ -1,14 +1,13 @@
-//! A contiguous range of addresses, reserved once, filled piece by piece, and made longer where the
-//! addresses behind it are free.
+//! A region: a contiguous range of addresses, reserved once, filled piece by piece, and extended if
+//! the addresses behind it are free.
 //!
 //! Purpose: a pool grows without ever moving, so an offset stays an address plus a constant.
-//! Invariants: the range belongs to this process alone and is unmapped on drop; it never becomes shorter
-//! and its base stays; a page is either
-//! inaccessible (never committed) or readable and writable; it goes back by `release` only, the
-//! memory behind it also by `drop_pages`. The base is
+//! Invariants: the range belongs to this process alone and is unmapped on drop; it never becomes
+//! shorter and its base stays. A page is either inaccessible (never committed) or readable and
+//! writable; only `release` takes it back, and `drop_pages` the memory behind it. The base is
 //! aligned to 2 MiB, so that aligned offsets can become huge pages.
-//! Thread safety: all methods take `&self` and may be called from any thread. What the bytes
-//! hold, and who may touch them when, is the business of whoever owns the region.
+//! Thread safety: all methods take `&self` and may be called from any thread. The owner of the
+//! region decides about the contents of the bytes, and which thread may touch them when.
 
 use std::ffi::c_void;
 use std::io;
@@ -26,12 +25,12 @@ use crate::tmpfs::is_tmpfs;
 
 /// Bytes of a huge page on x86-64 and on aarch64 with 4 KiB pages.
 const HUGE_PAGE_BYTES: u64 = 2 << 20;
-/// Times that memory is moved again after the system took away its target and then failed.
+/// Attempts to move memory again after the system removed its target and then failed.
 #[cfg(target_os = "linux")]
 const MOVES_MAX: usize = 16;
 /// Bytes that [`Region::fill`] asks its source for at a time.
 const FILL_BYTES: u64 = 1 << 20;
-/// Addresses behind a region that are left free for it: as many as it has, so many times.
+/// Addresses that are left free behind a region, as a multiple of its own.
 const ROOM_FACTOR: u64 = 7;
 
 /// A reserved range of addresses.
@@ -41,7 +40,7 @@ pub struct Region {
     /// Grows, with `mapped` locked.
     bytes: AtomicU64,
     page_bytes: u64,
-    /// What is mapped of it, as addresses: where, and how many bytes.
+    /// The parts of it that are mapped: address, and number of bytes.
     mapped: Mutex<Vec<(usize, usize)>>,
     fork: ForkGuard,
 }
@@ -49,25 +48,24 @@ pub struct Region {
 // SAFETY: the region is plain memory of the process, not tied to the thread that mapped it; of its
 // own fields only the length changes after `reserve`, under a lock.
 unsafe impl Send for Region {}
-// SAFETY: `&Region` gives out a raw pointer and calls mprotect, which the kernel serialises;
-// access through the pointer is the unsafe business of whoever uses it.
+// SAFETY: `&Region` gives out a raw pointer and calls mprotect, which the kernel serialises; access
+// through the pointer is the unsafe business of the code that uses it.
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// Reserves `bytes_max` bytes of addresses, or, where the system's limits refuse that, half
-    /// as many, and so on down to `bytes_min`; see [`Region::bytes`]. Costs no memory: pages
-    /// become usable by [`Region::commit`]. Both are rounded up to whole 2 MiB.
+    /// Reserves `bytes_max` bytes of addresses, or, where the system's limits refuse that, half as
+    /// many, and so on down to `bytes_min`; see [`Region::bytes`]. Costs no memory: pages become
+    /// usable by [`Region::commit`]. Both are rounded up to whole 2 MiB.
     ///
     /// # Errors
-    /// `Error::AddressSpace` when not even `bytes_min` bytes are to be had; `Error::Advice` when
-    /// the system gives them, but not what keeps them from the child of a fork.
+    /// `Error::AddressSpace` when not even `bytes_min` bytes are available; `Error::Advice` when
+    /// the system gives them, but refuses the advice that keeps them from the child of a fork.
     pub fn reserve(bytes_max: u64, bytes_min: u64) -> Result<Region> {
         Self::reserve_any(bytes_max, bytes_min, 0)
     }
 
-    /// The same, of a region that may be [made longer](Region::extend): where that can be, seven
-    /// times as many addresses behind it are free then. What is mapped later takes the upper end of
-    /// them first.
+    /// The same, for a region that may be [extended](Region::extend): where possible, seven times
+    /// as many addresses behind it are free then. Later mappings take the upper end of them first.
     ///
     /// # Errors
     /// As [`Region::reserve`].
@@ -124,12 +122,12 @@ impl Region {
         self.bytes.load(Ordering::Acquire)
     }
 
-    /// Makes the region `bytes` bytes long, rounded up to whole 2 MiB, if nothing else lies right
-    /// behind it; it never becomes shorter. What is in it stays where it is.
+    /// Extends the region to `bytes` bytes, rounded up to whole 2 MiB, if nothing else is mapped
+    /// right behind it; it never becomes shorter. Its contents stay in place.
     ///
     /// # Errors
-    /// `Error::AddressSpace` where something lies there, or the system cannot tell; `Error::Advice`
-    /// as [`Region::reserve`]. Then nothing happened.
+    /// `Error::AddressSpace` if something is mapped there, or the system cannot tell;
+    /// `Error::Advice` as [`Region::reserve`]. Then nothing happened.
     #[cfg(target_os = "linux")]
     pub fn extend(&self, bytes: u64) -> Result<()> {
         let refused =
@@ -144,15 +142,15 @@ impl Region {
         if end > at {
             let flags = MapFlags::PRIVATE | no_reserve() | MapFlags::FIXED_NOREPLACE;
             let (wanted, count) = (ptr::without_provenance_mut(at), end - at);
-            // SAFETY: such a mapping replaces nothing, and addresses that nobody has are nobody's.
+            // SAFETY: such a mapping replaces nothing: it takes only addresses that are free.
             let found =
                 unsafe { rustix::mm::mmap_anonymous(wanted, count, ProtFlags::empty(), flags) };
             let found = found.map_err(refused)?;
             let is_there = found.expose_provenance() == at;
             let advised = advise_if(is_there, found, count);
             if !is_there || advised.is_err() {
-                // SAFETY: it was just mapped, and nobody knows of it. Kernels before 4.17 take the
-                // address for a wish.
+                // SAFETY: it was just mapped, and no other code knows the address. Kernels before
+                // 4.17 treat the address as a hint.
                 unsafe { unmap(found.addr(), count) };
                 advised?;
                 return Err(refused(Errno::EXIST));
@@ -163,7 +161,7 @@ impl Region {
         Ok(())
     }
 
-    /// Other systems cannot say that nothing is to be replaced.
+    /// Other systems cannot map without replacing.
     ///
     /// # Errors
     /// `Error::AddressSpace`.
@@ -172,8 +170,8 @@ impl Region {
         if bytes <= self.bytes() { Ok(()) } else { Err(self.beyond(0, bytes)) }
     }
 
-    /// Tells whether this is a fork's child of the process that reserved the region, and does not
-    /// have it.
+    /// Tells whether this is a fork's child of the process that reserved the region, where it is
+    /// not mapped.
     pub fn fork(&self) -> ForkGuard {
         self.fork
     }
@@ -183,9 +181,9 @@ impl Region {
         self.base
     }
 
-    /// Makes the pages that hold `offset .. offset + len` readable and writable. Pages that never
-    /// were are anonymous memory, zero until written, and cost memory at their first touch; pages
-    /// that already were keep their contents. So it is idempotent. One system call.
+    /// Makes the pages that hold `offset .. offset + len` readable and writable. New pages are
+    /// anonymous memory, zero until written, and cost memory at their first touch; pages that were
+    /// committed before keep their contents. So it is idempotent. One system call.
     ///
     /// # Errors
     /// `Error::AddressSpace` when the range is beyond the region or the system has no memory for
@@ -200,7 +198,7 @@ impl Region {
         let end = end.filter(|&end| end <= self.bytes()).ok_or_else(|| self.beyond(offset, len))?;
         let address = self.address(start).cast::<c_void>();
         // SAFETY: the whole pages lie in our own mapping, checked above. Making them accessible
-        // takes nothing from anyone.
+        // invalidates no other use.
         let done = unsafe {
             rustix::mm::mprotect(
                 address,
@@ -211,16 +209,17 @@ impl Region {
         done.map_err(|error| Error::AddressSpace { needed_bytes: end, source: error.into() })
     }
 
-    /// Makes whole pages what they were before they were first committed or mapped: inaccessible, of
-    /// no cost, and zero when committed again. What was mapped there may be cut off its file after
-    /// that; before, it would be a signal at the next touch. One system call.
+    /// Returns whole pages to their state before they were first committed or mapped: inaccessible,
+    /// of no cost, and zero when committed again. A file that was mapped there may be cut after
+    /// that; before, the next touch would raise a signal. One system call.
     ///
     /// # Errors
     /// `Error::AddressSpace` when the range is beyond the region, is no whole pages, or the system
     /// has no memory for its tables.
     ///
     /// # Safety
-    /// Nobody has a reference into the range, or touches it before it is committed or mapped anew.
+    /// No reference into the range exists, and no thread touches it before it is committed or
+    /// mapped anew.
     pub unsafe fn release(&self, offset: u64, len: u64) -> Result<()> {
         let aligned = offset.is_multiple_of(self.page_bytes) && len.is_multiple_of(self.page_bytes);
         if !aligned || offset.checked_add(len).is_none_or(|end| end > self.bytes()) {
@@ -232,7 +231,7 @@ impl Region {
         let address = self.address(offset).cast::<c_void>();
         let flags = MapFlags::PRIVATE | MapFlags::FIXED | no_reserve();
         // SAFETY: MAP_FIXED replaces exactly these whole pages, which lie in our own mapping
-        // (checked above), and by our contract nobody has a reference to them.
+        // (checked above), and by our contract no reference to them exists.
         let done =
             unsafe { rustix::mm::mmap_anonymous(address, len as usize, ProtFlags::empty(), flags) };
         done.map_err(|error| Error::AddressSpace {
@@ -260,7 +259,7 @@ impl Region {
         prefetch_line(self.base.as_ptr().wrapping_add(offset as usize));
     }
 
-    /// Replaces the pages by a private image of a file's: see `File::map_private`. The caller
+    /// Replaces the pages by a private mapping of a file: see `File::map_private`. The caller
     /// advises on them.
     ///
     /// # Safety
@@ -277,7 +276,7 @@ impl Region {
         unsafe { self.map_over(offset, len, file, file_offset, flags) }
     }
 
-    /// Drops what was stored to a private image of a file: see `File::drop_private`.
+    /// Drops the stores to a private mapping of a file: see `File::drop_private`.
     ///
     /// # Safety
     /// As `File::drop_private`.
@@ -291,22 +290,22 @@ impl Region {
             return Ok(());
         }
         let (address, advice) = (self.address(offset), rustix::mm::Advice::LinuxDontNeed);
-        // SAFETY: whole pages of our own mapping, checked above. Whoever has a reference into them
-        // finds the same bytes there, and nobody stores to them: our caller promises it.
+        // SAFETY: whole pages of our own mapping, checked above. References into them find the same
+        // bytes there, and no thread stores to them: our caller promises it.
         unsafe { rustix::mm::madvise(address.cast(), len as usize, advice) }
     }
 
-    /// Has the system put memory of its own behind a range of whole pages now, rather than when each is
-    /// first stored to; no byte changes. A hint: what cannot be done is done at the first store.
-    /// `false` where a store would be a signal instead: there is no memory or space, or it is broken.
+    /// Has the system put memory of its own behind a range of whole pages now, rather than at the
+    /// first store to each; no byte changes. A hint: if it fails, the first store does it. `false`
+    /// if a store would raise a signal instead: there is no memory or space, or it is broken.
     pub fn populate(&self, offset: u64, len: u64) -> bool {
         let aligned = offset.is_multiple_of(self.page_bytes) && len.is_multiple_of(self.page_bytes);
         let is_inside = offset.checked_add(len).is_some_and(|end| end <= self.bytes());
         !(aligned && is_inside && len > 0) || populate(self.address(offset).cast(), len as usize)
     }
 
-    /// How many pages of a range of whole ones this process has looked at since they were mapped or
-    /// dropped; 0 where the system does not say. 8 bytes are read for each.
+    /// How many pages of a range of whole ones this process has touched since they were mapped or
+    /// dropped; 0 if the system does not say. 8 bytes are read for each.
     pub fn touched_pages(&self, offset: u64, len: u64) -> u64 {
         if offset.checked_add(len).is_none_or(|end| end > self.bytes()) || len == 0 {
             return 0;
@@ -319,11 +318,11 @@ impl Region {
         })
     }
 
-    /// Moves `len` bytes from the start of another region here, over what is mapped. The other one
-    /// has zeros then.
+    /// Moves `len` bytes from the start of another region here, over the mapped pages. The other
+    /// region has zeros then.
     ///
     /// # Safety
-    /// As `HugePage::put`; nobody has a reference into the other region.
+    /// As `HugePage::put`; no reference into the other region exists.
     #[cfg(target_os = "linux")]
     pub(crate) unsafe fn move_from(&self, offset: u64, source: &Region, len: u64) -> Result<()> {
         use rustix::mm::MremapFlags;
@@ -333,9 +332,9 @@ impl Region {
         let (from, to) = (source.address(0).cast(), self.address(offset).cast::<c_void>());
         let (count, flags) = (len as usize, MremapFlags::MAYMOVE | MremapFlags::DONTUNMAP);
         for _ in 0..MOVES_MAX {
-            // SAFETY: both ranges are whole pages of our own mappings, checked above. What is here is
-            // replaced under the system's lock on mappings, which faults wait for, by the same
-            // bytes; nobody refers to those of the source. Our caller promises the rest.
+            // SAFETY: both ranges are whole pages of our own mappings, checked above. The pages
+            // here are replaced under the system's lock on mappings, which faults wait for, by the
+            // same bytes; no reference to those of the source exists. Our caller promises the rest.
             let moved = unsafe { rustix::mm::mremap_fixed(from, count, count, flags, to) };
             let Err(error) = moved else { return Ok(()) };
             let refused = Error::AddressSpace { needed_bytes: len, source: error.into() };
@@ -347,8 +346,8 @@ impl Region {
                 return Err(refused);
             }
         }
-        // The system took away what was here, and then had no memory to put the other in its place.
-        // The next touch would be a signal; nothing durable is lost.
+        // The system unmapped the pages here, and then had no memory to move the others in. The
+        // next touch would raise a signal; nothing durable is lost.
         std::process::abort()
     }
 
@@ -375,7 +374,7 @@ impl Region {
         if let Some(flags) = shared_without_sync() {
             // SAFETY: our caller promises it.
             match unsafe { self.map_over(offset, len, file.as_fd(), file_offset, flags) } {
-                // Of tmpfs any mapping will do, in a page cache no fence makes a store last.
+                // On tmpfs any mapping will do; in a page cache no fence makes a store durable.
                 Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::INVAL)
                     if is_tmpfs(file.as_fd())? => {}
                 mapped => return mapped,
@@ -389,7 +388,7 @@ impl Region {
     ///
     /// # Safety
     /// No reference into that range of the region may exist, but to bytes that are the same in the
-    /// file, and nobody stores to it meanwhile.
+    /// file, and no thread stores to it meanwhile.
     unsafe fn map_over(
         &self,
         offset: u64,
@@ -409,9 +408,9 @@ impl Region {
         let access = ProtFlags::READ | ProtFlags::WRITE;
         let flags = flags | MapFlags::FIXED;
         // SAFETY: MAP_FIXED replaces exactly these whole pages, which lie in our own mapping
-        // (checked above). By this function's contract whoever has a reference into them finds the
-        // same bytes: the system changes a mapping under a lock that a fault waits for, so there is
-        // no moment without one. Nobody stores to them, so no store is lost.
+        // (checked above). By this function's contract references into them find the same bytes:
+        // the system changes a mapping under a lock that a fault waits for, so there is no moment
+        // without one. No thread stores to them, so no store is lost.
         unsafe { rustix::mm::mmap(address, len as usize, access, flags, file, file_offset) }?;
         Ok(())
     }
@@ -420,7 +419,7 @@ impl Region {
     /// the part's offset in it: the private image of a file that no system call can map.
     ///
     /// # Errors
-    /// As [`Region::commit`], and what `source` says.
+    /// As [`Region::commit`], and those of `source`.
     ///
     /// # Safety
     /// No reference into that range of the region may exist.
@@ -435,8 +434,8 @@ impl Region {
         while done < len {
             let count = (len - done).min(FILL_BYTES);
             let address = self.address(offset + done);
-            // SAFETY: `commit` made the range accessible and checked that it lies in the region;
-            // by our contract nobody else has a reference into it. Any bytes are a valid `u8`.
+            // SAFETY: `commit` made the range accessible and checked that it lies in the region; by
+            // our contract no other reference into it exists. Any bytes are a valid `u8`.
             let part = unsafe { std::slice::from_raw_parts_mut(address, count as usize) };
             source(part, done)?;
             done += count;
@@ -444,14 +443,14 @@ impl Region {
         Ok(())
     }
 
-    /// Makes memory of a range its own, whatever file was behind it: no byte changes, and none will
-    /// that others write to the file, or cut off it.
+    /// Makes memory of a range anonymous, whatever file was behind it: no byte changes, also when
+    /// others write to the file, or cut it.
     ///
     /// # Errors
     /// `Error::AddressSpace` when the system has no memory, or moves none; then nothing happened.
     ///
     /// # Safety
-    /// The range is committed or mapped, and nobody stores to it meanwhile.
+    /// The range is committed or mapped, and no thread stores to it meanwhile.
     pub unsafe fn keep(&self, offset: u64, len: u64) -> Result<()> {
         let start = offset - offset % self.page_bytes;
         let end = offset.checked_add(len).map(|end| end.next_multiple_of(self.page_bytes));
@@ -465,16 +464,17 @@ impl Region {
             part.copy_from_slice(&bytes[at as usize..][..part.len()]);
             Ok(())
         };
-        // SAFETY: nobody has a reference into what was just reserved.
+        // SAFETY: no reference into the new reservation exists.
         unsafe { copy.fill(0, count, fill)? };
-        // SAFETY: the bytes are the same, and nobody stores to them.
+        // SAFETY: the bytes are the same, and no thread stores to them.
         unsafe { self.move_from(start, &copy, count) }
     }
 
-    /// Gives all addresses back but those of some ranges, in order, until it is dropped; for good.
+    /// Gives all addresses back except those of some ranges, in order, which stay until it is
+    /// dropped; for good.
     ///
     /// # Safety
-    /// From now on nobody looks at anything else of the region, nor calls anything for it.
+    /// From now on no code accesses anything else of the region, nor calls anything for it.
     pub unsafe fn give_up(&self, kept: &[(u64, u64)]) {
         let mut mapped = self.mapped();
         let Some(&(first, len)) = mapped.first() else { return };
@@ -489,8 +489,8 @@ impl Region {
             if start >= stop {
                 continue;
             }
-            // SAFETY: between two ranges that are kept, or before the first: our caller promises
-            // that nobody looks there any more.
+            // SAFETY: between two kept ranges, or before the first: our caller promises that no
+            // code accesses it any more.
             unsafe { unmap(at, start - at) };
             mapped.push((start, stop - start));
             at = stop;
@@ -500,7 +500,7 @@ impl Region {
     }
 
     fn mapped(&self) -> MutexGuard<'_, Vec<(usize, usize)>> {
-        // Nothing under this lock panics half way.
+        // No code under this lock panics half way.
         self.mapped.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -521,19 +521,19 @@ impl Region {
 impl Drop for Region {
     fn drop(&mut self) {
         if self.fork.is_child() {
-            // Nothing of it is mapped here, and something else may be at these addresses by now.
+            // Nothing of it is mapped here, and another mapping may be at these addresses by now.
             return;
         }
         for (address, len) in self.mapped().drain(..) {
-            // SAFETY: what `map` mapped and `give_up` left; its owner is gone, and with it all who
-            // may look.
+            // SAFETY: mapped by `map` and left by `give_up`; its owner is gone, and with it all
+            // code that may access it.
             unsafe { unmap(address, len) };
         }
     }
 }
 
-/// Maps inaccessible bytes where the system likes, with so many free addresses behind them if there
-/// are as many.
+/// Maps inaccessible bytes at an address that the system chooses, with `room` free addresses behind
+/// them if there are that many.
 fn map_with_room(mapping_bytes: usize, room: u64) -> rustix::io::Result<*mut c_void> {
     let flags = MapFlags::PRIVATE | no_reserve();
     let map = |count: usize| {
@@ -544,7 +544,7 @@ fn map_with_room(mapping_bytes: usize, room: u64) -> rustix::io::Result<*mut c_v
     let all = room.and_then(|room| room.checked_add(mapping_bytes));
     let mapped = all.and_then(|all| map(all).ok().zip(Some(all)));
     let Some((address, all)) = mapped else { return map(mapping_bytes) };
-    // SAFETY: it was just mapped, and nobody knows of it.
+    // SAFETY: it was just mapped, and no other code knows the address.
     unsafe { unmap(address.expose_provenance() + mapping_bytes, all - mapping_bytes) };
     Ok(address)
 }
@@ -561,7 +561,7 @@ fn advise_if(is_wanted: bool, address: *mut c_void, len: usize) -> Result<()> {
 /// Unmaps whole pages at an address.
 ///
 /// # Safety
-/// They are of our own mapping, and nobody looks at them any more.
+/// They are of our own mapping, and no code accesses them any more.
 unsafe fn unmap(address: usize, len: usize) {
     if len == 0 {
         return;
@@ -572,7 +572,7 @@ unsafe fn unmap(address: usize, len: usize) {
     debug_assert!(unmapped.is_ok(), "munmap of our own mapping: {unmapped:?}");
 }
 
-/// Reads what the system knows of pages, 8 bytes for each.
+/// Reads the system's page-map entries, 8 bytes for each page.
 #[cfg(target_os = "linux")]
 fn touched(entries: &mut [u8], at: u64) -> io::Result<()> {
     use std::os::unix::fs::FileExt;
@@ -585,7 +585,8 @@ fn touched(_entries: &mut [u8], _at: u64) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Shared, and refused where a page could need a sync of the file system before its stores last.
+/// Shared, and refused if a page could need a sync of the file system before its stores are
+/// durable.
 #[cfg(target_os = "linux")]
 fn shared_without_sync() -> Option<MapFlags> {
     Some(MapFlags::SHARED_VALIDATE | MapFlags::SYNC)
@@ -609,10 +610,10 @@ fn no_reserve() -> MapFlags {
     MapFlags::empty()
 }
 
-/// Advises the kernel on pages that were just mapped: a child of a fork does not get them, so
-/// that neither it nor a copy on our next write doubles the memory; and huge pages, which halve
-/// the time of a dependent load. The whole reservation gets the same advice before any of it is
-/// committed, so that committed neighbours stay one mapping, however small the steps.
+/// Advises the kernel on pages that were just mapped: a child of a fork does not get them, so that
+/// neither it nor a copy on our next write doubles the memory; and huge pages, which halve the time
+/// of a dependent load. The whole reservation gets the same advice before any of it is committed,
+/// so that committed neighbours stay one mapping, however small the steps.
 #[cfg(target_os = "linux")]
 fn advise(address: NonNull<c_void>, len: usize) -> Result<()> {
     use rustix::mm::Advice;
@@ -625,11 +626,11 @@ fn advise(address: NonNull<c_void>, len: usize) -> Result<()> {
     Ok(())
 }
 
-/// Has memory put behind pages; systems before Linux 5.14 refuse, and do it at the first store.
+/// Puts memory behind pages; Linux before 5.14 refuses, and does it at the first store.
 #[cfg(target_os = "linux")]
 fn populate(address: *mut c_void, len: usize) -> bool {
-    // SAFETY: whole pages of a mapping of our caller's. Their bytes stay what they are, whoever reads or
-    // writes them meanwhile.
+    // SAFETY: whole pages of a mapping of our caller's. Their bytes stay unchanged, whichever
+    // thread reads or writes them meanwhile.
     let done = unsafe { rustix::mm::madvise(address, len, rustix::mm::Advice::LinuxPopulateWrite) };
     !matches!(done, Err(Errno::FAULT | Errno::HWPOISON | Errno::NOMEM))
 }
@@ -678,8 +679,8 @@ fn prefetch_line(_address: *const u8) {}
 mod tests {
     use super::*;
 
-    /// It was said to be address space that was missing, and a limit that had nothing to do with
-    /// it.
+    /// A regression: the error spoke of missing address space, and of a limit that had nothing to
+    /// do with it.
     #[test]
     fn advice_that_is_refused_is_called_that() {
         // No mapping has such an address: the system refuses any advice on it.

@@ -1,7 +1,7 @@
-//! The narrow doors to files and directories: everything that Adamant asks of a file system.
+//! The storage traits: everything that Adamant asks of a file system.
 //!
-//! Purpose: what the operating system, memory (`Store::in_memory`) and the simulator of
-//! `testing/sim` each implement.
+//! Purpose: the operating system, memory (`Store::in_memory`) and the simulator of `testing/sim`
+//! each implement them.
 //! Thread safety: all methods take `&self` and may be called from any thread.
 
 use std::fmt::Debug;
@@ -22,19 +22,20 @@ pub trait Directory: Send + Sync + Debug {
     fn open(&self, name: &str) -> Result<Option<Arc<dyn File>>>;
     /// Creates an empty file; an error if the name exists. Its name is durable after `sync`.
     fn create(&self, name: &str) -> Result<Arc<dyn File>>;
-    /// Renames a file, replacing what had the new name. Durable after `sync`.
+    /// Renames a file, replacing a file of the new name. Durable after `sync`.
     fn rename(&self, source: &str, target: &str) -> Result<()>;
-    /// Swaps two names in here in one step, whatever they stand for: after a crash it was done, or not.
-    /// Durable after `sync`. An error that [`Error::is_unsupported`] where that cannot be done; then nothing
-    /// happened.
+    /// Swaps two names in here in one atomic step, of files or directories: after a crash both have
+    /// changed, or neither. Durable after `sync`. An error that [`Error::is_unsupported`] if that
+    /// is not possible; then nothing happened.
     fn exchange(&self, one: &str, other: &str) -> Result<()> {
         let _ = other;
         Err(unsupported("exchange names in", self.path(), one))
     }
     /// Removes a file. Durable after `sync`.
     fn remove(&self, name: &str) -> Result<()>;
-    /// Removes a directory in here with all that is in it, one name after the other. Durable after `sync`,
-    /// in any order. An error that [`Error::is_unsupported`] where no directory can be removed.
+    /// Removes a directory in here with all its contents, one name after the other. Durable after
+    /// `sync`, in any order. An error that [`Error::is_unsupported`] if directories cannot be
+    /// removed.
     fn remove_all(&self, name: &str) -> Result<()> {
         Err(unsupported("remove", self.path(), name))
     }
@@ -46,29 +47,29 @@ pub trait Directory: Send + Sync + Debug {
     /// The directory of that name in here, created if missing (durable after `sync` of this one).
     fn subdirectory(&self, name: &str) -> Result<Arc<dyn Directory>>;
     /// A handle of its own to the same directory, which [`Directory::close`] closes with all that
-    /// was opened through it; `None` where nothing is held open that could be closed.
+    /// was opened through it; `None` if nothing is held open that could be closed.
     fn open_again(&self) -> Result<Option<Arc<dyn Directory>>> {
         Ok(None)
     }
-    /// Closes this handle, and every file and subdirectory that was opened through it, whoever
-    /// still has one: what they are asked from then on fails. Locks, and what is mapped, stay.
+    /// Closes this handle, and every file and subdirectory that was opened through it, even those
+    /// still in use: later calls on them fail. Locks and mappings stay.
     fn close(&self) {}
     /// Takes the exclusive lock `name`, which dies with the process or with the value returned.
     /// `Error::Locked` names the holder. Never waits.
     fn lock(&self, name: &str) -> Result<Box<dyn Lock>>;
-    /// Takes a share of the lock `name`: any number of others may have one, but nobody has the lock
-    /// then. It changes no file, and makes only that of the lock if it is missing. `Error::Locked` names who has the lock. Never waits.
+    /// Takes a share of the lock `name`: any number of shares may exist, but no exclusive lock
+    /// beside them. It changes no file, and creates only that of the lock if it is missing.
+    /// `Error::Locked` names the holder of the lock. Never waits.
     fn lock_shared(&self, name: &str) -> Result<Box<dyn Lock>>;
     /// Fills a buffer with random bytes, for identities.
     fn random(&self, buffer: &mut [u8]) -> Result<()>;
-    /// The way to make stores to shared mappings of the files in here durable.
-    /// `None` when they never are, or not as `how` asks. `name` is of a file that may be in here
-    /// already.
+    /// The way to make stores to shared mappings of the files in here durable. `None` when they
+    /// never are, or not as `how` asks. `name` is that of a file that may be in here already.
     fn persist(&self, how: Flushing, name: &str) -> Result<Option<Arc<dyn Persist>>> {
         let _ = (how, name);
         Ok(None)
     }
-    /// What the files in here are written by, where that are stores instead of calls.
+    /// The way the files in here are written, if by store instructions instead of calls.
     fn stores(&self) -> Option<&Arc<dyn Persist>> {
         None
     }
@@ -92,20 +93,20 @@ pub trait File: Send + Sync + Debug {
     /// Writes all bytes at `offset`; the file grows if needed. Not durable before `sync`.
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()>;
     /// As [`File::write_at`], for few bytes of a range that is allocated, was written and is never
-    /// cut off: where the medium allows, a store to memory that shares the file's pages. 184 bytes
+    /// cut off: if the medium allows it, a store to memory that shares the file's pages. 184 bytes
     /// behind each other cost 0.2 us of processor each, by a call 1.1; from 1,000 on a call is
     /// cheaper. Reads see it at once, it survives the death of the process, and `sync` makes it
-    /// durable; but then the page is set up anew, so this is for bytes that nobody waits to have
-    /// synced. A crash may leave any part of them.
+    /// durable; but then the page is set up anew, so this is for bytes whose sync no caller waits
+    /// for. A crash may leave any part of them.
     fn write_mapped_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
         self.write_at(bytes, offset)
     }
-    /// Whether writes are stores to memory, durable when they return but for length and space.
+    /// Whether writes are stores to memory, durable when they return, except for length and space.
     fn is_direct(&self) -> bool {
         false
     }
-    /// Has stores to a range that is allocated cost no page fault. A hint: where writes are calls it
-    /// does nothing.
+    /// Makes stores to an allocated range cost no page fault. A hint: it does nothing if writes are
+    /// calls.
     fn prepare_stores(&self, offset: u64, len: u64) {
         let _ = (offset, len);
     }
@@ -113,8 +114,8 @@ pub trait File: Send + Sync + Debug {
     /// New bytes are zero, existing ones stay; the file grows to the end of the range if shorter.
     fn allocate(&self, offset: u64, len: u64) -> Result<()>;
     /// Gives the space of the range back to the device: its bytes are zero from then on, the length
-    /// stays. Not durable before `sync`: until then each byte may be what it was. An error that
-    /// [`Error::is_unsupported`] where the system or the file system has no holes; then nothing
+    /// stays. Not durable before `sync`: until then each byte may have its old value. An error that
+    /// [`Error::is_unsupported`] if the system or the file system has no holes; then nothing
     /// happened. Offset and `len` are multiples of the page size.
     fn punch(&self, offset: u64, len: u64) -> Result<()>;
     /// Cuts the file, or extends it with a hole.
@@ -128,7 +129,7 @@ pub trait File: Send + Sync + Debug {
     ///
     /// # Safety
     /// No reference into that range of the region may exist, but to bytes that are the same in the
-    /// file, and nobody stores to it meanwhile.
+    /// file, and no thread stores to it meanwhile.
     unsafe fn map_private(
         &self,
         region: &Region,
@@ -140,9 +141,9 @@ pub trait File: Send + Sync + Debug {
     fn drops_private(&self) -> bool {
         false
     }
-    /// Makes memory of the region the file's bytes again, and gives back what stores to it took.
-    /// Arguments and errors as of [`File::map_private`], which mapped that range there before if
-    /// `is_mapped` says so; else it is memory that was committed.
+    /// Makes memory of the region the file's bytes again, and gives back the memory that stores to
+    /// it took. Arguments and errors as of [`File::map_private`], which mapped that range there
+    /// before if `is_mapped` says so; else it is memory that was committed.
     ///
     /// # Safety
     /// As of [`File::map_private`].
@@ -158,23 +159,24 @@ pub trait File: Send + Sync + Debug {
         // SAFETY: our caller promises the same.
         unsafe { self.map_private(region, region_offset, file_offset, len) }
     }
-    /// Has memory of its own put behind whole pages of a private image now, all at once, where the first store
-    /// to each would take longer. No byte changes. A hint: a medium without such a way does nothing.
+    /// Has memory of its own put behind whole pages of a private image now, all at once, where the
+    /// first store to each would take longer. No byte changes. A hint: a medium without such a way
+    /// does nothing.
     ///
     /// # Safety
-    /// [`File::map_private`] of this file made the pages, and nobody has stored to them, or does so before
-    /// this returns.
+    /// [`File::map_private`] of this file made the pages, and no thread has stored to them, or does
+    /// so before this returns.
     unsafe fn copy_private(&self, region: &Region, region_offset: u64, len: u64) {
         let _ = (region, region_offset, len);
     }
     /// Makes `len` bytes of the region at `region_offset` the file's own bytes at `file_offset`:
     /// stores reach the file, and the medium as [`Persist`] says. Offsets and `len` are multiples
-    /// of the page size, the range of the file exists and stays for as long as it is mapped.
-    /// An error that [`Error::is_unsupported`] where the medium offers none.
+    /// of the page size, the range of the file exists and stays for as long as it is mapped. An
+    /// error that [`Error::is_unsupported`] if the medium has no such mapping.
     ///
     /// # Safety
-    /// No reference into that range of the region may exist. Others may change the bytes through
-    /// the file or a second mapping: nobody does while references into the range live.
+    /// No reference into that range of the region may exist. Other code may change the bytes
+    /// through the file or a second mapping, but not while references into the range live.
     unsafe fn map_shared(
         &self,
         region: &Region,
@@ -191,7 +193,7 @@ fn unsupported(operation: &'static str, directory: &Path, name: &str) -> Error {
     Error::io(operation, &directory.join(name_of(name)), None, 0, io::ErrorKind::Unsupported.into())
 }
 
-/// Refuses a name that is not one component of a path: what every [`Directory`] does first.
+/// Refuses a name that is not one component of a path: the first step of every [`Directory`] call.
 ///
 /// # Errors
 /// `Error::Io` of kind `InvalidInput`.

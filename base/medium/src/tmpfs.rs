@@ -1,10 +1,10 @@
-//! Whether files are those of tmpfs: memory that lives as long as the system runs.
+//! Detection of tmpfs: files in memory that live as long as the system runs.
 //!
 //! Thread safety: pure functions over descriptors.
 
 use std::os::fd::AsFd;
 
-/// Whether a file lies on tmpfs, as those do that have no name.
+/// Whether a file lies on tmpfs; files without a name do.
 #[cfg(target_os = "linux")]
 pub(crate) fn is_tmpfs(file: impl AsFd) -> rustix::io::Result<bool> {
     /// From the kernel's `magic.h`.
@@ -12,7 +12,7 @@ pub(crate) fn is_tmpfs(file: impl AsFd) -> rustix::io::Result<bool> {
     Ok(rustix::fs::fstatfs(file)?.f_type == TMPFS_MAGIC)
 }
 
-/// Nobody has looked at what other systems have.
+/// Not checked on other systems.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn is_tmpfs(_file: impl AsFd) -> rustix::io::Result<bool> {
     Ok(false)

@@ -1,12 +1,12 @@
-//! A piece of a file as memory that shares the file's pages.
+//! A window: a mapped piece of a file that shares the file's pages.
 //!
 //! Purpose: a small write costs a copy, and 4 us for each page that it is first to touch, instead
-//! of a system call of 1.0 to 1.8 us each. Only in files
-//! whose range is allocated and was written, and only on file systems that then overwrite in
-//! place: elsewhere the store might need space that is not there, which is a signal, not an error.
-//! Invariants: a window lies within the file's length as it was when it was mapped; it is memory
-//! that only `store` touches.
-//! Thread safety: a file's stores have a lock of their own, a window belongs to whoever holds it.
+//! of a system call of 1.0 to 1.8 us each. Only in files whose range is allocated and was written,
+//! and only on file systems that then overwrite in place: elsewhere the store might need missing
+//! space, which raises a signal, not an error.
+//! Invariants: a window lies within the file's length at the time of mapping; only `store` touches
+//! its memory.
+//! Thread safety: a file's stores have a lock of their own; a window belongs to its holder.
 
 use std::os::fd::AsFd;
 use std::ptr::{self, NonNull};
@@ -16,23 +16,23 @@ use rustix::mm::{MapFlags, ProtFlags};
 
 use crate::fork::ForkGuard;
 
-/// Bytes of a window at most. Mapping another one costs some 10 us, which a log record of 200
-/// bytes never notices at this size; and of a log of 128 MiB only so much counts as our memory.
+/// Bytes of a window at most. Mapping another one costs some 10 us, which a log record of 200 bytes
+/// never notices at this size; and of a log of 128 MiB only this much counts as our memory.
 const WINDOW_BYTES: u64 = 1 << 20;
 
 /// The stores through memory of one file.
 #[derive(Debug, Default)]
 pub(crate) struct Stores(Mutex<Mapped>);
 
-/// What is known of a file as memory.
+/// The mapping state of a file.
 #[derive(Debug, Default)]
 enum Mapped {
-    /// Nothing yet.
+    /// Not tried yet.
     #[default]
     Unknown,
     /// It is to be written by calls.
     Refused,
-    /// It may be mapped; where it was last.
+    /// It may be mapped; the last window.
     Window(Option<Window>),
 }
 
@@ -55,7 +55,7 @@ impl Stores {
         stored
     }
 
-    /// Lets go of the memory, because the file is about to be cut.
+    /// Unmaps the memory, because the file is about to be cut.
     pub(crate) fn forget(&self) {
         if let Mapped::Window(window) = &mut *self.mapped() {
             *window = None;
@@ -69,7 +69,7 @@ impl Stores {
 }
 
 impl Mapped {
-    /// Maps the window that holds `offset`; whether there is one.
+    /// Maps the window that holds `offset`; returns whether there is one.
     fn move_to(&mut self, file: impl AsFd, offset: u64) -> bool {
         if matches!(self, Self::Unknown) {
             let in_place = overwrites_in_place(&file);
@@ -139,14 +139,14 @@ impl Window {
         if count > 0 {
             // SAFETY: `holds` found `count` bytes from there on within the mapping.
             let target = unsafe { self.address.add((offset - self.start) as usize) };
-            // SAFETY: the target is mapped and writable; nobody has a reference to a window's
-            // bytes, so the source, which is one, does not overlap it.
+            // SAFETY: the target is mapped and writable; no reference to a window's bytes exists,
+            // so the source, which is one, does not overlap it.
             unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), target.as_ptr(), count) };
         }
         count
     }
 
-    /// A child of a fork has no right to write the file.
+    /// Keeps the window from a fork's child, which has no right to write the file.
     #[cfg(target_os = "linux")]
     fn keep_from_children(&self) -> rustix::io::Result<()> {
         let (address, advice) = (self.address.as_ptr().cast(), rustix::mm::Advice::LinuxDontFork);
@@ -163,17 +163,17 @@ impl Window {
 impl Drop for Window {
     fn drop(&mut self) {
         if self.fork.is_child() {
-            // It is not mapped here, and something else may be at its addresses by now.
+            // It is not mapped here, and another mapping may be at its addresses by now.
             return;
         }
-        // SAFETY: exactly what `map` mapped; nobody has a reference into it.
+        // SAFETY: exactly the range that `map` mapped; no reference into it exists.
         let unmapped = unsafe { rustix::mm::munmap(self.address.as_ptr().cast(), self.bytes) };
         debug_assert!(unmapped.is_ok(), "munmap of our own mapping: {unmapped:?}");
     }
 }
 
-/// Whether a file lies on a file system that overwrites what was written where it is, so that a
-/// store needs no space, and whose mappings, reads, writes and syncs see the same pages.
+/// Whether a file lies on a file system that overwrites in place, so that a store needs no space,
+/// and whose mappings, reads, writes and syncs see the same pages.
 #[cfg(target_os = "linux")]
 fn overwrites_in_place(file: impl AsFd) -> bool {
     /// From linux/magic.h: ext2, ext3 and ext4.
@@ -183,7 +183,7 @@ fn overwrites_in_place(file: impl AsFd) -> bool {
     rustix::fs::fstatfs(file).is_ok_and(|found| [EXT, TMPFS].contains(&(found.f_type as u64)))
 }
 
-/// Nobody has looked at what other systems promise.
+/// Not checked on other systems.
 #[cfg(not(target_os = "linux"))]
 fn overwrites_in_place(_file: impl AsFd) -> bool {
     false

@@ -1,5 +1,5 @@
-//! Direct access: shared mappings show the file's bytes, flushes and fences are counted, and what
-//! is not durable memory is refused.
+//! Direct access: shared mappings show the file's bytes, flushes and fences are counted, and media
+//! that are not durable memory are refused.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,9 +16,9 @@ const PAGE: u64 = 4096;
 
 /// Bytes of a region that a test mapped.
 fn bytes(region: &Region, offset: u64, len: usize) -> Vec<u8> {
-    // SAFETY: the tests ask within what they mapped.
+    // SAFETY: the tests stay within the range that they mapped.
     let start = unsafe { region.base().as_ptr().add(offset as usize) };
-    // SAFETY: as above; nobody writes meanwhile.
+    // SAFETY: as above; no thread writes meanwhile.
     unsafe { std::slice::from_raw_parts(start, len) }.to_vec()
 }
 
@@ -61,7 +61,7 @@ fn a_shared_mapping_is_the_file() {
 
 #[test]
 fn tmpfs_is_a_medium_only_when_asked_for() {
-    // Most Linux systems have a tmpfs there; elsewhere there is nothing to see.
+    // Most Linux systems have a tmpfs there; elsewhere this tests nothing.
     if !Path::new("/dev/shm").is_dir() {
         return;
     }
@@ -74,7 +74,7 @@ fn tmpfs_is_a_medium_only_when_asked_for() {
 
 #[test]
 fn a_page_cache_is_no_medium() {
-    // The sources lie on a disk; a checkout on tmpfs or on DAX shows nothing here.
+    // The sources lie on a disk; a checkout on tmpfs or on DAX tests nothing here.
     let place = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("can be written");
     let directory = OsDirectory::open(place.path()).expect("exists");
     for how in [Flushing::Volatile, Flushing::None] {

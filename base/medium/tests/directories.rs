@@ -31,9 +31,9 @@ fn kind(error: Error) -> std::io::ErrorKind {
 
 /// The bytes of a region's range.
 fn region_bytes(region: &mut Region, offset: usize, bytes: usize) -> &mut [u8] {
-    // SAFETY: the tests ask within what they committed or mapped.
+    // SAFETY: the tests stay within the ranges that they committed or mapped.
     let start = unsafe { region.base().add(offset) };
-    // SAFETY: as above, and they let go of one range before they ask for the next.
+    // SAFETY: as above, and they drop one reference before they take the next.
     unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), bytes) }
 }
 
@@ -262,7 +262,7 @@ fn random_bytes_differ() {
     });
 }
 
-/// A file is a sequence of bytes with holes of zeros, whatever is done to it: both against a
+/// A file is a sequence of bytes with holes of zeros after any operations: both are compared with a
 /// plain vector.
 #[test]
 fn files_are_vectors() {
@@ -298,8 +298,8 @@ fn files_are_vectors() {
     }
 }
 
-/// Linux takes any bytes as a name; a listing lost what is no UTF-8, so no such name led to
-/// anything.
+/// A regression: Linux takes any bytes as a name, but a listing dropped bytes that are no UTF-8, so
+/// such a name could not be opened.
 #[cfg(target_os = "linux")]
 #[test]
 fn names_that_are_no_text_are_names() {

@@ -1,4 +1,4 @@
-//! Stores through memory: the same bytes for everybody, whichever way they were written.
+//! Stores through memory and writes by calls yield the same bytes for every reader.
 
 use std::sync::Arc;
 

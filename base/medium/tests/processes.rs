@@ -1,4 +1,4 @@
-//! What only another process can show: locks across processes, and the limits of the system.
+//! Properties that need another process: locks across processes, and the limits of the system.
 //!
 //! The children are the ignored tests of this file, run by name from the others.
 

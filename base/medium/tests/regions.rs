@@ -1,4 +1,4 @@
-//! Regions: one base address for good, pages that come as they are asked for.
+//! Regions keep their base address and commit pages on demand.
 
 use adamant_medium::error::Error;
 use adamant_medium::os::OsDirectory;
@@ -6,7 +6,7 @@ use adamant_medium::region::Region;
 use adamant_medium::storage::Directory;
 
 fn byte(region: &mut Region, offset: u64) -> &mut u8 {
-    // SAFETY: the tests ask within what they committed.
+    // SAFETY: the tests stay within the range that they committed.
     let mut byte = unsafe { region.base().add(offset as usize) };
     // SAFETY: as above, and they hold no two references at once.
     unsafe { byte.as_mut() }
@@ -71,7 +71,7 @@ fn directories_are_created_once() {
     assert!(OsDirectory::open(path.join("pool")).is_err());
 }
 
-/// What lies in it stays where it is, and what lies behind it stays what it was.
+/// Its contents stay in place, and the mapping behind it stays unchanged.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_region_becomes_longer_where_the_addresses_behind_are_free() {
@@ -90,7 +90,7 @@ fn a_region_becomes_longer_where_the_addresses_behind_are_free() {
     assert_eq!((*byte(&mut region, BYTES - 1), *byte(&mut region, BYTES)), (7, 0));
     region.extend(u64::MAX).unwrap_err();
 
-    // Of two neighbours the lower one comes to an end at the other.
+    // Of two neighbours the lower one cannot grow beyond the other.
     let mut others = vec![region];
     while others.len() < 40 {
         let other = Region::reserve(BYTES, BYTES).unwrap();

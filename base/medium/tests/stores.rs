@@ -1,5 +1,5 @@
-//! Files written by stores: the same bytes as by calls, no hole stored to, syncs only where a call
-//! changed something.
+//! Files written by store instructions: the same bytes as by calls, no store to a hole, syncs only
+//! after a call changed something.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ fn direct(directory: Arc<dyn Directory>) -> Arc<dyn Directory> {
     DirectDirectory::over(directory, Flushing::Volatile, "file").expect("memory")
 }
 
-/// A directory in memory, and one of tmpfs where there is one.
+/// A directory in memory, and one of tmpfs if there is one.
 fn each(test: impl Fn(Arc<dyn Directory>)) {
     test(Arc::new(MemoryDirectory::new()));
     if let Ok(place) = tempfile::tempdir_in("/dev/shm") {
@@ -100,7 +100,7 @@ fn what_is_no_memory_stays_as_it_is() {
     let memory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
     let same = DirectDirectory::over(Arc::clone(&memory), Flushing::Auto, "file").unwrap();
     assert!(same.stores().is_none(), "memory has to be asked for");
-    // The sources lie on a disk; a checkout on tmpfs or on DAX shows nothing here.
+    // The sources lie on a disk; a checkout on tmpfs or on DAX tests nothing here.
     let place = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
     let disk: Arc<dyn Directory> = Arc::new(OsDirectory::open(place.path()).unwrap());
     let is_memory = disk.persist(Flushing::Volatile, "file").unwrap().is_some();
@@ -232,7 +232,7 @@ impl File for OddFile {
 
 #[test]
 fn only_what_calls_have_changed_is_synced() {
-    // Each write: whether it is a store, and so needs no sync.
+    // For each write: whether it is a store, and so needs no sync.
     for (maps, backs) in [(true, true), (false, true), (true, false)] {
         let odd = Odd::new(maps, backs);
         let directory = direct(Arc::clone(&odd) as _);
@@ -242,7 +242,7 @@ fn only_what_calls_have_changed_is_synced() {
         assert_eq!(syncs(), 1, "whoever had it before may have left something");
         file.sync().unwrap();
         assert_eq!(syncs(), 1);
-        // Space is asked for once.
+        // Space is allocated once.
         file.write_at(&[1; 100], 50).unwrap();
         file.sync().unwrap();
         assert_eq!(syncs(), 2);

@@ -1,9 +1,9 @@
-//! Builder: bytes that are still being written.
+//! The builder: a mutable buffer that becomes a slice.
 //!
 //! Purpose: to make a slice in place, without a second copy.
-//! Invariants: a builder never shares memory: made of a slice it has its only user. All memory that
-//! it lends is initialised, with zeros at first. The prefix of a slice is taken when the builder is
-//! frozen, after which nobody can write. Inline bytes from `len` on are zeros.
+//! Invariants: a builder never shares memory: when it is made of a slice, it is the only user. All
+//! memory that it hands out is initialised, with zeros at first. Freezing the builder copies the
+//! prefix of the slice; after that its bytes cannot change. Inline bytes from `len` on are zeros.
 //! Thread safety: like a `Vec<u8>`.
 
 use core::fmt;
@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::shared::Block;
 use crate::slice::{INLINE_BYTES_MAX, SLICE_BYTES_MAX, Slice, check_length};
 
-/// Bytes reserved at most on the word of an iterator.
+/// Bytes reserved at most for an iterator's size hint.
 const HINT_BYTES_MAX: usize = 65_536;
 
 /// Writes bytes once, then becomes a `Slice`.
@@ -111,8 +111,8 @@ impl Builder {
         Ok(())
     }
 
-    /// The finished slice. Copies nothing beyond 20 bytes; memory reserved and not used stays with
-    /// the slice.
+    /// The finished slice. Copies nothing beyond 20 bytes; the slice keeps memory that was reserved
+    /// and not used.
     pub fn freeze(self) -> Slice {
         match self.room {
             Room::Inline(bytes) => Slice::inline(self.len, bytes),
@@ -122,9 +122,9 @@ impl Builder {
 }
 
 impl Slice {
-    /// The bytes to be written again, without a copy beyond 20 bytes. If others use the memory, or
-    /// if it is none of ours (static, or an owner's), the slice comes back: nobody ever sees the
-    /// bytes of a slice change.
+    /// Reopens the bytes for writing, without a copy beyond 20 bytes. If other slices use the
+    /// memory, or it is not the slice's own (static, or an owner's), the slice comes back: the
+    /// bytes of a slice never change.
     ///
     /// ```
     /// use adamant_slice::Slice;
@@ -139,7 +139,7 @@ impl Slice {
     /// ```
     ///
     /// # Errors
-    /// The slice as it was.
+    /// The slice, unchanged.
     pub fn into_builder(self) -> core::result::Result<Builder, Self> {
         let len = self.len();
         if self.is_inline() {

@@ -1,4 +1,4 @@
-//! Making slices of other strings of bytes, and comparing with them.
+//! Conversions from other byte strings, and comparisons with them.
 //!
 //! Purpose: `From`, `PartialEq` and `PartialOrd`, in both directions.
 //! Invariants: every comparison is that of the bytes.
@@ -10,8 +10,8 @@ use core::cmp::Ordering;
 
 use crate::slice::Slice;
 
-/// From here on a vector is kept instead of copied: the copy would cost more than the allocation
-/// that the keeping needs.
+/// From this length on a vector is kept instead of copied: the copy would cost more than the
+/// allocation that keeping it needs.
 const VEC_KEPT_BYTES_MIN: usize = 4096;
 
 /// Comparisons with other strings of bytes, in both directions.
@@ -90,7 +90,7 @@ impl From<&str> for Slice {
 }
 
 impl From<Vec<u8>> for Slice {
-    /// Copies short or loosely filled vectors and keeps others as they are. Panics as `Slice::new`.
+    /// Copies short or sparsely filled vectors and keeps others. Panics as `Slice::new`.
     fn from(bytes: Vec<u8>) -> Self {
         let unused = bytes.capacity() - bytes.len();
         if bytes.len() < VEC_KEPT_BYTES_MIN || unused > bytes.len() / 4 {

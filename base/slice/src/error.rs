@@ -1,11 +1,11 @@
-//! What can go wrong with a slice.
+//! Errors of slices.
 
 use core::fmt;
 
 /// The result of making a slice.
 pub type Result<T> = core::result::Result<T, Error>;
 
-/// Why a slice cannot be made.
+/// The reason why a slice cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {

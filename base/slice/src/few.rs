@@ -1,4 +1,4 @@
-//! A few bytes at a time, without calls of `memcpy` and `memcmp`.
+//! Short byte strings: copies and comparisons without calls of `memcpy` and `memcmp`.
 //!
 //! Purpose: copies and comparisons of short strings by words that overlap. A call costs 2 to 4 ns,
 //! as much as everything else that is done with 20 bytes.
@@ -8,7 +8,7 @@ use core::ptr;
 
 /// Bytes of a string that is kept inline.
 pub(crate) const FEW_BYTES_MAX: usize = 20;
-/// From here on the library's functions win: they have wider registers.
+/// From this length on the library's functions win: they have wider registers.
 const CALL_BYTES_MIN: usize = 65;
 
 #[inline]
@@ -19,8 +19,8 @@ fn number(bytes: &[u8; 8]) -> u64 {
 /// At most `FEW_BYTES_MAX` bytes, padded with zeros: the first 4, and the other 16 as words in the
 /// order of memory.
 ///
-/// Loads at the start and at the end of the string overlap; what the last one repeats is shifted
-/// out.
+/// Loads at the start and at the end of the string overlap; the bytes that the last one repeats are
+/// shifted out.
 #[inline]
 pub(crate) fn few_bytes(bytes: &[u8]) -> ([u8; 4], [u64; 2]) {
     let len = bytes.len();
@@ -60,7 +60,7 @@ pub(crate) fn few_bytes(bytes: &[u8]) -> ([u8; 4], [u64; 2]) {
 /// Copies `bytes`, more than `FEW_BYTES_MAX`.
 ///
 /// # Safety
-/// As many bytes from `to` on can be written, and are none of `bytes`.
+/// As many bytes from `to` on can be written, and do not overlap `bytes`.
 #[inline]
 pub(crate) unsafe fn copy_many(bytes: &[u8], to: *mut u8) {
     let len = bytes.len();

@@ -1,7 +1,7 @@
 //! Reading and writing through `std::io`.
 //!
 //! Purpose: slices straight from a reader, without a vector in between.
-//! Invariants: a reader only ever sees initialised memory, since safe readers may look at it.
+//! Invariants: a reader only ever sees initialised memory, since safe readers may read it.
 
 use std::io::{self, BufRead, Read, Write};
 
@@ -23,7 +23,8 @@ impl Slice {
             let mut bytes = [0; INLINE_BYTES_MAX];
             let bytes = &mut bytes[..len];
             reader.read_exact(bytes)?;
-            // Not the 20 bytes as they are: loading as a word what was stored in pieces costs 6 ns.
+            // Not the whole array of 20 bytes: loading pieces as one word costs 6
+            // ns.
             return Ok(Self::new(bytes));
         }
         check_length(len)?;
@@ -32,8 +33,8 @@ impl Slice {
         Ok(Self::from_block(block, len))
     }
 
-    /// Reads exactly `len` bytes. What the reader has in its buffer is copied from there, without
-    /// writing zeros first: for values that are short beside the buffer that saves a tenth.
+    /// Reads exactly `len` bytes. Copies bytes that are in the reader's buffer, without writing
+    /// zeros first: for values that are short beside the buffer that saves a tenth.
     ///
     /// # Errors
     /// As [`Slice::from_reader`].

@@ -1,8 +1,8 @@
-//! Lending bytes that others keep.
+//! The lender: slices of memory that an owner keeps.
 //!
-//! Purpose: slices of memory that no owner can lend by `AsRef`, because only parts of it are still:
-//! a mapped pool, whose blocks are frozen one by one.
-//! Invariants: the owner lives until the lender and the last slice lent by it are dropped.
+//! Purpose: slices of memory that no owner can expose by `AsRef`, because only parts of it are
+//! immutable: a mapped pool, whose blocks are frozen one by one.
+//! Invariants: the owner lives until the lender and the last slice made by it are dropped.
 //! Thread safety: the owner is `Send + Sync`, as are lender and slices.
 
 use core::fmt;
@@ -39,7 +39,7 @@ unsafe impl Send for Lender {}
 unsafe impl Sync for Lender {}
 
 impl Lender {
-    /// Takes over an owner. One allocation, for all slices that will be lent.
+    /// Takes over an owner. One allocation, for all slices that will be made.
     pub fn new<Owner: Send + Sync + 'static>(owner: Owner) -> Self {
         Self { shared: Shared::of_owner(owner) }
     }
@@ -50,7 +50,7 @@ impl Lender {
     /// `TooLong` when there are more than `SLICE_BYTES_MAX`.
     ///
     /// # Safety
-    /// Until the owner is dropped, `bytes` must be readable, and nobody may change them.
+    /// Until the owner is dropped, `bytes` must be readable and must not change.
     #[inline]
     pub unsafe fn lend(&self, bytes: NonNull<[u8]>) -> Result<Slice> {
         check_length(bytes.len())?;
@@ -58,8 +58,8 @@ impl Lender {
         Ok(unsafe { Slice::lent(&self.shared, bytes) })
     }
 
-    /// Whether no slice that was lent is left. Then all that was read of them was before, and what
-    /// `lend` was promised need not hold any more.
+    /// Whether no borrowed slice is left. Then all reads of them happened before, and the promise
+    /// made to `lend` need not hold any more.
     #[inline]
     pub fn is_alone(&self) -> bool {
         self.shared.is_alone()

@@ -1,9 +1,9 @@
 //! A 24-byte immutable byte string.
 //!
 //! Up to 20 bytes live in the value itself. More live in a block with an 8-byte header that counts
-//! its users, so clones and sub-slices share it; or they belong to somebody else (a cache, a mapped
-//! file, a `Vec<u8>`), whom the slice keeps alive. The first 4 bytes are always at hand, so most
-//! comparisons end without following a pointer.
+//! its users, so clones and sub-slices share it; or they belong to another owner (a cache, a mapped
+//! file, a `Vec<u8>`), which the slice keeps alive. The first 4 bytes are always in the value, so
+//! most comparisons end without following a pointer.
 //!
 //! ```
 //! use adamant_slice::Slice;
@@ -14,8 +14,8 @@
 //! assert_eq!(piece.as_ptr(), page[7..].as_ptr());
 //! ```
 //!
-//! Without the default feature `std` the crate needs only `alloc`. The features `serde`, `bytes` and
-//! `arbitrary` add the traits of those crates, and conversions to and from `bytes::Bytes`.
+//! Without the default feature `std` the crate needs only `alloc`. The features `serde`, `bytes`
+//! and `arbitrary` add the traits of those crates, and conversions to and from `bytes::Bytes`.
 
 #![no_std]
 

@@ -29,7 +29,7 @@ pub(crate) const INLINE_BYTES_MAX: usize = crate::few::FEW_BYTES_MAX;
 /// Bytes at most: 4 GiB - 1, or what an address space of 32 bits has room for.
 pub(crate) const SLICE_BYTES_MAX: usize =
     if usize::BITS > 32 { u32::MAX as usize } else { isize::MAX as usize - 64 };
-/// Bytes that are kept at hand in both forms.
+/// Bytes that both forms hold in the value.
 const PREFIX_BYTES: usize = 4;
 
 #[derive(Clone, Copy)]
@@ -48,7 +48,7 @@ struct Heap {
     header: Option<NonNull<Header>>,
 }
 
-/// What both forms begin with.
+/// The common head of both forms.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Head {
@@ -97,8 +97,8 @@ impl Repr {
         Self { forms: Forms { inline: Inline { len, bytes } } }
     }
 
-    /// A copy of at most `INLINE_BYTES_MAX` bytes. It is put together in registers: bytes stored
-    /// one by one and then loaded as words, as every clone does, would wait for each other.
+    /// A copy of at most `INLINE_BYTES_MAX` bytes. It is assembled in registers: bytes stored one
+    /// by one and then loaded as words, as every clone does, would wait for each other.
     #[inline]
     fn inline_copy(bytes: &[u8]) -> Self {
         let len = bytes.len() as u32;
@@ -181,7 +181,7 @@ impl Repr {
     /// Bytes that a lender keeps; a copy when they fit inline.
     ///
     /// # Safety
-    /// `bytes`, at most `SLICE_BYTES_MAX`, can be read and don't change while the lender's owner
+    /// `bytes`, at most `SLICE_BYTES_MAX`, can be read and do not change while the lender's owner
     /// lives.
     pub(crate) unsafe fn lent(shared: &Shared, bytes: NonNull<[u8]>) -> Self {
         // SAFETY: the caller's promise, and the owner lives at least as long as `shared`.
@@ -224,7 +224,7 @@ impl Repr {
         self.len() <= INLINE_BYTES_MAX
     }
 
-    /// What to count, if anything.
+    /// The counted header, if there is one.
     #[inline]
     fn header(&self) -> Option<NonNull<Header>> {
         if self.is_inline() {
@@ -246,7 +246,7 @@ impl Repr {
             unsafe { self.forms.heap.bytes }.as_ptr().cast_const()
         };
         // SAFETY: `len` initialised bytes, in ourselves or in memory that the count (or its being
-        // static) keeps alive, which nobody changes.
+        // static) keeps alive, and that never changes.
         unsafe { core::slice::from_raw_parts(start, len) }
     }
 
@@ -335,12 +335,12 @@ impl Repr {
         }
     }
 
-    /// The block that the bytes begin, or are in, when nobody else uses it.
+    /// The block that the bytes begin, or are in, when this is its only user.
     pub(crate) fn into_block(self) -> Result<Block, Self> {
         self.into_alone(Shared::into_block)
     }
 
-    /// What `take` makes of the counted memory, if there is any and it succeeds.
+    /// The result of `take` on the counted memory, if there is any and it succeeds.
     fn into_alone<T>(self, take: impl FnOnce(Shared) -> Result<T, Shared>) -> Result<T, Self> {
         let Some(header) = self.header() else { return Err(self) };
         let this = mem::ManuallyDrop::new(self);

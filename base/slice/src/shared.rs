@@ -1,8 +1,8 @@
-//! Counted memory: blocks of bytes, and owners from elsewhere.
+//! Counted memory: blocks of bytes, and external owners.
 //!
-//! Purpose: what a slice of more than 20 bytes refers to.
-//! Invariants: a count says how many `Shared` there are; the last one frees. A `Block` is the only
-//! way to write, is not yet shared, and all its bytes are initialised from the start. Once it has
+//! Purpose: the memory behind a slice of more than 20 bytes.
+//! Invariants: the count is the number of `Shared`; the last one frees. A `Block` is the only way
+//! to write, is not yet shared, and all its bytes are initialised from the start. Once it has
 //! become a `Shared` its bytes never change.
 //! Thread safety: the count is atomic; `Shared` may be cloned and dropped by any thread, because
 //! bytes are frozen and owners are `Send + Sync`.
@@ -22,20 +22,21 @@ use core::ptr::{self, NonNull};
 use crate::few::copy_many;
 use crate::sync::{AtomicU32, Ordering};
 
-/// From here on a count is stuck: whoever clones this often leaks, which is safe, where wrapping to
-/// zero would free memory in use. No process lives to see it without leaking slices on purpose.
+/// From here on a count is stuck: code that clones this often leaks, which is safe, where wrapping
+/// to zero would free memory in use. No process lives to see it without leaking slices on purpose.
 const COUNT_STUCK_MIN: u32 = 1 << 31;
-/// Where a stuck count is kept: too far from both ends for racing threads to get there.
+/// The value of a stuck count: too far from both ends for racing threads to get there.
 const COUNT_STUCK: u32 = 3 << 30;
 
-/// From here on zeros are the allocator's business, which may know of memory that was never used.
-/// Below, writing them is cheaper than to ask: glibc serves `calloc` beside its caches (20 ns).
+/// From this size on the allocator provides the zeros, as it may know of memory that was never
+/// used. Below, writing them is cheaper than asking: glibc serves `calloc` beside its caches (20
+/// ns).
 const FRESH_BYTES_MIN: u32 = 64 << 10;
 
 /// The start of everything counted.
 #[derive(Debug)]
 pub(crate) struct Header {
-    /// How many `Shared` there are.
+    /// The number of `Shared`.
     count: AtomicU32,
     /// Bytes of the block that follow; 0 for an external owner, because no block is empty.
     bytes: u32,
@@ -44,7 +45,7 @@ pub(crate) struct Header {
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<Header>() == 8, "what a slice costs beside its 24 bytes");
 
-/// Somebody else's bytes.
+/// An external owner of bytes.
 #[repr(C)]
 struct Owned<Owner> {
     header: Header,
@@ -52,42 +53,42 @@ struct Owned<Owner> {
     owner: Owner,
 }
 
-/// What can be done with an owner whose type is forgotten.
+/// Operations on an owner of an erased type.
 struct Vtable {
-    /// Drops and frees the `Owned` at this header, which nobody else refers to.
+    /// Drops and frees the `Owned` at this header, to which no other reference exists.
     free: unsafe fn(NonNull<Header>),
     /// The same, but returns the owner; present when it is a `Vec<u8>`.
     into_vec: Option<unsafe fn(NonNull<Header>) -> Vec<u8>>,
 }
 
 /// # Safety
-/// `header` must be that of a live `Owned<Owner>` to which nobody else refers.
+/// `header` must be that of a live `Owned<Owner>` to which no other reference exists.
 unsafe fn free_owned<Owner>(header: NonNull<Header>) {
     // SAFETY: by the contract above, and `Owned` is made by `Box` only (`External::with`).
     drop(unsafe { Box::from_raw(header.cast::<Owned<Owner>>().as_ptr()) });
 }
 
 /// # Safety
-/// `header` must be that of a live `Owned<Vec<u8>>` to which nobody else refers.
+/// `header` must be that of a live `Owned<Vec<u8>>` to which no other reference exists.
 unsafe fn owned_into_vec(header: NonNull<Header>) -> Vec<u8> {
     // SAFETY: by the contract above, and `Owned` is made by `Box` only (`External::with`).
     let owned = unsafe { Box::from_raw(header.cast::<Owned<Vec<u8>>>().as_ptr()) };
     owned.owner
 }
 
-/// What can be done with any owner.
+/// The vtable of any owner.
 const fn vtable_of<Owner>() -> &'static Vtable {
     &Vtable { free: free_owned::<Owner>, into_vec: None }
 }
 
-/// Memory of a block with so many bytes.
+/// Layout of a block of `bytes` bytes.
 #[inline]
 fn block_layout(bytes: u32) -> Layout {
     let size = size_of::<Header>() + bytes as usize;
     Layout::from_size_align(size, align_of::<Header>()).expect("at most SLICE_BYTES_MAX")
 }
 
-/// A block that nobody else knows yet, with all its bytes initialised.
+/// A block that is not shared yet, with all its bytes initialised.
 pub(crate) struct Block {
     header: NonNull<Header>,
     bytes: u32,
@@ -136,7 +137,7 @@ impl Block {
         block
     }
 
-    /// A block of `bytes` bytes that are not initialised yet: whoever called this does it next.
+    /// A block of `bytes` bytes that are not initialised yet: the caller initialises them next.
     #[inline]
     fn unwritten(bytes: usize) -> Self {
         let bytes = u32::try_from(bytes).expect("at most SLICE_BYTES_MAX");
@@ -168,7 +169,7 @@ impl Block {
         Self { header, bytes }
     }
 
-    /// The first byte; valid for all bytes of the block for as long as anybody counts.
+    /// The first byte; valid for all bytes of the block while a count is held.
     #[inline]
     pub(crate) fn start(&self) -> NonNull<u8> {
         // SAFETY: every block has a header and at least one byte after it.
@@ -177,13 +178,13 @@ impl Block {
 
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
-        // SAFETY: the bytes were initialised by whoever made the block, and we own it.
+        // SAFETY: the constructors initialise the bytes, and we own the block.
         unsafe { core::slice::from_raw_parts(self.start().as_ptr(), self.bytes as usize) }
     }
 
     #[inline]
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `bytes`; and nobody else refers to the block before `into_shared`.
+        // SAFETY: as in `bytes`; and no other reference to the block exists before `into_shared`.
         unsafe { core::slice::from_raw_parts_mut(self.start().as_ptr(), self.bytes as usize) }
     }
 
@@ -202,10 +203,10 @@ impl Drop for Block {
     }
 }
 
-/// An owner from elsewhere that was just taken over, and its bytes.
+/// An external owner that was just taken over, and its bytes.
 pub(crate) struct External {
     shared: Shared,
-    /// Valid, and unchanged, for as long as anybody counts.
+    /// Valid, and unchanged, while a count is held.
     bytes: NonNull<[u8]>,
 }
 
@@ -234,14 +235,14 @@ impl External {
         let owned = NonNull::from(Box::leak(Box::new(Owned { header, vtable, owner })));
         // From here on a panic in `as_ref` drops the owner.
         let shared = Shared { header: owned.cast() };
-        // SAFETY: the owner lives in its box, unmoved and only lent, until the count is 0.
+        // SAFETY: the owner lives in its box, unmoved and only borrowed, until the count is 0.
         let owned = unsafe { owned.as_ref() };
         let bytes = NonNull::from(owned.owner.as_ref());
         Self { shared, bytes }
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
-        // SAFETY: lent by the owner, which lives as long as we count.
+        // SAFETY: borrowed from the owner, which lives as long as we count.
         unsafe { self.bytes.as_ref() }
     }
 
@@ -274,8 +275,8 @@ impl Shared {
         Self { header: self.header }
     }
 
-    /// Whether nobody else counts. If so, nobody else can begin to before `self` is used again, and
-    /// all that other users did was before.
+    /// Whether this is the only count. If so, no other can appear before `self` is used again, and
+    /// all that other users did happened before.
     #[inline]
     pub(crate) fn is_alone(&self) -> bool {
         self.header().count.load(Ordering::Acquire) == 1
@@ -298,7 +299,7 @@ impl Shared {
         Self { header }
     }
 
-    /// Counts one more user of what `header` begins.
+    /// Counts one more user of the memory that `header` begins.
     ///
     /// # Safety
     /// At least one count must be held for the duration of the call.
@@ -306,7 +307,7 @@ impl Shared {
     pub(crate) unsafe fn count_one_more(header: NonNull<Header>) {
         // SAFETY: a count is held, so the header is alive.
         let header = unsafe { header.as_ref() };
-        // Relaxed is enough: whoever clones has got its own count from somewhere already.
+        // Relaxed is enough: a thread that clones already holds a count of its own.
         if header.count.fetch_add(1, Ordering::Relaxed) >= COUNT_STUCK_MIN {
             // Racing threads may count a little further on; there is room for 2^30 of them.
             header.count.store(COUNT_STUCK, Ordering::Relaxed);
@@ -352,24 +353,25 @@ impl Shared {
         unsafe { vtable.read() }
     }
 
-    /// Keeps a count that was stuck where it is.
+    /// Resets a stuck count to its stuck value.
     #[cold]
     fn stick(&self) {
         self.header().count.store(COUNT_STUCK, Ordering::Relaxed);
     }
 
-    /// Frees what nobody uses any more.
+    /// Frees memory without users.
     #[inline(never)]
     fn free(&mut self) {
         let bytes = self.header().bytes;
         if bytes == 0 {
             let free = self.vtable().free;
-            // SAFETY: the vtable is of this owner's type, and nobody counts any more.
+            // SAFETY: the vtable is of this owner's type, and no count is left.
             unsafe { free(self.header) };
         } else {
-            // SAFETY: nobody counts, so nobody reads the header again; it drops loom's atomics.
+            // SAFETY: no count is left, so the header is never read again; this drops loom's
+            // atomics.
             unsafe { self.header.drop_in_place() };
-            // SAFETY: allocated by `Block` with this very layout, and nobody counts.
+            // SAFETY: allocated by `Block` with this very layout, and no count is left.
             unsafe { dealloc(self.header.as_ptr().cast(), block_layout(bytes)) };
         }
     }
@@ -378,16 +380,16 @@ impl Shared {
 impl Drop for Shared {
     #[inline]
     fn drop(&mut self) {
-        // Most slices have one user all their life: finding that out costs a load, where counting
-        // down costs 5 ns. Nobody can join in, since there is only our own count to clone.
+        // Most slices have one user all their life: detecting that costs a load, where counting
+        // down costs 5 ns. No other user can appear, since only our own count could be cloned.
         let seen = self.header().count.load(Ordering::Acquire);
         if seen == 1 {
             self.free();
         } else if seen >= COUNT_STUCK_MIN {
             self.stick();
-        // Release: all we read was before whoever comes last frees.
+        // Release: all our reads happen before the last user frees.
         } else if self.header().count.fetch_sub(1, Ordering::Release) == 1 {
-            // Pairs with the Release of the other users: all they read was before we free.
+            // Pairs with the Release of the other users: all their reads happen before we free.
             self.header().count.load(Ordering::Acquire);
             self.free();
         }

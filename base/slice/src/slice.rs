@@ -1,6 +1,6 @@
-//! The slice: what users see of the 24 bytes.
+//! The slice: the public type over the 24 bytes.
 //!
-//! Purpose: constructors, parts, and being compared like `[u8]`.
+//! Purpose: constructors, parts, and comparisons like those of `[u8]`.
 //! Invariants: equal, ordered and hashed exactly as the bytes, so it can be looked up by `&[u8]`.
 //! Thread safety: immutable; clone, send and share it freely.
 
@@ -32,8 +32,8 @@ pub const SLICE_BYTES_MAX: usize = crate::repr::SLICE_BYTES_MAX;
 ///                           +-------------------------------------------^
 /// ```
 ///
-/// Cloning copies 24 bytes and counts up where there is something to count. A part (`slice`) of
-/// more than 20 bytes shares the memory of the whole and keeps all of it alive.
+/// Cloning copies 24 bytes and increments the count, if there is one. A part (`slice`) of more than
+/// 20 bytes shares the memory of the whole and keeps all of it alive.
 #[derive(Clone)]
 pub struct Slice {
     repr: Repr,
@@ -41,7 +41,7 @@ pub struct Slice {
 
 const _: () = assert!(size_of::<Slice>() == 24);
 
-/// Start and end of a range, which may be anything; `None` where they are beyond all numbers.
+/// Start and end of any range; `None` if they overflow.
 #[inline]
 fn bounds(range: &impl RangeBounds<usize>, len: usize) -> Option<Range<usize>> {
     let start = match range.start_bound() {
@@ -101,7 +101,7 @@ impl Slice {
         Ok(Self::new(bytes))
     }
 
-    /// Bytes that live forever: lent, not copied; works in constants.
+    /// Bytes that live forever: borrowed, not copied; works in constants.
     ///
     /// # Panics
     /// If there are more than `SLICE_BYTES_MAX` (in a constant: does not compile).
@@ -120,7 +120,7 @@ impl Slice {
         Self { repr: Repr::fused(left, right) }
     }
 
-    /// The part `range` of what `owner` owns: not copied (unless it fits inline), and the owner
+    /// The part `range` of the bytes of `owner`: not copied (unless it fits inline), and the owner
     /// lives until the last slice that shares it is dropped, on whichever thread that happens.
     ///
     /// # Errors
@@ -228,12 +228,12 @@ impl Slice {
     }
 
     /// The bytes as a vector: without a copy when the slice was made of a vector of 4 KiB or more
-    /// and nobody else uses it.
+    /// and is its only user.
     pub fn into_vec(self) -> Vec<u8> {
         self.repr.into_vec()
     }
 
-    /// The block that the bytes lie in, when nobody else uses it.
+    /// The block that the bytes lie in, when this is its only user.
     pub(crate) fn into_block(self) -> core::result::Result<Block, Self> {
         self.repr.into_block().map_err(|repr| Self { repr })
     }

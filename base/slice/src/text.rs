@@ -1,6 +1,6 @@
 //! Text: a slice of valid UTF-8.
 //!
-//! Purpose: what names and messages are kept in.
+//! Purpose: the type of names and messages.
 //! Invariants: the bytes are UTF-8, checked once, when the text is made.
 //! Thread safety: as the slice's.
 
@@ -30,7 +30,7 @@ impl Text {
         Self { bytes: Slice::from(text) }
     }
 
-    /// Text that lives forever: lent, not copied; works in constants.
+    /// Text that lives forever: borrowed, not copied; works in constants.
     ///
     /// # Panics
     /// If it has more than `SLICE_BYTES_MAX` bytes (in a constant: does not compile).
@@ -41,11 +41,11 @@ impl Text {
     /// The text.
     #[inline]
     pub fn as_str(&self) -> &str {
-        // SAFETY: every way to make a text takes or checks UTF-8, and the bytes never change.
+        // SAFETY: every constructor takes or checks UTF-8, and the bytes never change.
         unsafe { core::str::from_utf8_unchecked(self.bytes.as_bytes()) }
     }
 
-    /// The bytes, sharing.
+    /// The bytes, shared.
     pub fn as_slice(&self) -> &Slice {
         &self.bytes
     }

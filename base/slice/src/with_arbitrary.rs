@@ -1,4 +1,4 @@
-//! Slices and texts out of the bytes of a fuzzer.
+//! Slices and texts from the bytes of a fuzzer.
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 

@@ -1,6 +1,6 @@
-//! To and from `Bytes` of the crate `bytes`.
+//! Conversions to and from `Bytes` of the crate `bytes`.
 //!
-//! Purpose: the same memory under both names; what fits inline is copied.
+//! Purpose: the same memory in both types; bytes that fit inline are copied.
 
 use bytes::Bytes;
 

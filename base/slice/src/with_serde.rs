@@ -1,7 +1,7 @@
-//! Slices and texts through serde.
+//! Serde support for slices and texts.
 //!
 //! Purpose: bytes as bytes and text as text, in formats that know both.
-//! Invariants: a text is checked to be UTF-8 by whoever hands it over as `str`.
+//! Invariants: a text is UTF-8 because the deserialiser passes it as `str`.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -48,8 +48,8 @@ impl<'de> Visitor<'de> for SliceVisitor {
         self.visit_bytes(text.as_bytes())
     }
 
-    /// Formats without bytes write them as numbers. What the format says of their count is not
-    /// believed: memory grows with what came.
+    /// Formats without bytes write them as numbers. The count that the format claims is not
+    /// trusted: memory grows with the bytes that came.
     fn visit_seq<A: SeqAccess<'de>>(self, mut bytes: A) -> Result<Slice, A::Error> {
         let mut builder = Builder::new();
         while let Some(byte) = bytes.next_element::<u8>()? {

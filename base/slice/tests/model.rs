@@ -1,4 +1,4 @@
-//! A slice behaves as the bytes it was made of, however it was made.
+//! A slice behaves as the bytes that it was made of, however it was made.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ fn bytes_of(random: &mut fastrand::Rng, len: usize) -> Vec<u8> {
     (0..len).map(|_| [0, 0, 1, b'a', 255][random.usize(..5)]).collect()
 }
 
-/// The same bytes as a slice, in one of the ways there are.
+/// The same bytes as a slice, made by a random constructor.
 fn slice_of(random: &mut fastrand::Rng, bytes: &[u8]) -> Slice {
     let cut = random.usize(0..=bytes.len());
     let (left, right) = bytes.split_at(cut);

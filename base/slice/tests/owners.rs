@@ -1,4 +1,4 @@
-//! An owner lives exactly as long as somebody uses its bytes.
+//! An owner lives exactly as long as its bytes are used.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

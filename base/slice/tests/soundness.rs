@@ -1,4 +1,4 @@
-//! What slices of this kind got wrong before: each of these must be impossible in safe code.
+//! Soundness: known bugs of similar slice types, each of which must be impossible in safe code.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use adamant_slice::{Builder, Lender, Slice};
 /// More than fit inline.
 const LONG: &[u8] = b"forty bytes, which need a block that is shared";
 
-/// Nobody may write through a builder what somebody else reads.
+/// No builder may write bytes that another slice reads.
 #[test]
 fn a_builder_is_made_of_nothing_that_others_use() {
     let slice = Slice::new(LONG);
@@ -50,7 +50,7 @@ fn a_builder_of_a_part_keeps_its_bytes_and_a_copy_changes_alone() {
     assert_eq!(builder.freeze(), "Short and then longer than twenty");
 }
 
-/// Reads what it is given to fill, as safe code may.
+/// Reads the buffer that it is given to fill, as safe code may.
 struct Nosy {
     seen: Vec<u8>,
 }
@@ -63,8 +63,8 @@ impl Read for Nosy {
     }
 }
 
-/// A reader that looks at the room before it fills it, or never does, sees zeros: no byte of memory
-/// that somebody freed.
+/// A reader that reads the buffer before it fills it, or never fills it, sees zeros: never bytes of
+/// freed memory.
 #[test]
 fn a_reader_is_never_handed_memory_that_was_not_written() {
     let long = if cfg!(miri) { 2_000 } else { 100_000 };
@@ -84,7 +84,7 @@ fn a_reader_is_never_handed_memory_that_was_not_written() {
     }
 }
 
-/// Comparisons look at the prefix first: it must be that of the bytes as they are now.
+/// Comparisons read the prefix first: it must be that of the current bytes.
 #[test]
 fn the_prefix_follows_every_change() {
     for len in [3, 4, 5, 20, 21, 64, 5_000] {

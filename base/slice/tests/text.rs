@@ -1,4 +1,4 @@
-//! Text is UTF-8, always.
+//! Text is always UTF-8.
 
 use std::collections::HashMap;
 

@@ -1,7 +1,7 @@
 //! CRC32C (Castagnoli), which x86-64 and aarch64 compute in hardware.
 //!
 //! Purpose: the one checksum of every format.
-//! Invariants: `crc32c(crc32c(0, a), b) == crc32c(0, ab)`; the sum of a page of zeros is 0.
+//! Invariants: `crc32c(crc32c(0, a), b) == crc32c(0, ab)`; the checksum of a page of zeros is 0.
 //! Thread safety: pure functions.
 
 use std::sync::OnceLock;
@@ -16,9 +16,9 @@ pub fn crc32c(seed: u32, bytes: &[u8]) -> u32 {
     ::crc32c::crc32c_append(seed, bytes)
 }
 
-/// The sum kept for a page: its CRC32C, exclusive-or that of as many zero bytes. So the sum of a
-/// page of zeros is 0, and a hole in the pool has a valid sum, because a hole in the sums reads as
-/// zeros too.
+/// The checksum of a page: its CRC32C, exclusive-or that of as many zero bytes. So the checksum of
+/// a page of zeros is 0, and a hole in the pool has a valid one, because a hole in the checksums
+/// reads as zeros too.
 pub fn page_sum(page: &[u8]) -> u32 {
     crc32c(0, page) ^ zeros_crc(page.len())
 }
@@ -41,28 +41,28 @@ fn zeros_crc(length_bytes: usize) -> u32 {
 
 /// The polynomial of CRC32C, without its highest power, lowest power in the highest bit.
 const POLYNOMIAL: u32 = 0x82F6_3B78;
-/// The polynomials 1 and x^8: to append a zero byte is to multiply by the latter.
+/// The polynomials 1 and x^8: appending a zero byte multiplies by the latter.
 const ONE: u32 = 1 << 31;
 const BYTE: u32 = 1 << 23;
-/// Bits of a digit of a length, digits of any length, and what a digit may be.
+/// Bits of a digit of a length, number of digits, and number of values of a digit.
 const DIGIT_BITS: usize = 10;
 const DIGITS: usize = 4;
 const DIGIT_VALUES: usize = 1 << DIGIT_BITS;
 
-/// What bytes do to the checksum of those before them, when only their own checksum is known:
-/// `crc32c(seed, bytes) == advance.by(seed, bytes.len()) ^ crc32c(0, bytes)`. So the checksum of any
-/// range follows from those of what lies before its start and before its end, in the same time for
-/// every length. After `crc32_combine` of zlib (Mark Adler): checksums are polynomials, and to append a
-/// byte is to multiply by x^8, to append many by a power of it: the product of one power for each digit
-/// of their number, which are kept. 16 KiB; making them takes some 150 us, once in a process, a look-up 0.03 us a
-/// digit.
+/// Combines checksums: the effect of bytes on the checksum of those before them, when only their
+/// own checksum is known: `crc32c(seed, bytes) == advance.by(seed, bytes.len()) ^ crc32c(0,
+/// bytes)`. So the checksum of any range follows from those of the bytes before its start and
+/// before its end, in the same time for every length. After `crc32_combine` of zlib (Mark Adler):
+/// checksums are polynomials; appending a byte multiplies by x^8, and appending many by a power of
+/// it, the product of one stored power for each digit of their number. 16 KiB; making them takes
+/// some 150 us, once in a process; a lookup takes 0.03 us a digit.
 #[derive(Clone, Copy, Debug)]
 pub struct Advance(&'static Powers);
 
 type Powers = [[u32; DIGIT_VALUES]; DIGITS];
 
 impl Advance {
-    /// The powers, which depend on nothing.
+    /// The powers, which are the same for all.
     pub fn new() -> Self {
         static POWERS: OnceLock<Box<Powers>> = OnceLock::new();
         Self(POWERS.get_or_init(Self::powers))
@@ -80,7 +80,7 @@ impl Advance {
         powers
     }
 
-    /// The part of the checksum of bytes that the one before them has in it.
+    /// The contribution of the checksum `crc` before `length_bytes` bytes to that after them.
     pub fn by(&self, crc: u32, length_bytes: u32) -> u32 {
         self.0.iter().enumerate().fold(crc, |crc, (place, powers)| {
             match length_bytes as usize >> (place * DIGIT_BITS) & (DIGIT_VALUES - 1) {
@@ -97,7 +97,7 @@ impl Default for Advance {
     }
 }
 
-/// The product of two polynomials modulo that of CRC32C. Without a branch: no bit can be foreseen.
+/// The product of two polynomials modulo that of CRC32C. Without a branch: no bit is predictable.
 fn product(one: u32, other: u32) -> u32 {
     let all_if = |bit: u32| 0_u32.wrapping_sub(bit & 1);
     let (mut sum, mut other) = (0, other);

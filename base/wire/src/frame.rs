@@ -1,7 +1,7 @@
-//! Frames: the pieces of which a log consists.
+//! Frames: the units of a log.
 //!
-//! Purpose: to write a frame, and to tell a whole one from anything else. What frames mean together
-//! (records, the chain, torn tail or damage) is the journal's.
+//! Purpose: to write a frame, and to tell a whole one from anything else. The journal interprets
+//! frames together (records, the chain, torn tail or damage).
 //! Invariants: a frame takes a multiple of 4 bytes; `append` and `parse` are inverse; any single
 //! flipped bit of a frame makes `parse` fail.
 //! Thread safety: pure functions.
@@ -18,7 +18,7 @@
 //! ```
 //!
 //! The padding is outside the checksum and must be zero. Keeping it out lets a reader check a
-//! frame's CRC over exactly what its writer meant; demanding zeros closes the gap.
+//! frame's CRC over exactly the bytes that its writer meant; requiring zeros closes the gap.
 
 use std::fmt;
 
@@ -30,22 +30,22 @@ use crate::mutants::is_planted;
 pub const FRAME_HEADER_BYTES: usize = 20;
 /// Bytes of the largest payload: a frame with its header is at most 1 MiB.
 pub const FRAME_PAYLOAD_BYTES_MAX: usize = (1 << 20) - FRAME_HEADER_BYTES;
-/// A frame starts and ends at a multiple of so many bytes.
+/// A frame starts and ends at a multiple of this many bytes.
 pub const FRAME_ALIGN_BYTES: usize = 4;
 
 const _: () = assert!(FRAME_HEADER_BYTES.is_multiple_of(FRAME_ALIGN_BYTES));
 const _: () = assert!(FRAME_PAYLOAD_BYTES_MAX.is_multiple_of(FRAME_ALIGN_BYTES));
 const _: () = assert!(FRAME_PAYLOAD_BYTES_MAX < 1 << 24, "the length field has 3 bytes");
 
-/// What a frame is to its record.
+/// The role of a frame in its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
-    /// A part of a record that goes on in the next frame.
+    /// A part of a record that continues in the next frame.
     Part = 1,
     /// The last frame of a record: with it the record counts.
     Commit = 2,
-    /// The chain goes on in the next log file.
+    /// The chain continues in the next log file.
     Switch = 3,
 }
 
@@ -69,13 +69,13 @@ pub struct Header {
     pub previous: u32,
     /// Bytes of the payload.
     pub len: u32,
-    /// What the frame is to its record.
+    /// The role of the frame in its record.
     pub kind: Kind,
     /// Sequence number of the record.
     pub sequence: u64,
 }
 
-/// Why bytes are not a frame.
+/// The reason why bytes are not a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FrameError {
@@ -84,7 +84,7 @@ pub enum FrameError {
         /// Bytes that it takes, as far as they can be known, counted from the frame's start.
         needed: usize,
     },
-    /// The kind is none that is known.
+    /// The kind is unknown.
     Kind {
         /// The byte found.
         found: u8,
@@ -94,7 +94,7 @@ pub enum FrameError {
         /// Payload bytes found, at most `FRAME_PAYLOAD_BYTES_MAX` expected.
         found: usize,
     },
-    /// The checksum is another one.
+    /// The checksum does not match.
     Checksum {
         /// Computed over the bytes.
         expected: u32,
@@ -170,8 +170,8 @@ pub fn append(
 }
 
 /// Reads the frame at the start of `bytes`: its header, its payload and the bytes it takes with its
-/// padding. The checksum is judged with the stored `previous`, so a frame can be judged alone; the
-/// caller compares `previous` with its chain.
+/// padding. The checksum is verified with the stored `previous`, so a frame can be verified alone;
+/// the caller compares `previous` with its chain.
 ///
 /// # Errors
 /// As `FrameError` says; `Short` when more bytes could make it a frame.
@@ -192,7 +192,7 @@ pub fn parse(seed: u32, bytes: &[u8]) -> Result<(Header, &[u8], usize), FrameErr
     Ok((header, &summed[FRAME_HEADER_BYTES..], taken))
 }
 
-/// The header at the start of `bytes` and the payload's length; nothing is checksummed yet.
+/// The header at the start of `bytes` and the payload's length; no checksum is verified yet.
 fn parse_header(bytes: &[u8]) -> Result<(Header, usize), FrameError> {
     const SHORT: FrameError = FrameError::Short { needed: FRAME_HEADER_BYTES };
     let crc = le::u32_at(bytes, 0).ok_or(SHORT)?;

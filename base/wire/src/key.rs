@@ -1,13 +1,13 @@
-//! Keys as their bytes are compared.
+//! Key comparison: heads of keys and common prefixes.
 //!
-//! Purpose: what structures keep of keys, so that most of them need not be read, and the one comparison that
-//! they all make.
+//! Purpose: data structures keep heads of keys, so that most keys need not be read; and the one
+//! comparison that all of them make.
 
-/// What, behind a key, makes the key that follows it: nothing lies between these two.
+/// Appended to a key, makes its successor: no key lies between these two.
 pub const NEXT: &[u8] = &[0];
 
 /// The 8 bytes of a key after `skip` as a number that compares as they do; zeros stand for bytes
-/// beyond its end, so that of keys with equal numbers the bytes decide.
+/// beyond its end, so that the bytes decide between keys with equal numbers.
 #[inline]
 pub fn head_of(key: &[u8], skip: usize) -> u64 {
     let rest = key.get(skip..).unwrap_or_default();

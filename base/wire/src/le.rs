@@ -1,4 +1,4 @@
-//! Fixed-width little-endian integers at a place in a byte slice.
+//! Fixed-width little-endian integers at an offset in a byte slice.
 //!
 //! Purpose: the one way in which integers of known width are read and written.
 //! Invariants: little-endian on every machine; no width depends on the platform.

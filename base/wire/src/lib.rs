@@ -1,12 +1,13 @@
-//! How bytes are written anywhere in Adamant: little-endian integers, variable-length integers,
-//! CRC32C checksums, and the frames of the log; and how keys are compared.
+//! Byte encodings of Adamant: little-endian integers, variable-length integers, CRC32C checksums,
+//! and the frames of the log; and the comparison of keys.
 //!
-//! Pure functions over byte slices: no state, no files, no clock. Bad input is an answer (`None` or
-//! an error), never a panic.
+//! Pure functions over byte slices: no state, no files, no clock. Bad input returns `None` or an
+//! error, and never panics.
 
 #![forbid(unsafe_code)]
 
-// Both need assertions, too: a release of a whole workspace has the features of its test programs.
+// Both need assertions, too: a release build of a whole workspace has the features of its test
+// programs.
 #[cfg_attr(all(feature = "mutants", debug_assertions), path = "planted.rs")]
 pub mod mutants;
 

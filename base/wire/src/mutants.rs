@@ -1,6 +1,6 @@
-//! Mistakes that can be planted: none, in a normal build.
+//! Planted mistakes: none, in a normal build.
 //!
-//! Purpose: the question that a mistake hangs on costs nothing: the answer is a constant, and what
+//! Purpose: checking for a planted mistake costs nothing: the answer is a constant, and code that
 //! depends on it is not compiled. Thread safety: a pure function.
 
 /// Whether the mistake of that name is planted: never.

@@ -1,10 +1,9 @@
-//! Mistakes that can be planted, one in a process: for builds that test the tests.
+//! Planted mistakes, one in a process: for builds that test the tests.
 //!
-//! Purpose: a test that passes shows little unless it fails where something is missing. Every rule
-//! of the design and every test of a checksum asks here whether it is to be left out; the
-//! environment of the process names the one that is. `cargo xtask mutants` runs the tests once
-//! for each name, and fails if nobody notices. Compiled under the feature `mutants` alone, which
-//! nothing turns on by itself.
+//! Purpose: a test that passes shows little unless it fails when a rule is broken. Every rule of
+//! the design and every check of a checksum asks here whether to leave itself out; an environment
+//! variable names the one that does. `cargo xtask mutants` runs the tests once for each name, and
+//! fails if no test fails. Compiled under the feature `mutants` alone, which is off by default.
 //! Invariants: the choice holds for the life of the process. Thread safety: any thread may ask.
 
 use std::env;
@@ -12,9 +11,9 @@ use std::io::Write;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What names the mistake.
+/// The environment variable that names the mistake.
 const VARIABLE: &str = "ADAMANT_MUTANT";
-/// How the line begins that says that the process came to it.
+/// Begins the line that says that the process reached it.
 const REACHED: &str = "planted: ";
 
 static CHOSEN: OnceLock<Option<String>> = OnceLock::new();
@@ -25,7 +24,7 @@ pub fn is_planted(name: &str) -> bool {
     let chosen = CHOSEN.get_or_init(|| env::var(VARIABLE).ok());
     let is_it = chosen.as_deref() == Some(name);
     if is_it && !IS_REACHED.swap(true, Ordering::Relaxed) {
-        // Not by a macro: what tests print is kept from who runs them until they end.
+        // Not by a macro: the test harness captures the output of tests until they end.
         let line = format!("{REACHED}{name}\n");
         let _ = std::io::stderr().write_all(line.as_bytes());
     }

@@ -1,4 +1,4 @@
-//! A frame comes back as it was written, and nothing else passes for one.
+//! Frames round-trip, and no other bytes parse as one.
 
 use adamant_wire::frame::{
     FRAME_HEADER_BYTES, FRAME_PAYLOAD_BYTES_MAX, FrameError, Kind, append, frame_bytes, log_seed,

@@ -1,4 +1,4 @@
-//! Batches: many changes, one commit.
+//! Batches: many changes in one commit.
 
 use std::ffi::c_int;
 use std::sync::{Mutex, MutexGuard};
@@ -18,13 +18,13 @@ use crate::store::StoreHandle;
 pub enum BatchHandle {}
 
 impl Opaque for BatchHandle {
-    /// `None` when it was committed.
+    /// `None` once it was committed.
     type Content = Mutex<Option<Batch>>;
     const KIND: u32 = 0xADA1_0006;
     const NAME: &'static str = "a batch";
 }
 
-/// A batch that is held for a call.
+/// A batch that is locked for a call.
 type HeldBatch<'a> = MutexGuard<'a, Option<Batch>>;
 
 impl In<BatchHandle> {

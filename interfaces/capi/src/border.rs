@@ -1,15 +1,16 @@
-//! The border: what comes from C, and what goes there. All unsafe code of this crate.
+//! The FFI boundary: arguments from C and results to C. All unsafe code of this crate.
 //!
-//! Purpose: arguments have types that say what C vouches for, transparent over the pointers that the header
-//! shows: [`In`] a pointer to read, [`Out`] one to write, [`Taken`] a handle to be freed, [`Slice`] bytes to
-//! read, [`Reader`], [`Feeder`], [`Clock`] and [`Work`] functions to call. Safe Rust cannot make one: only C does, by calling, and by that
-//! vouches for the conventions at the top of the header; Rust that wants one calls an unsafe `new`, and
-//! vouches for the same. That is what every proof below rests on. What can be seen to be wrong is refused
-//! all the same: null, bad alignment, handles of another kind, lengths that no memory has.
+//! Purpose: the types of arguments say what C vouches for; they are transparent over the pointers
+//! that the header shows: [`In`] a pointer to read, [`Out`] one to write, [`Taken`] a handle to be
+//! freed, [`Slice`] bytes to read, [`Reader`], [`Feeder`], [`Clock`] and [`Work`] functions to
+//! call. Safe Rust cannot make one. C makes one by a call, and thereby vouches for the conventions
+//! at the top of the header; Rust makes one by an unsafe `new`, and vouches for the same. Every
+//! proof below rests on that. Detectable mistakes are refused all the same: null, bad alignment,
+//! handles of another kind, lengths that no memory has.
 //!
-//! Invariants: a handle is a box that starts with the number of its kind. What is in it is only ever
-//! shared, so that two calls on one handle never meet in an exclusive reference.
-//! Thread safety: what is in handles is `Send` and `Sync`.
+//! Invariants: a handle is a box that starts with the number of its kind. Its content is only ever
+//! borrowed shared, so that two calls on one handle never create an exclusive reference.
+//! Thread safety: the contents of handles are `Send` and `Sync`.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ops::Deref;
@@ -20,19 +21,18 @@ use crate::failure::{Failure, Result};
 
 /// A type of handle.
 pub trait Opaque: Sized {
-    /// What is behind it.
+    /// The content of a handle.
     type Content: Send + Sync + 'static;
     /// Its number, in the first bytes of the box.
     const KIND: u32;
-    /// What messages call it.
+    /// Its name in messages.
     const NAME: &'static str;
 }
 
-/// The number of a box that was freed: whoever uses it nevertheless is told so, if its memory was not
-/// given to something else meanwhile.
+/// The kind of a freed box: a later use gets an error, unless its memory was reused meanwhile.
 const FREED: u32 = 0xDEAD_0000;
 
-/// What a handle points to.
+/// The box behind a handle.
 #[repr(C)]
 struct Held<C> {
     kind: AtomicU32,
@@ -44,34 +44,35 @@ struct Held<C> {
 pub struct In<T>(*const T);
 
 impl<T> In<T> {
-    /// As if C had called with this pointer.
+    /// The argument that a call from C with this pointer makes.
     ///
     /// # Safety
-    /// It is null, or follows the conventions of the header: a handle that was not freed, text that ends
-    /// with a zero byte, a struct; and nobody writes to it or frees it during the call, nor while a slice that
-    /// the call made of it is used.
+    /// The pointer is null, or follows the conventions of the header: a handle that was not freed,
+    /// text that ends with a zero byte, a struct. Nothing writes to it or frees it during
+    /// the call, nor while a slice that the call made of it is used.
     pub unsafe fn new(pointer: *const T) -> Self {
         Self(pointer)
     }
 
-    /// Whether there is none.
+    /// Whether it is null.
     pub(crate) fn is_null(&self) -> bool {
         self.0.is_null()
     }
 }
 
 impl<T: Opaque> In<T> {
-    /// What is behind the handle.
+    /// The content of the handle.
     pub(crate) fn get(&self) -> Result<&T::Content> {
         check_kind(self.0)?;
-        // SAFETY: C vouches that a handle points to what `Out::give` made and nobody has freed, and
-        // `check_kind` that it is one of this type; contents are shared only (`Held`).
+        // SAFETY: C vouches that a handle points to a box that `Out::give` made and that was not
+        // freed, and `check_kind` has verified that it is one of this type; contents are only
+        // borrowed shared (`Held`).
         let held = unsafe { &*self.0.cast::<Held<T::Content>>() };
         Ok(&held.content)
     }
 }
 
-/// Refuses what is no handle of this type, as far as that can be seen.
+/// Refuses a pointer that is detectably no handle of this type.
 fn check_kind<T: Opaque>(handle: *const T) -> Result<()> {
     if handle.is_null() {
         return Err(Failure::invalid(format!("expected a handle of {}, found NULL", T::NAME)));
@@ -95,7 +96,7 @@ impl In<c_char> {
         if self.0.is_null() {
             return None;
         }
-        // SAFETY: C vouches that text ends with a zero byte and stays as it is during the call.
+        // SAFETY: C vouches that text ends with a zero byte and does not change during the call.
         Some(unsafe { CStr::from_ptr(self.0) })
     }
 
@@ -105,7 +106,7 @@ impl In<c_char> {
             .ok_or_else(|| Failure::invalid(format!("expected text for the {what}, found NULL")))
     }
 
-    /// The text as bytes that C can use as it uses its own.
+    /// The text as a slice for C, without a copy.
     pub(crate) fn slice(&self) -> Slice {
         self.text_or_none().map_or(Slice::NONE, |text| {
             let bytes = text.to_bytes();
@@ -115,7 +116,7 @@ impl In<c_char> {
 }
 
 impl In<c_void> {
-    /// As many bytes as C says that there are.
+    /// The bytes at the pointer, of the length that C gives.
     pub(crate) fn bytes(&self, len: usize) -> Slice {
         Slice { data: self.0.cast::<u8>(), len }
     }
@@ -130,27 +131,27 @@ impl In<Range> {
         if !self.0.is_aligned() {
             return Err(Failure::invalid("the pointer to the range is not aligned"));
         }
-        // SAFETY: it is aligned and not null; C vouches that a range is there, and any bits are one:
-        // pointers, lengths and numbers. What its slices say is looked at by `Slice::bytes`.
+        // SAFETY: it is aligned and not null; C vouches that a range is there, and any bits are a
+        // valid one: pointers, lengths and numbers. `Slice::bytes` checks its slices.
         Ok(Some(unsafe { &*self.0 }))
     }
 }
 
-/// A handle from C of what the call changes: in C no pointer to const.
+/// A handle from C that the call changes: in C not a pointer to const.
 #[repr(transparent)]
 pub struct Changed<T>(In<T>);
 
 impl<T> Changed<T> {
-    /// As if C had called with this pointer.
+    /// The argument that a call from C with this pointer makes.
     ///
     /// # Safety
-    /// As of [`In::new`].
+    /// As for [`In::new`].
     pub unsafe fn new(pointer: *mut T) -> Self {
         Self(In(pointer))
     }
 }
 
-// What is behind a handle is only ever shared, so it is got at in the same way.
+// The content of a handle is only borrowed shared, so access is the same.
 impl<T> Deref for Changed<T> {
     type Target = In<T>;
 
@@ -159,25 +160,25 @@ impl<T> Deref for Changed<T> {
     }
 }
 
-/// A pointer from C to write to; null where the header says that it may be.
+/// A pointer from C to write to; null where the header allows it.
 #[repr(transparent)]
 pub struct Out<T>(*mut T);
 
 impl<T> Out<T> {
-    /// As if C had called with this pointer.
+    /// The argument that a call from C with this pointer makes.
     ///
     /// # Safety
-    /// It is null, or may be written to until the call returns, and nobody else uses it meanwhile.
+    /// It is null, or may be written to until the call returns, and nothing else uses it meanwhile.
     pub unsafe fn new(pointer: *mut T) -> Self {
         Self(pointer)
     }
 
-    /// Whether there is none.
+    /// Whether it is null.
     pub(crate) fn is_null(&self) -> bool {
         self.0.is_null()
     }
 
-    /// Refuses null, before anything is done.
+    /// Refuses null, before any work is done.
     pub(crate) fn need(&self, what: &str) -> Result<()> {
         match self.0.is_null() {
             true => Err(Failure::invalid(format!("expected a place for the {what}, found NULL"))),
@@ -192,25 +193,25 @@ impl<T> Out<T> {
         }
     }
 
-    /// Writes there, unless it is null.
+    /// Writes the value there, unless it is null.
     pub(crate) fn set(&self, value: T) {
         if !self.0.is_null() && self.0.is_aligned() {
-            // SAFETY: not null and aligned, and C vouches that it may be written to. What was there
-            // is plain data of C's, which needs no drop.
+            // SAFETY: not null and aligned, and C vouches that it may be written to. The old value
+            // is plain data of C, which needs no drop.
             unsafe { self.0.write(value) }
         }
     }
 }
 
 impl<T: Opaque> Out<*mut T> {
-    /// Refuses null; else there is a null handle until there is a better one.
+    /// Refuses null; otherwise writes a null handle, until there is a better one.
     pub(crate) fn need_handle(&self) -> Result<()> {
         self.need(T::NAME)?;
         self.set(ptr::null_mut());
         Ok(())
     }
 
-    /// Makes a handle there, unless it is null; it is the caller's from now on.
+    /// Makes a handle there, unless it is null; from then on the caller owns it.
     pub(crate) fn give(&self, content: T::Content) {
         if self.0.is_null() || !self.0.is_aligned() {
             return;
@@ -221,26 +222,26 @@ impl<T: Opaque> Out<*mut T> {
 }
 
 impl Out<Slice> {
-    /// Lends bytes, which must stay as long as the header says.
+    /// Lends bytes, which must stay for as long as the header says.
     pub(crate) fn lend(&self, bytes: &[u8]) {
         self.set(Slice { data: bytes.as_ptr(), len: bytes.len() });
     }
 }
 
-/// Memory of C to copy to, with so many bytes.
+/// Memory of C to copy to; its length is another argument.
 #[repr(transparent)]
 pub struct Buffer(*mut c_void);
 
 impl Buffer {
-    /// As if C had called with this pointer.
+    /// The argument that a call from C with this pointer makes.
     ///
     /// # Safety
-    /// It is null, or has as many bytes as the call says, which nobody else uses meanwhile.
+    /// It is null, or has as many bytes as the call says, which nothing else uses meanwhile.
     pub unsafe fn new(pointer: *mut c_void) -> Self {
         Self(pointer)
     }
 
-    /// Copies bytes there; false if there are fewer than that.
+    /// Copies bytes there; false if the buffer is too short.
     pub(crate) fn fill(&self, buffer_bytes: usize, bytes: &[u8]) -> Result<bool> {
         if bytes.len() > buffer_bytes || bytes.is_empty() {
             return Ok(bytes.is_empty());
@@ -250,27 +251,27 @@ impl Buffer {
                 "expected a buffer of {buffer_bytes} bytes, found NULL"
             )));
         }
-        // SAFETY: C vouches for `buffer_bytes` bytes there, which nobody else uses; these are no more,
-        // and a value of the store is no memory of C's.
+        // SAFETY: C vouches for `buffer_bytes` bytes there, which nothing else uses; these are no
+        // more, and a value of the store does not overlap memory of C.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.0.cast::<u8>(), bytes.len()) };
         Ok(true)
     }
 }
 
-/// A handle that C gives back to be freed; null is none.
+/// A handle that C gives back to be freed; may be null.
 #[repr(transparent)]
 pub struct Taken<T>(*mut T);
 
 impl<T: Opaque> Taken<T> {
-    /// As if C had called with this pointer.
+    /// The argument that a call from C with this pointer makes.
     ///
     /// # Safety
-    /// It is null or a handle that was not freed, which nobody uses any more.
+    /// It is null, or a handle that was not freed and is not used any more.
     pub unsafe fn new(pointer: *mut T) -> Self {
         Self(pointer)
     }
 
-    /// What is behind it, before it is freed; `None` for null.
+    /// Its content, before it is freed; `None` for null.
     pub(crate) fn content(&self) -> Result<Option<&T::Content>> {
         if self.0.is_null() {
             return Ok(None);
@@ -287,8 +288,8 @@ impl<T: Opaque> Taken<T> {
             return Ok(());
         }
         check_kind(self.0.cast_const())?;
-        // SAFETY: `Out::give` made it from a box of this type, as `check_kind` has seen, and C vouches
-        // that it was not freed before and that nobody uses it.
+        // SAFETY: `Out::give` made it from a box of this type, as `check_kind` has verified, and C
+        // vouches that it was not freed before and that nothing uses it.
         let held = unsafe { Box::from_raw(self.0.cast::<Held<T::Content>>()) };
         held.kind.store(FREED, Ordering::Relaxed);
         Ok(())
@@ -308,15 +309,16 @@ pub struct Slice {
 impl Slice {
     const NONE: Self = Self { data: ptr::null(), len: 0 };
 
-    /// As if C had called with these bytes.
+    /// The argument that a call from C with these bytes makes.
     ///
     /// # Safety
-    /// There are so many bytes, which stay as they are during the call; of none the pointer may be null.
+    /// There are so many bytes, which do not change during the call; if there are none the pointer
+    /// may be null.
     pub unsafe fn new(data: *const u8, len: usize) -> Self {
         Self { data, len }
     }
 
-    /// Whether this is no bytes, rather than a string of none.
+    /// Whether it is absent, rather than an empty string.
     pub(crate) fn is_none(&self) -> bool {
         self.data.is_null() && self.len == 0
     }
@@ -332,8 +334,8 @@ impl Slice {
         if isize::try_from(self.len).is_err() {
             return Err(Failure::invalid(format!("no memory has {} bytes", self.len)));
         }
-        // SAFETY: not null and no longer than any memory; C vouches that the bytes are there and stay
-        // as they are during the call.
+        // SAFETY: not null and no longer than any memory; C vouches that the bytes are there and do
+        // not change during the call.
         Ok(unsafe { std::slice::from_raw_parts(self.data, self.len) })
     }
 }
@@ -343,7 +345,7 @@ impl Slice {
 pub struct Lent(Slice);
 
 impl Lent {
-    /// Bytes that stay as long as the header says.
+    /// Bytes that stay for as long as the header says.
     pub(crate) fn new(bytes: &[u8]) -> Self {
         Self(Slice { data: bytes.as_ptr(), len: bytes.len() })
     }
@@ -353,15 +355,16 @@ impl Lent {
         Self(Slice::NONE)
     }
 
-    /// The bytes, as C would look at them.
+    /// The bytes, as C would read them.
     ///
     /// # Safety
-    /// What lent them still does.
+    /// The bytes are still lent: their owner has neither ended the loan nor been freed.
     pub unsafe fn bytes<'a>(&self) -> &'a [u8] {
         if self.0.data.is_null() {
             return &[];
         }
-        // SAFETY: they were a slice when they were lent, and the caller vouches that they still are.
+        // SAFETY: they were a slice when they were lent, and the caller vouches that they still
+        // are.
         unsafe { std::slice::from_raw_parts(self.0.data, self.0.len) }
     }
 }
@@ -372,10 +375,10 @@ impl Lent {
 pub struct Reader(Option<unsafe extern "C-unwind" fn(context: *mut c_void, value: Lent)>);
 
 impl Reader {
-    /// As if C had called with this function.
+    /// The argument that a call from C with this function makes.
     ///
     /// # Safety
-    /// It may be called with the context that is given with it, on this thread, during the call.
+    /// It may be called with its context, on this thread, during the call.
     pub unsafe fn new(function: unsafe extern "C-unwind" fn(*mut c_void, Lent)) -> Self {
         Self(Some(function))
     }
@@ -405,23 +408,23 @@ pub struct Feeder(
 );
 
 impl Feeder {
-    /// As if C had called with this function.
+    /// The argument that a call from C with this function makes.
     ///
     /// # Safety
-    /// It may be called with the context that is given with it, on this thread, during the call.
+    /// It may be called with its context, on this thread, during the call.
     pub unsafe fn new(
         function: unsafe extern "C-unwind" fn(*mut c_void, *mut Slice, *mut Slice) -> c_int,
     ) -> Self {
         Self(Some(function))
     }
 
-    /// The function, with its context: an entry at a time.
+    /// The function with its context, as an iterator over entries.
     pub(crate) fn with(self, context: Context) -> Result<impl FnMut() -> Option<(Slice, Slice)>> {
         let function = self.0.ok_or_else(|| Failure::invalid("expected a feeder, found NULL"))?;
         Ok(move || {
             let (mut key, mut value) = (Slice::NONE, Slice::NONE);
-            // SAFETY: C vouches that the function may be called with this context during the call; both
-            // places are ours, and there until it returns.
+            // SAFETY: C vouches that the function may be called with this context during the call;
+            // both places are ours, and live until it returns.
             let code = unsafe { function(context.0, &mut key, &mut value) };
             (code != 0).then_some((key, value))
         })
@@ -434,10 +437,10 @@ impl Feeder {
 #[repr(transparent)]
 pub struct Clock(Option<unsafe extern "C-unwind" fn(context: *mut c_void) -> u64>);
 
-/// What C gave with a function that is called on any thread.
+/// The context of a function that is called on any thread.
 struct SharedContext(*mut c_void);
 
-// SAFETY: nothing here looks at what it points to; C vouches that its function may be called with it on any
+// SAFETY: nothing here dereferences it; C vouches that its function may be called with it on any
 // thread (`Clock::new`).
 unsafe impl Send for SharedContext {}
 // SAFETY: the same, on several threads at once.
@@ -450,11 +453,11 @@ impl SharedContext {
 }
 
 impl Clock {
-    /// As if C had called with this function.
+    /// The argument that a call from C with this function makes.
     ///
     /// # Safety
-    /// It may be called with the context that is given with it, on any thread and on several at once, until the
-    /// last handle that has it is freed.
+    /// It may be called with its context, on any thread and on several at once, until the last
+    /// handle that has it is freed.
     pub unsafe fn new(function: unsafe extern "C-unwind" fn(*mut c_void) -> u64) -> Self {
         Self(Some(function))
     }
@@ -464,8 +467,8 @@ impl Clock {
         let function = self.0.ok_or_else(|| Failure::invalid("expected a clock, found NULL"))?;
         let context = SharedContext(context.0);
         Ok(move || {
-            // SAFETY: C vouches that the function may be called with this context on any thread while a
-            // handle has it, and this is dropped with the last of them.
+            // SAFETY: C vouches that the function may be called with this context on any thread
+            // while a handle has it, and this is dropped with the last of them.
             unsafe { function(context.pointer()) }
         })
     }
@@ -479,23 +482,23 @@ pub struct Work<T>(
 );
 
 impl<T: Opaque> Work<T> {
-    /// As if C had called with this function.
+    /// The argument that a call from C with this function makes.
     ///
     /// # Safety
-    /// It may be called with the context that is given with it, on this thread, during the call, as
-    /// often as the call says.
+    /// It may be called with its context, on this thread, during the call, as often as the call
+    /// says.
     pub unsafe fn new(function: unsafe extern "C-unwind" fn(*mut c_void, *mut T) -> c_int) -> Self {
         Self(Some(function))
     }
 
-    /// The function, with its context: it makes a number of what a handle is given.
+    /// The function with its context: it takes the content of a handle and returns a number.
     pub(crate) fn with(self, context: Context) -> Result<impl Fn(T::Content) -> Result<c_int>> {
         let function = self.0.ok_or_else(|| Failure::invalid("expected a function, found NULL"))?;
         Ok(move |content: T::Content| {
             let mut handle: *mut T = ptr::null_mut();
             Out(&mut handle).give(content);
-            // SAFETY: C vouches that the function may be called with this context during the call; the
-            // handle was just made, and is freed below.
+            // SAFETY: C vouches that the function may be called with this context during the call;
+            // the handle was just made, and is freed below.
             let code = unsafe { function(context.0, handle) };
             Taken(handle).free()?;
             Ok(code)
@@ -569,7 +572,7 @@ mod tests {
         // SAFETY: the same, and nothing is freed when it is refused.
         let other = unsafe { Taken::new(handle.cast::<Other>()) };
         assert_eq!(other.free().unwrap_err().code, ADAMANT_INVALID);
-        // SAFETY: a handle that nobody uses any more.
+        // SAFETY: a handle that is not used any more.
         unsafe { Taken::new(handle) }.free().unwrap();
         // SAFETY: null is no handle.
         let null = unsafe { In::<Value>::new(ptr::null()) };
@@ -579,13 +582,13 @@ mod tests {
     #[test]
     fn lengths_that_no_memory_has_are_refused() {
         let byte = 7_u8;
-        // SAFETY: refused before it is looked at.
+        // SAFETY: refused before it is dereferenced.
         let long = unsafe { Slice::new(&byte, usize::MAX) };
         assert_eq!(long.bytes().unwrap_err().code, ADAMANT_INVALID);
-        // SAFETY: refused before it is looked at.
+        // SAFETY: refused before it is dereferenced.
         let null = unsafe { Slice::new(ptr::null(), 1) };
         assert_eq!(null.bytes().unwrap_err().code, ADAMANT_INVALID);
-        // SAFETY: of no bytes none is looked at.
+        // SAFETY: an empty slice is not dereferenced.
         let empty = unsafe { Slice::new(ptr::null(), 0) };
         assert!(empty.bytes().unwrap().is_empty() && empty.is_none());
     }

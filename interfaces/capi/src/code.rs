@@ -1,6 +1,6 @@
-//! The codes that functions return, and other numbers of the header.
+//! Return codes of functions, and other numbers of the header.
 //!
-//! Invariants: a number never changes its meaning, and is never given to another one.
+//! Invariants: a number never changes its meaning, and is never reused.
 
 use std::ffi::c_int;
 
@@ -62,7 +62,7 @@ pub const ADAMANT_POISONED: c_int = -22;
 pub const ADAMANT_DAMAGED: c_int = -23;
 /// A reader used the store that lends to it.
 pub const ADAMANT_REENTRANT: c_int = -24;
-// -25 was an error of the undo journal, which is gone.
+// -25 was an error of the undo journal, which was removed.
 /// The buffer is too small for the value.
 pub const ADAMANT_TOO_SMALL: c_int = -26;
 /// The call cannot be made here, as in the child of a fork.

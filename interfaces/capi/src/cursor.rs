@@ -1,11 +1,11 @@
-//! Cursors: entries by key, one after the other, both ways.
+//! Cursors: entries by key, one after the other, in both directions.
 //!
-//! Purpose: the store's iterators go from both ends to the middle; a cursor of C stands on an entry and goes
-//! either way from there. It has an iterator for the direction that it went last, and takes another one
-//! from where it stands when it turns round.
-//! It takes entries whose values are read when C asks for them.
-//! Invariants: a step gives the nearest entry on its side, of what is there when it comes by. Of a
-//! transaction it takes some entries ahead, which count as read; each own write makes it look again.
+//! Purpose: the store's iterators go from both ends to the middle; a cursor of C is positioned on
+//! an entry and goes either way from there. It has an iterator for its last direction, and opens
+//! another one at its position when it turns round. Values are read lazily, when C asks for them.
+//! Invariants: a step gives the nearest entry on its side, of those that exist when it gets there.
+//! A cursor of a transaction pre-reads some entries, which count as read; each write of the
+//! transaction discards them.
 
 use std::collections::VecDeque;
 use std::ffi::c_int;
@@ -25,7 +25,7 @@ use crate::snapshot::SnapshotHandle;
 use crate::transaction::{State, TransactionHandle};
 use crate::walk::{Found, Map, Walk};
 
-/// Entries that a cursor of a transaction takes ahead at first, and at most.
+/// Entries that a cursor of a transaction pre-reads at first, and at most.
 const AHEAD_ENTRIES_MIN: usize = 4;
 const AHEAD_ENTRIES_MAX: usize = 64;
 
@@ -39,31 +39,31 @@ impl Opaque for CursorHandle {
     const NAME: &'static str = "a cursor";
 }
 
-/// What is behind a cursor.
+/// The content of a cursor.
 #[derive(Debug)]
 pub struct Cursor {
     source: Source,
     map: Map,
     bounds: Bounds,
     position: Position,
-    /// What was found last, and its value if that was asked for: they are lent.
+    /// The current entry, and its value if that was read: both are lent.
     current: Option<(Found, Option<Slice>)>,
 }
 
-/// What a cursor goes through, and how far it has looked ahead.
+/// The entries of a cursor, and its pre-read ones.
 #[derive(Debug)]
 enum Source {
     Store { snapshot: Option<Snapshot>, iter: Option<(Direction, Walk)> },
     Transaction { state: Arc<Mutex<State>>, ahead: Ahead },
 }
 
-/// Entries that were taken ahead.
+/// Pre-read entries.
 #[derive(Debug)]
 struct Ahead {
     direction: Direction,
     entries: VecDeque<Found>,
     entries_max: usize,
-    /// Writes of the transaction by then; `None`: nothing was taken yet.
+    /// The transaction's number of writes at the pre-read; `None`: nothing was pre-read yet.
     writes: Option<u64>,
 }
 
@@ -74,7 +74,7 @@ impl Cursor {
         Ok(Mutex::new(Self { source, map, bounds, position, current }))
     }
 
-    /// The next entry in a direction, on which the cursor then stands.
+    /// Moves to the next entry in a direction.
     fn step(&mut self, direction: Direction) -> Result<bool> {
         let found = match &mut self.source {
             Source::Store { snapshot, iter } => {
@@ -104,7 +104,7 @@ impl Cursor {
         Ok(self.current.is_some())
     }
 
-    /// The value of the entry that was found last, if it still stands there.
+    /// The value of the current entry, if there is one.
     fn value(&mut self) -> Result<Option<&Slice>> {
         let Some((entry, value)) = &mut self.current else { return Ok(None) };
         if value.is_none() {
@@ -113,7 +113,7 @@ impl Cursor {
         Ok(value.as_ref())
     }
 
-    /// Lets it stand somewhere else.
+    /// Moves it to another position.
     fn place(&mut self, position: Position) {
         self.position = position;
         self.current = None;
@@ -155,7 +155,7 @@ impl Ahead {
     }
 }
 
-/// Gives a cursor on a map, as it is or as a snapshot sees it.
+/// Gives a cursor on a map, in its current state or as a snapshot sees it.
 fn give(
     cursor: &Out<*mut CursorHandle>,
     snapshot: Option<&In<SnapshotHandle>>,

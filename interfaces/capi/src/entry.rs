@@ -11,10 +11,10 @@ use crate::keyspace::{KeyspaceHandle, found};
 use crate::range::Bounds;
 use crate::value::{Content, Value};
 
-/// Bytes of a value that are copied while writers wait for that: some 5 microseconds.
+/// Bytes of a value that are copied under the lock, while writers wait: some 5 microseconds.
 const UNDER_LOCK_BYTES_MAX: usize = 16 << 10;
 
-/// What a closure makes of a value: of a short one under the store's lock, of a long one, which the store
+/// Calls a closure with a value: a short one under the store's lock, a long one, which the store
 /// lends without a copy, under none.
 fn look<T>(keyspace: &Keyspace, key: &[u8], mut work: impl FnMut(&[u8]) -> T) -> Result<Option<T>> {
     let short = keyspace

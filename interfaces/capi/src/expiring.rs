@@ -1,4 +1,4 @@
-//! Keyspaces whose entries may end: each change is a commit of its own.
+//! Expiring keyspaces: each change is a commit of its own.
 
 use std::ffi::{c_char, c_int};
 use std::time::Duration;
@@ -24,7 +24,7 @@ impl Opaque for ExpiringHandle {
     const NAME: &'static str = "a keyspace of entries that end";
 }
 
-/// The deadline that a number of the header is.
+/// The deadline for a number of the header.
 pub(crate) fn deadline_of(deadline_ms: u64) -> Option<Deadline> {
     (deadline_ms != ADAMANT_NEVER).then(|| Deadline::from_millis(deadline_ms))
 }

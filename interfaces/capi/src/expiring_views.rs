@@ -1,4 +1,4 @@
-//! Entries that end, through snapshots and within transactions.
+//! Expiring entries in snapshots and transactions.
 
 use std::ffi::c_int;
 
@@ -81,7 +81,7 @@ fn change<T>(
 ) -> Result<T> {
     let mut state = hold(transaction.get()?)?;
     let done = work(&mut expiring.get()?.within(state.open()?))?;
-    // Its cursors have to look again.
+    // Its cursors have to discard pre-read entries.
     state.writes += 1;
     Ok(done)
 }

@@ -1,7 +1,7 @@
-//! Failures on their way to C: a code that is returned, a text that the thread keeps.
+//! Errors for C: the function returns a code, the thread keeps a text.
 //!
-//! Invariants: an exported function that fails has put its text where adamant_last_error finds it; no
-//! panic passes `run`.
+//! Invariants: an exported function that fails has put its text where adamant_last_error finds it;
+//! no panic passes `run`.
 //! Thread safety: the text belongs to the thread.
 
 use std::any::Any;
@@ -13,14 +13,14 @@ use adamant::Error;
 
 use crate::code::*;
 
-/// What an exported function failed with.
+/// The error of an exported function.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) code: c_int,
     pub(crate) text: String,
 }
 
-/// What the inside of an exported function returns.
+/// The result of the inside of an exported function.
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
 
 thread_local! {
@@ -28,22 +28,22 @@ thread_local! {
 }
 
 impl Failure {
-    /// Of a code and what is to be said of it.
+    /// An error with a code and a text.
     pub(crate) fn new(code: c_int, text: impl Into<String>) -> Self {
         Self { code, text: text.into() }
     }
 
-    /// Of an argument.
+    /// An error for an invalid argument.
     pub(crate) fn invalid(text: impl Into<String>) -> Self {
         Self::new(ADAMANT_INVALID, text)
     }
 
-    /// Puts the text where adamant_last_error finds it; the code.
+    /// Puts the text where adamant_last_error finds it; returns the code.
     fn keep(self) -> c_int {
         let Self { code, text } = self;
         // No text of ours has a zero byte, but a name that it quotes may.
         let text = CString::new(text.replace('\0', "\\0")).unwrap_or_default();
-        // While a thread ends its text may be gone already: then nobody can ask for it.
+        // While a thread exits its text may be gone already: then no call can ask for it.
         let _ = LAST.try_with(|last| last.replace(text));
         code
     }
@@ -94,10 +94,10 @@ fn code_of(error: &Error) -> c_int {
     }
 }
 
-/// Runs the inside of an exported function, and makes a code of whatever comes of it, panics too.
+/// Runs the inside of an exported function, and turns every outcome into a code, panics too.
 pub(crate) fn run(work: impl FnOnce() -> Result<c_int>) -> c_int {
-    // What a panic leaves half done: the store undoes by itself, handles for one thread are behind
-    // mutexes, which remember it, and nothing else of a handle changes.
+    // After a panic nothing is left half done: the store undoes its part itself, handles for one
+    // thread are behind mutexes, which are poisoned, and nothing else of a handle changes.
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(code)) => code,
         Ok(Err(failure)) => failure.keep(),
@@ -105,7 +105,7 @@ pub(crate) fn run(work: impl FnOnce() -> Result<c_int>) -> c_int {
     }
 }
 
-/// As [`run`], of what gives no code.
+/// Like [`run`], for a function that returns no code.
 pub(crate) fn run_or<T>(otherwise: T, work: impl FnOnce() -> Result<T>) -> T {
     let mut done = None;
     run(|| {

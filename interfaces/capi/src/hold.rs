@@ -1,12 +1,12 @@
-//! Handles for one thread at a time.
+//! Locking of handles for one thread at a time.
 
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use crate::code::{ADAMANT_BUSY, ADAMANT_PANIC};
 use crate::failure::{Failure, Result};
 
-/// Holds what is behind a handle for this call. Nobody waits: a second thread is told that it does what
-/// the header forbids.
+/// Locks the content of a handle for this call. Does not wait: a second thread gets an error, since
+/// the header forbids that.
 pub(crate) fn hold<T>(content: &Mutex<T>) -> Result<MutexGuard<'_, T>> {
     match content.try_lock() {
         Ok(held) => Ok(held),

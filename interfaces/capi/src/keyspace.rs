@@ -52,13 +52,13 @@ fn engine_of(name: &In<c_char>) -> Result<Option<Engine>> {
     Ok(Some(name.to_string_lossy().parse()?))
 }
 
-/// The options of a keyspace that an engine is to keep; NULL: whichever.
+/// The options for the keyspace's engine; NULL: any engine.
 pub(crate) fn options_of(engine: &In<c_char>) -> Result<KeyspaceOptions> {
     let options = KeyspaceOptions::new();
     Ok(engine_of(engine)?.map_or(options, |engine| options.engine(engine)))
 }
 
-/// Gives the keyspace that a function of the store makes or finds.
+/// Gives the keyspace that a function of the store creates or opens.
 fn make(
     by: fn(&Store, &str, KeyspaceOptions) -> adamant::Result<Keyspace>,
     store: &In<StoreHandle>,
@@ -193,7 +193,7 @@ pub extern "C" fn adamant_keyspace_convert(
     })
 }
 
-/// The code for what was there or not.
+/// The code for found or not found.
 pub(crate) fn found(is_found: bool) -> c_int {
     if is_found { ADAMANT_OK } else { ADAMANT_NOT_FOUND }
 }

@@ -1,13 +1,14 @@
-//! Adamant for C: what `include/adamant.h` declares.
+//! Adamant for C: the functions that `include/adamant.h` declares.
 //!
-//! The header is made from these sources by `cargo xtask header`; its top has the conventions, numbered, and
-//! the documentation of the functions below is written for readers of C. Each exported function is a thin
-//! shell: it has its arguments checked by [`border`], calls the store, and makes a code of what comes back.
-//! All unsafe code is in [`border`]. No panic leaves a function: it becomes `ADAMANT_PANIC`.
+//! `cargo xtask header` generates the header from these sources. Its top has the conventions,
+//! numbered, and the documentation of the functions below is written for readers of C. Each
+//! exported function is a thin shell: [`border`] checks its arguments, the function calls the
+//! store, and its result becomes a code. All unsafe code is in [`border`]. No panic leaves a
+//! function: it becomes `ADAMANT_PANIC`.
 //!
-//! Thread safety: handles of stores, keyspaces (of entries that end too), snapshots, values and lists may be used by any number of
-//! threads at once; those of options, batches, transactions and cursors by one at a time, and a second
-//! one is told `ADAMANT_BUSY`.
+//! Thread safety: handles of stores, keyspaces (expiring ones too), snapshots, values and lists may
+//! be used by any number of threads at once; those of options, batches, transactions and cursors by
+//! one at a time, and a second one gets `ADAMANT_BUSY`.
 
 #[cfg(not(panic = "unwind"))]
 compile_error!("a panic has to become ADAMANT_PANIC: build this crate with panic = \"unwind\"");

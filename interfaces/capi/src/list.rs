@@ -1,4 +1,4 @@
-//! The keyspaces of a store.
+//! Lists of the keyspaces of a store.
 
 use std::ffi::{CStr, CString, c_char, c_int};
 
@@ -33,7 +33,8 @@ pub extern "C" fn adamant_keyspaces(store: In<StoreHandle>, list: Out<*mut List>
         let all = store.get()?.keyspaces()?.into_iter();
         list.give(
             all.map(|info| Entry {
-                // One with a zero byte in its name was not made by C, which cannot say it either.
+                // One with a zero byte in its name was not made by C, which cannot express it
+                // either.
                 name: CString::new(info.name).unwrap_or_default(),
                 engine: engine_name(info.engine),
                 entries: info.entries,

@@ -2,8 +2,8 @@
 
 use adamant::Slice;
 
-/// Keeps what was lent. A value of up to some KiB is a copy, a longer one the store's own block, which stays
-/// as it is while it is kept here.
+/// Keeps the lent values. A value of up to some KiB is a copy; a longer one is the store's own
+/// block, which does not change while it is kept here.
 #[derive(Debug, Default)]
 pub struct Loans(Vec<Loan>);
 

@@ -1,6 +1,6 @@
-//! How a store is opened.
+//! Options for opening a store.
 //!
-//! One function with numbered options, so that an option more is no change of the binary interface.
+//! One function with numbered options, so that a new option does not change the binary interface.
 
 use std::ffi::c_int;
 use std::sync::Mutex;
@@ -18,7 +18,7 @@ pub const ADAMANT_OPTION_CREATE: c_int = 1;
 pub const ADAMANT_OPTION_READ_ONLY: c_int = 2;
 /// ADAMANT_SYNC, ADAMANT_BUFFERED, ADAMANT_DEFERRED: what commits wait for unless they say otherwise.
 pub const ADAMANT_OPTION_DURABILITY: c_int = 3;
-// 4 was the journal, of which there is one now.
+// 4 was the choice of the journal, of which only one is left.
 /// Which files are memory, written by stores of the processor: 0 those on persistent memory (the
 /// default), 1 those on tmpfs, too, 2 either, without flushes.
 pub const ADAMANT_OPTION_FLUSHING: c_int = 5;
@@ -55,7 +55,7 @@ pub const ADAMANT_OPTION_ADDRESS_BYTES_MAX: c_int = 19;
 /// Options of a store. To be freed by adamant_options_free, also after a store was opened with them.
 pub enum OptionsHandle {}
 
-/// What was set.
+/// The options set so far.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     store: Options,
@@ -63,7 +63,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// As the store takes them.
+    /// The options for the store.
     pub(crate) fn options(&self) -> Options {
         self.store.clone().lsm(self.lsm.clone())
     }
@@ -109,7 +109,7 @@ pub extern "C" fn adamant_options_free(options: Taken<OptionsHandle>) {
     run(|| options.free().map(|()| ADAMANT_OK));
 }
 
-/// Sets an option of the store; false if it is none.
+/// Sets an option of the store; false if there is none with that number.
 fn set(store: &mut Options, option: c_int, value: u64) -> Result<bool> {
     let options = store.clone();
     *store = match option {
@@ -138,7 +138,7 @@ fn set(store: &mut Options, option: c_int, value: u64) -> Result<bool> {
     Ok(true)
 }
 
-/// Sets an option of the engine lsm; false if it is none.
+/// Sets an option of the engine lsm; false if there is none with that number.
 fn set_lsm(lsm: &mut LsmOptions, option: c_int, value: u64) -> Result<bool> {
     match option {
         ADAMANT_OPTION_LSM_MEMTABLE_BYTES_MAX => lsm.memtable_bytes_max = value,

@@ -1,4 +1,4 @@
-//! Where a cursor stands, and what lies on either side of it.
+//! The position of a cursor, and the range on either side of it.
 
 use std::ops::Bound;
 
@@ -6,21 +6,21 @@ use adamant::Slice;
 
 use crate::range::{Bounds, KeyBound, earlier, later};
 
-/// Which way a step goes.
+/// The direction of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
     Up,
     Down,
 }
 
-/// Where a cursor stands.
+/// The position of a cursor.
 #[derive(Clone, Debug)]
 pub(crate) enum Position {
-    /// Nowhere yet: before the first entry and behind the last one at once.
+    /// No position yet: before the first entry and behind the last one at once.
     Nowhere,
-    /// On the entry of this key, or where it was if it is there no more.
+    /// On the entry of this key, or where it was if it is gone.
     At(Slice),
-    /// Just before this key, whether it is there or not.
+    /// Just before this key, whether it exists or not.
     Before(Slice),
     /// Behind the last entry.
     Top,
@@ -29,7 +29,7 @@ pub(crate) enum Position {
 }
 
 impl Position {
-    /// What a step in a direction can come to; `None`: nothing any more.
+    /// The range that a step in a direction can reach; `None`: nothing is left.
     pub(crate) fn rest(&self, direction: Direction, bounds: &Bounds) -> Option<Bounds> {
         let Bounds { lower, upper } = bounds.clone();
         let bound: KeyBound = match (self, direction) {
@@ -44,7 +44,7 @@ impl Position {
         })
     }
 
-    /// The one that a step came to which found nothing.
+    /// The position after a step that found nothing.
     pub(crate) fn end(direction: Direction) -> Self {
         match direction {
             Direction::Up => Self::Top,

@@ -1,6 +1,6 @@
-//! Ranges of keys as C gives them.
+//! Key ranges from C.
 //!
-//! Invariants: `Bounds` are what is common to all parts of a range.
+//! Invariants: `Bounds` are the intersection of all parts of a range.
 
 use std::ops::Bound;
 
@@ -30,7 +30,7 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
-    /// Those of a range; all keys for null.
+    /// The bounds of a range; all keys for null.
     pub(crate) fn of(range: &In<Range>) -> Result<Self> {
         let Some(range) = range.range()? else {
             return Ok(Self { lower: Bound::Unbounded, upper: Bound::Unbounded });
@@ -41,7 +41,7 @@ impl Bounds {
         Ok(Self { lower: later(lower, first), upper: earlier(upper, past) })
     }
 
-    /// As the store takes them.
+    /// The bounds for the store.
     pub(crate) fn pair(&self) -> (KeyBound, KeyBound) {
         (self.lower.clone(), self.upper.clone())
     }
@@ -55,8 +55,8 @@ fn bound(key: &Slice, is_included: bool) -> Result<KeyBound> {
     Ok(if is_included { Bound::Included(key) } else { Bound::Excluded(key) })
 }
 
-/// The bounds of the keys that start with a prefix: up to the first one past all of them, which is the
-/// prefix without its trailing 0xff bytes, and its last byte one higher.
+/// The bounds of the keys with a prefix: up to the first key past all of them, which is the prefix
+/// without its trailing 0xff bytes, and its last byte one higher.
 fn prefix_bounds(prefix: &[u8]) -> (KeyBound, KeyBound) {
     let past = prefix.iter().rposition(|byte| *byte != u8::MAX).map(|last| {
         let mut past = prefix[..=last].to_vec();
@@ -66,7 +66,7 @@ fn prefix_bounds(prefix: &[u8]) -> (KeyBound, KeyBound) {
     (Bound::Included(prefix.to_vec()), past.map_or(Bound::Unbounded, Bound::Excluded))
 }
 
-/// Of two lower bounds the one that leaves less.
+/// The narrower of two lower bounds.
 pub(crate) fn later(one: KeyBound, other: KeyBound) -> KeyBound {
     match (rank_of_lower(&one), rank_of_lower(&other)) {
         (a, b) if a >= b => one,
@@ -74,7 +74,7 @@ pub(crate) fn later(one: KeyBound, other: KeyBound) -> KeyBound {
     }
 }
 
-/// Of two upper bounds the one that leaves less.
+/// The narrower of two upper bounds.
 pub(crate) fn earlier(one: KeyBound, other: KeyBound) -> KeyBound {
     match (&one, &other) {
         (_, Bound::Unbounded) => one,
@@ -92,7 +92,7 @@ pub(crate) fn earlier(one: KeyBound, other: KeyBound) -> KeyBound {
     }
 }
 
-/// Lower bounds in their order: none, then by key, without the key after with it.
+/// The order of lower bounds: none first, then by key, an included key before an excluded one.
 fn rank_of_lower(bound: &KeyBound) -> Option<(&[u8], bool)> {
     match bound {
         Bound::Unbounded => None,
@@ -110,7 +110,7 @@ mod tests {
         bounds.pair().contains(&key.to_vec())
     }
 
-    /// Each combination of parts against what it says, key by key.
+    /// Compares each combination of parts with its meaning, key by key.
     #[test]
     fn a_range_is_what_its_parts_have_in_common() {
         let words: [&[u8]; 7] = [b"", b"a", b"ab", b"a\xff", b"b", b"\xff", b"\xff\xff"];

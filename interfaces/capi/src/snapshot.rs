@@ -1,4 +1,4 @@
-//! Snapshots: the store at one moment, and bytes that they lend.
+//! Snapshots, and the bytes that they lend.
 
 use std::ffi::c_int;
 use std::sync::{Mutex, PoisonError};
@@ -16,7 +16,7 @@ use crate::store::StoreHandle;
 /// which also ends what it has lent.
 pub enum SnapshotHandle {}
 
-/// A snapshot, and what it has lent.
+/// A snapshot, and the values that it has lent.
 #[derive(Debug)]
 pub struct Content {
     pub(crate) snapshot: Snapshot,
@@ -26,7 +26,7 @@ pub struct Content {
 impl Content {
     /// Lends a value until the loans end.
     pub(crate) fn lend(&self, had: adamant::Slice, value: &Out<Slice>) {
-        // A panic while it is held could only be one of no memory, and leaves a list that is whole.
+        // A panic under this lock could only be one of allocation, and leaves the list intact.
         let mut loans = self.loans.lock().unwrap_or_else(PoisonError::into_inner);
         value.lend(loans.keep(had));
     }

@@ -1,4 +1,4 @@
-//! Opening and closing stores, and what is done to a store as a whole.
+//! Opening and closing stores, and operations on a whole store.
 
 use std::ffi::{CStr, OsStr, c_char, c_int};
 use std::os::unix::ffi::OsStrExt;

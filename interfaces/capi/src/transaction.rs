@@ -21,12 +21,12 @@ use crate::store::StoreHandle;
 /// adamant_transaction_free, which undoes one that was not committed.
 pub enum TransactionHandle {}
 
-/// A transaction and what it has lent.
+/// A transaction and the values that it has lent.
 #[derive(Debug)]
 pub struct State {
-    /// `None` when it was committed.
+    /// `None` once it was committed.
     open: Option<Transaction>,
-    /// How many writes it made, by which its cursors see that there was one.
+    /// The number of its writes, by which its cursors notice new ones.
     pub(crate) writes: u64,
     loans: Loans,
 }
@@ -36,7 +36,7 @@ impl State {
         Self { open: Some(open), writes: 0, loans: Loans::default() }
     }
 
-    /// The transaction, if it was not committed.
+    /// The transaction, unless it was committed.
     pub(crate) fn open(&mut self) -> Result<&mut Transaction> {
         self.open.as_mut().ok_or_else(committed)
     }
@@ -52,7 +52,7 @@ fn committed() -> Failure {
 }
 
 impl Opaque for TransactionHandle {
-    /// Its cursors have it too.
+    /// Shared with its cursors.
     type Content = Arc<Mutex<State>>;
     const KIND: u32 = 0xADA1_0008;
     const NAME: &'static str = "a transaction";
@@ -168,7 +168,7 @@ pub extern "C" fn adamant_transaction_attempt(
     })
 }
 
-/// Why a function's transaction was not committed.
+/// The reason why a function's transaction was not committed.
 enum Stopped {
     Itself,
     Failed(Failure),
@@ -180,8 +180,8 @@ impl<E: Into<Failure>> From<E> for Stopped {
     }
 }
 
-/// Runs a function of C in a transaction; what it returned. Its handle has the transaction
-/// meanwhile, and another one stands in for it, which stays unless that is 0.
+/// Runs a function of C in a transaction and returns its result. The function's handle owns the
+/// transaction meanwhile, and an empty one takes its place; that stays if the result is not 0.
 fn run_in(
     store: &adamant::Store,
     transaction: &mut Transaction,
@@ -241,7 +241,7 @@ fn end_savepoint(
     if !end(state.open()?) {
         return Err(Failure::new(ADAMANT_MISUSE, "the transaction has no savepoint to be ended"));
     }
-    // Its cursors have to look again.
+    // Its cursors have to discard pre-read entries.
     state.writes += 1;
     Ok(ADAMANT_OK)
 }
@@ -326,7 +326,7 @@ pub extern "C" fn adamant_transaction_commit(transaction: Changed<TransactionHan
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_transaction_free(transaction: Taken<TransactionHandle>) {
     run(|| {
-        // A cursor of it that lives on shall not keep it open.
+        // A cursor that outlives it must not keep it open.
         transaction.content()?.map(|state| hold(state).map(|mut state| state.open.take()));
         transaction.free().map(|()| ADAMANT_OK)
     });

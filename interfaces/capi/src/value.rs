@@ -14,7 +14,7 @@ pub enum Value {}
 pub struct Content(Box<[u8]>);
 
 impl Content {
-    /// A copy.
+    /// Copies the bytes.
     pub(crate) fn copy(bytes: &[u8]) -> Self {
         let mut copy = Vec::with_capacity(bytes.len() + 1);
         copy.extend_from_slice(bytes);

@@ -1,6 +1,6 @@
-//! What a cursor goes through: all entries of a keyspace, or those that are not over of one whose entries end.
+//! The entries of a cursor: all of a keyspace, or those of an expiring one that have not expired.
 //!
-//! Invariants: what is over is judged by one moment for all of a map, that at which it was made.
+//! Invariants: expiry is decided at one moment for all of a map, that at which it was made.
 
 use std::collections::VecDeque;
 
@@ -21,13 +21,13 @@ pub(crate) enum Map {
 /// An entry that was found.
 #[derive(Debug)]
 pub(crate) enum Found {
-    /// Its value is read when it is asked for.
+    /// Its value is read lazily.
     Plain(Entry),
-    /// Key, value and deadline; that lies before the value, so both were read.
+    /// Key, value and deadline; the deadline is stored before the value, so both were read.
     Ending(Slice, Slice, Option<Deadline>),
 }
 
-/// Goes over entries, one way.
+/// A walk over entries, in one direction.
 #[derive(Debug)]
 pub(crate) enum Walk {
     Plain(Box<Entries>),
@@ -35,13 +35,13 @@ pub(crate) enum Walk {
 }
 
 impl Map {
-    /// The entries that are not over now.
+    /// The entries that have not expired now.
     pub(crate) fn ending(expiring: &Expiring) -> Self {
         let now = expiring.now();
         Self::Ending(expiring.with_clock(move || now))
     }
 
-    /// A walk over a part of it, as it is or as a snapshot sees it.
+    /// A walk over a part of it, in its current state or as a snapshot sees it.
     pub(crate) fn walk(&self, snapshot: Option<&Snapshot>, bounds: &Bounds) -> Walk {
         let bounds = bounds.pair();
         match self {
@@ -119,7 +119,7 @@ impl Found {
         }
     }
 
-    /// When it ends.
+    /// Its deadline.
     pub(crate) fn deadline(&self) -> Option<Deadline> {
         match self {
             Self::Plain(_) => None,

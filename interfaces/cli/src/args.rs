@@ -1,4 +1,4 @@
-//! What can be asked of the command.
+//! Command-line arguments.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -177,10 +177,10 @@ pub(crate) struct CsvArgs {
 }
 
 impl CsvArgs {
-    /// What the columns mean, if records are CSV.
+    /// The layout of the columns, if records are CSV.
     ///
     /// # Errors
-    /// In words, when that says nothing.
+    /// A message, if the layout is invalid.
     pub(crate) fn layout(&self) -> std::result::Result<Option<Layout>, String> {
         let Self { csv, keys, values, separator, raw } = self;
         let layout = || Layout::new(keys.clone(), values.clone(), separator.clone(), *raw);
@@ -366,8 +366,8 @@ pub(crate) struct CopyArgs {
     /// Drop the keyspaces of a store on objects first
     #[arg(long)]
     pub(crate) replace: bool,
-    /// The engine of all keyspaces in a folder: bplus, btree, critbit, redblack or lsm; each keeps its
-    /// own if not said
+    /// The engine of all keyspaces in a folder: bplus, btree, critbit, redblack or lsm; each keeps
+    /// its own if not said
     #[arg(long)]
     pub(crate) engine: Option<Engine>,
 }

@@ -1,4 +1,4 @@
-//! Why a verb failed, in words and as an exit code.
+//! Failures of a subcommand, with message and exit code.
 
 use std::fmt;
 use std::io;
@@ -6,22 +6,22 @@ use std::path::Path;
 
 use adamant_cli::reading;
 
-/// The result of a verb.
+/// The result of a subcommand.
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
 
 /// Exit codes. They are part of the interface: never renumber one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Code {
-    /// The reader of our standard output has gone; nobody is left to tell.
+    /// The reader of standard output is gone; no process is left to report to.
     Unheard = 0,
-    /// Anything else, such as a device that fails.
+    /// Anything else, such as a failing device.
     Other = 1,
     /// There is no such store, keyspace, key or input file.
     NotFound = 3,
     /// A malformed line, a key that is too long, bad base64.
     BadInput = 4,
-    /// What was durable is not what was written.
+    /// Durable data is damaged.
     Damaged = 5,
     /// Another process has the store open.
     Locked = 6,
@@ -45,7 +45,7 @@ Exit codes:
   7  no space on the device; what was acknowledged is there
   8  the path is no store, or one of a newer version";
 
-/// A failure: what to say and how to exit.
+/// A failure: its message and its exit code.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) code: Code,
@@ -53,17 +53,17 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// A failure in words.
+    /// A failure with a message.
     pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
     }
 
-    /// The same failure with words before its own.
+    /// The same failure with a text before its message.
     pub(crate) fn before(self, words: impl fmt::Display) -> Self {
         Self { code: self.code, message: format!("{words}: {}", self.message) }
     }
 
-    /// A check that found nothing but what the system refused to read: no reason to repair.
+    /// A check whose only findings are failed reads: no reason to repair.
     pub(crate) fn unread(what: impl fmt::Display, findings: usize) -> Self {
         let message = format!(
             "{what} could not be read as a whole: {findings} findings; look at what the system says of the \
@@ -77,7 +77,7 @@ impl Failure {
         Self::new(code_of(error), format!("{}: {error}", path.display()))
     }
 
-    /// Standard output that could not be written. A reader who has gone is no failure.
+    /// Standard output that could not be written. A reader that is gone is no failure.
     pub(crate) fn stdout(error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Self::new(Code::Unheard, ""),

@@ -1,4 +1,4 @@
-//! Numbers as people read them.
+//! Human-readable numbers.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ pub(crate) fn thousands(count: u64) -> String {
     text
 }
 
-/// So many a second, rounded; an immeasurably short time counts as a microsecond.
+/// Rate per second, rounded; an immeasurably short time counts as a microsecond.
 pub(crate) fn per_second(count: u64, time: Duration) -> u64 {
     (count as f64 / time.as_secs_f64().max(1e-6)).round() as u64
 }

@@ -1,7 +1,7 @@
-//! What the command `adamant` reads as import and writes as export: records as JSON Lines and as CSV.
+//! The import and export formats of the `adamant` command: records as JSON Lines and as CSV.
 //!
-//! It is no interface for programs, which use the crate `adamant`, and may change with any release. It is a
-//! library so that tests and the fuzzer come to it: it reads files that anybody may have made.
+//! This is no interface for programs, which use the crate `adamant`, and may change with any
+//! release. It is a library for tests and the fuzzer, since it reads untrusted files.
 
 #![forbid(unsafe_code)]
 

@@ -1,6 +1,6 @@
-//! The `adamant` command: what an operator does with a store.
+//! The `adamant` command: a store's operations for operators.
 //!
-//! Data goes to standard output, talk to standard error. Exit codes are in `failure.rs`, for
+//! Data goes to standard output, messages to standard error. Exit codes are in `failure.rs`, for
 //! users in `docs/command.md` and in `adamant --help`.
 
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! Opening stores and keyspaces as verbs need them.
+//! Opening stores and keyspaces for subcommands.
 
 use std::path::Path;
 
@@ -7,23 +7,23 @@ use adamant::{Expiring, KeyBounds, Keyspace, KeyspaceKind, Options, Slice, Store
 use crate::args::Target;
 use crate::failure::Result;
 
-/// A store that must exist.
+/// Opens an existing store.
 pub(crate) fn existing(path: &Path) -> Result<Store> {
     Ok(Store::open_with(path, Options::default().create(false))?)
 }
 
-/// A store that is made if there is none.
+/// Opens a store, or creates it if there is none.
 pub(crate) fn created(path: &Path) -> Result<Store> {
     Ok(Store::open(path)?)
 }
 
-/// A store that must exist, to be read only: so it may be on a medium that cannot be written, and
-/// others may read it too.
+/// Opens an existing store for reading only: it may be on a read-only medium, and other processes
+/// may read it too.
 pub(crate) fn readable(path: &Path) -> Result<Store> {
     Ok(Store::open_read_only(path)?)
 }
 
-/// A keyspace that must exist, to be read only, and its store.
+/// Opens an existing keyspace and its store, for reading only.
 pub(crate) fn readable_keyspace(target: &Target) -> Result<(Store, Readable)> {
     let store = readable(&target.store)?;
     let stored = store.open_stored(&target.keyspace)?;
@@ -34,7 +34,8 @@ pub(crate) fn readable_keyspace(target: &Target) -> Result<(Store, Readable)> {
     Ok((store, keyspace))
 }
 
-/// A keyspace to be read: of entries that end those that are not over, without their deadlines.
+/// A keyspace for reading: of an expiring one the entries that have not expired, without their
+/// deadlines.
 pub(crate) enum Readable {
     Plain(Keyspace),
     Ending(Expiring),
@@ -71,14 +72,14 @@ impl Readable {
     }
 }
 
-/// A keyspace that must exist, and its store.
+/// Opens an existing keyspace and its store.
 pub(crate) fn existing_keyspace(target: &Target) -> Result<(Store, Keyspace)> {
     let store = existing(&target.store)?;
     let keyspace = store.open_keyspace(&target.keyspace)?;
     Ok((store, keyspace))
 }
 
-/// A keyspace that is made if there is none, and its store.
+/// Opens a keyspace and its store, or creates them if there are none.
 pub(crate) fn created_keyspace(target: &Target) -> Result<(Store, Keyspace)> {
     let store = created(&target.store)?;
     let keyspace = store.keyspace(&target.keyspace)?;

@@ -1,4 +1,4 @@
-//! Where words and data go: data to standard output, talk to standard error.
+//! Output: data to standard output, messages to standard error.
 
 use std::cell::RefCell;
 use std::io::{self, BufWriter, StdoutLock, Write};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::failure::{Code, Failure, Result};
 
-/// Standard output, buffered, and the choice between words and JSON.
+/// Standard output, buffered, and the choice between text and JSON.
 pub(crate) struct Output {
     json: bool,
     stdout: RefCell<BufWriter<StdoutLock<'static>>>,
@@ -20,7 +20,7 @@ impl Output {
         Self { json, stdout: RefCell::new(BufWriter::with_capacity(1 << 16, io::stdout().lock())) }
     }
 
-    /// Whether results are to be JSON.
+    /// Whether results are JSON.
     pub(crate) fn is_json(&self) -> bool {
         self.json
     }
@@ -36,7 +36,8 @@ impl Output {
         self.bytes(b"\n")
     }
 
-    /// Writes a result: the JSON object as data if JSON was asked for, else the words as talk.
+    /// Writes a result: the JSON object as data if JSON was requested, otherwise the words as a
+    /// message.
     pub(crate) fn result(&self, object: &Value, words: &str) -> Result<()> {
         if self.json {
             return self.line(&object.to_string());
@@ -45,20 +46,20 @@ impl Output {
         Ok(())
     }
 
-    /// Says something. That nobody listens is no failure.
+    /// Prints a message. It is no failure if that cannot be written.
     pub(crate) fn talk(&self, words: &str) {
         let _ = writeln!(io::stderr(), "{words}");
     }
 
-    /// Hands what was written to the system.
+    /// Flushes what was written.
     pub(crate) fn finish(&self) -> Result<()> {
         self.stdout.borrow_mut().flush().map_err(|error| Failure::stdout(&error))
     }
 
-    /// Says why it failed, after what was written before.
+    /// Reports a failure, after what was written before.
     pub(crate) fn fail(&self, failure: &Failure) -> ExitCode {
         if failure.code != Code::Unheard {
-            // A second failure of standard output would tell nothing new.
+            // A second failure of standard output would add nothing.
             let _ = self.finish();
             if self.json {
                 let (code, message) = (failure.code as u8, &failure.message);
@@ -71,7 +72,8 @@ impl Output {
     }
 }
 
-/// Bytes as text of one line, `\t`, `\n`, `\r`, `\\` and `\xNN` for what would break it or is no UTF-8.
+/// Bytes as text of one line, with `\t`, `\n`, `\r`, `\\` and `\xNN` for what would break it or is
+/// no UTF-8.
 pub(crate) fn escape(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {

@@ -1,4 +1,4 @@
-//! Progress bars on standard error, with rates, only where it is a terminal.
+//! Progress bars with rates, shown only if standard error is a terminal.
 
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -18,7 +18,7 @@ pub(crate) fn entries(words: &'static str, total: u64) -> ProgressBar {
     bar(words, total, ENTRIES)
 }
 
-/// A line that shows that something is going on, for work whose amount nobody knows.
+/// A spinner, for work of unknown amount.
 pub(crate) fn spinner(words: &'static str) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();

@@ -1,8 +1,9 @@
-//! Files of records, read record by record.
+//! Reader of record files, record by record.
 //!
-//! Purpose: what import takes, line by line or row by row, whatever is in it. Invariants: each record that
-//! is handed out is one that a store can hold; lines are numbered from 1 on, in order; what is kept in memory
-//! is one record. Thread safety: none needed.
+//! Purpose: reads the input of import, line by line or row by row, whatever is in it.
+//! Invariants: each record passed on is one that a store can hold; lines are numbered from 1 on, in
+//! order; memory holds one record.
+//! Thread safety: none needed.
 
 use std::fmt;
 use std::io::{self, BufRead, Read};
@@ -10,27 +11,27 @@ use std::io::{self, BufRead, Read};
 use crate::record::{self, Record};
 use crate::table::{Columns, Layout};
 
-/// The byte order mark that some programs begin a file in UTF-8 with.
+/// The byte order mark at the start of some UTF-8 files.
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// A record of a file, or what is wrong with it.
+/// A record of a file, or its error.
 #[derive(Debug)]
 pub struct Found {
-    /// The number of the line that it begins on, from 1 on.
+    /// The number of its first line, from 1 on.
     pub line: u64,
     /// Bytes of the file up to its end.
     pub end_bytes: u64,
-    /// Key and value, or what was expected and found, in words.
+    /// Key and value, or a message with the expected and the found.
     pub record: Result<Record, String>,
 }
 
-/// Why the rest of a file cannot be read.
+/// The reason why the rest of a file cannot be read.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The system refused.
+    /// The system failed to read it.
     Unread(io::Error),
-    /// The file as a whole is not what was expected, which these words tell.
+    /// The file as a whole is malformed, as the message says.
     Malformed(String),
 }
 
@@ -67,23 +68,23 @@ impl From<csv::Error> for Error {
     }
 }
 
-/// Hands every record of a file to `take`, until that fails: as CSV with a layout, else as JSON
-/// Lines. A byte order mark at the beginning is passed over.
+/// Passes every record of a file to `take`, until that fails: as CSV with a layout, otherwise as
+/// JSON Lines. Skips a byte order mark at the beginning.
 ///
 /// # Errors
-/// Those of `take`, and when the rest of the file cannot be read. A record that is malformed is none.
+/// Those of `take`, and failures to read the rest of the file. A malformed record is no error.
 pub fn each_record<E: From<Error>>(
     mut reader: impl BufRead,
     layout: Option<&Layout>,
     mut take: impl FnMut(Found) -> Result<(), E>,
 ) -> Result<(), E> {
-    // It is read here, and not in one piece with what follows: a pipe may bring it in several.
+    // Read here rather than with what follows, since a pipe may deliver it in several parts.
     let mut start = Vec::new();
     reader.by_ref().take(MARK.len() as u64).read_to_end(&mut start).map_err(Error::from)?;
     let is_marked = start == MARK;
     if is_marked {
         start.clear();
-        // By itself: what reads tables would pass over a second mark, if it came in one piece.
+        // By itself: the CSV reader would skip a second mark in its first buffer.
         reader.by_ref().take(1).read_to_end(&mut start).map_err(Error::from)?;
     }
     let reader = start.as_slice().chain(reader);
@@ -125,7 +126,7 @@ fn each_row<E: From<Error>>(
     }
 }
 
-/// Lines that are blank are passed over.
+/// Skips blank lines.
 fn each_line<E: From<Error>>(
     mut reader: impl BufRead,
     mut take: impl FnMut(Found) -> Result<(), E>,

@@ -1,9 +1,10 @@
-//! Records as JSON Lines, the format of import and export.
+//! JSON Lines records, a format of import and export.
 //!
 //! Purpose: `{"key":"..","value":".."}` where both are UTF-8; either may be `key_base64` or
-//! `value_base64` instead, for bytes that are not. Invariants: writing is a function of the bytes
-//! alone, so that exports of the same entries are byte-identical; reading takes nothing else
-//! than what writing can mean, so that no field is dropped in silence.
+//! `value_base64` instead, for bytes that are not.
+//! Invariants: writing is a function of the bytes alone, so that exports of the same entries are
+//! byte-identical. Reading accepts only what writing can produce, so that no field is dropped
+//! silently.
 
 use std::borrow::Cow;
 
@@ -28,20 +29,20 @@ struct Line<'a> {
 /// A key and a value.
 pub type Record = (Vec<u8>, Vec<u8>);
 
-/// Reads a line, and checks that a store can hold it.
+/// Parses a line, and checks that a store can hold the record.
 ///
 /// # Errors
-/// In words, what was expected and found.
+/// A message with the expected and the found.
 pub fn parse(line: &[u8]) -> Result<Record, String> {
     let text = std::str::from_utf8(line).map_err(|error| {
         format!("expected UTF-8, found another byte at {}", error.valid_up_to())
     })?;
-    // Fields in the order of an array would be taken as well.
+    // Otherwise the fields in order, as an array, would be accepted too.
     if !text.trim_start().starts_with('{') {
         return Err(r#"expected {"key": "..", "value": ".."}, found no JSON object"#.to_owned());
     }
     let line: Line<'_> = serde_json::from_str(text).map_err(|error| {
-        // The line of a file is named by the caller; what JSON calls line 1 would confuse.
+        // The caller names the line of the file; the line 1 in JSON's message would confuse.
         let found = error.to_string().replace(" at line 1 column ", " at byte ");
         format!(r#"expected {{"key": "..", "value": ".."}} or key_base64, value_base64; {found}"#)
     })?;
@@ -54,7 +55,7 @@ pub fn parse(line: &[u8]) -> Result<Record, String> {
 /// Whether a store can hold a key and a value.
 ///
 /// # Errors
-/// In words, what was expected and found.
+/// A message with the expected and the found.
 pub fn check(key: &[u8], value: &[u8]) -> Result<(), String> {
     if key.len() > adamant::KEY_BYTES_MAX {
         let (expected, found) = (adamant::KEY_BYTES_MAX, key.len());
@@ -89,7 +90,7 @@ pub fn format(key: &[u8], value: &[u8]) -> String {
     json(&Line { key, key_base64, value, value_base64 })
 }
 
-/// Only a key as the fields that a record would have.
+/// Only a key, as the fields of a record.
 pub fn format_key(key: &[u8]) -> serde_json::Map<String, serde_json::Value> {
     let (name, text) = match fields(key) {
         (Some(text), _) => ("key", text),

@@ -1,12 +1,11 @@
-//! Records as CSV with named columns, the other format of import and export.
+//! CSV records with named columns, the other format of import and export.
 //!
-//! Purpose: which columns are the key, which the value; how bytes become fields and back.
-//! Invariants: what is written is read back as the same bytes, whatever they are, or refused. The
-//! columns that a key or a value is joined of never hold what stands between them.
+//! Purpose: which columns are the key, and which the value; how bytes become fields and back.
+//! Invariants: written records are read back as the same bytes, whatever they are, or refused. The
+//! columns that form a key or a value never contain the separator between them.
 //!
 //! A backslash is written as two, and bytes that are no UTF-8 as `\xNN`; the same is read, and a
-//! table that is no UTF-8 is refused: it is of another encoding. With `raw` fields are the bytes
-//! that they are.
+//! table that is no UTF-8 is refused: it has another encoding. With `raw`, fields are plain bytes.
 
 use std::io;
 
@@ -24,11 +23,11 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The names of the columns that the key and the value are joined of, what stands between these, and
-    /// whether fields are the bytes that they are.
+    /// The names of the columns that form the key and the value, the separator between these, and
+    /// whether fields are plain bytes.
     ///
     /// # Errors
-    /// In words, when there is no column for the key or the value, or nothing would stand between two.
+    /// A message, if there is no column for the key or the value, or an empty separator.
     pub fn new(
         keys: Vec<String>,
         values: Vec<String>,
@@ -44,7 +43,7 @@ impl Layout {
         Ok(Self { keys, values, separator, is_raw })
     }
 
-    /// Refuses a row of a table that is not in the encoding that its fields are read by.
+    /// Refuses a row that is not in the encoding of the fields.
     fn check_encoding(&self, fields: &ByteRecord) -> Result<(), String> {
         if self.is_raw {
             return Ok(());
@@ -74,7 +73,7 @@ impl<'a> Columns<'a> {
     /// Finds the columns in the first line of a file.
     ///
     /// # Errors
-    /// In words, for a name that is not there, or there twice, or asked for twice, and for one that
+    /// A message, for a name that is missing, present twice, or requested twice, and for one that
     /// is no UTF-8.
     pub fn find(layout: &'a Layout, header: &ByteRecord) -> Result<Self, String> {
         layout.check_encoding(header)?;
@@ -94,10 +93,10 @@ impl<'a> Columns<'a> {
         Ok(Self { layout, keys, values })
     }
 
-    /// Reads a record, and checks that a store can hold it. Other columns are passed over.
+    /// Parses a record, and checks that a store can hold it. Other columns are ignored.
     ///
     /// # Errors
-    /// In words, what was expected and found.
+    /// A message with the expected and the found.
     pub fn parse(&self, fields: &ByteRecord) -> Result<Record, String> {
         self.layout.check_encoding(fields)?;
         let key = self.join(fields, &self.keys, &self.layout.keys)?;
@@ -138,7 +137,7 @@ impl<'a> Columns<'a> {
 /// The first line of a file: the names of the columns.
 ///
 /// # Errors
-/// In words, for a name that is there twice.
+/// A message, for a duplicate name.
 pub fn header(layout: &Layout) -> Result<StringRecord, String> {
     let names: Vec<&String> = layout.keys.iter().chain(&layout.values).collect();
     for (at, name) in names.iter().enumerate() {
@@ -152,7 +151,7 @@ pub fn header(layout: &Layout) -> Result<StringRecord, String> {
 /// An entry as a record.
 ///
 /// # Errors
-/// In words, when key or value do not have as many parts as there are columns.
+/// A message, if key or value do not have as many parts as there are columns.
 pub fn format(layout: &Layout, key: &[u8], value: &[u8]) -> Result<ByteRecord, String> {
     let mut record = ByteRecord::new();
     for (what, bytes, names) in [("key", key, &layout.keys), ("value", value, &layout.values)] {
@@ -182,7 +181,7 @@ pub fn format(layout: &Layout, key: &[u8], value: &[u8]) -> Result<ByteRecord, S
 /// The bytes of a row.
 ///
 /// # Errors
-/// None that a record can be the cause of.
+/// None that a record can cause.
 pub fn row(record: &ByteRecord) -> io::Result<Vec<u8>> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_byte_record(record)?;

@@ -1,7 +1,7 @@
 //! Batches: changes of any keyspaces that become one commit.
 //!
-//! Invariants: the lock is held for as long as an operation is noted, never while Python runs or the
-//! store is waited for.
+//! Invariants: the lock is held only while an operation is added, never while Python code runs or
+//! the store is waited for.
 
 use std::sync::Mutex;
 
@@ -49,7 +49,7 @@ impl Batch {
         Ok(Self { batch: Kept::new(Mutex::new(Some(batch))) })
     }
 
-    /// Will set the value of a key.
+    /// Sets the value of a key at the commit.
     #[pyo3(signature = (keyspace, key, value, /))]
     fn put(
         &self,
@@ -62,7 +62,7 @@ impl Batch {
         self.with(|batch| batch.insert(keyspace, &key, &value))
     }
 
-    /// Will take a key out, if it is there.
+    /// Removes a key at the commit, if it exists then.
     #[pyo3(signature = (keyspace, key, /))]
     fn delete(&self, keyspace: &Bound<'_, Keyspace>, key: &Bound<'_, PyAny>) -> PyResult<()> {
         let (reader, keyspace) = parts(keyspace)?;
@@ -70,7 +70,7 @@ impl Batch {
         self.with(|batch| batch.remove(keyspace, &key))
     }
 
-    /// Will set the values of keys: of a mapping, or of an iterable of pairs.
+    /// Sets the values of keys at the commit: of a mapping, or of an iterable of pairs.
     #[pyo3(signature = (keyspace, pairs, /))]
     fn update(&self, keyspace: &Bound<'_, Keyspace>, pairs: &Bound<'_, PyAny>) -> PyResult<()> {
         let (reader, keyspace) = parts(keyspace)?;
@@ -80,7 +80,8 @@ impl Batch {
         })
     }
 
-    /// Will move the value of a key to another key, without copying it, if it is there.
+    /// Moves the value of a key to another key at the commit, without copying it, if it exists
+    /// then.
     #[pyo3(signature = (keyspace, key, new_key, /))]
     fn rename(
         &self,
@@ -93,7 +94,8 @@ impl Batch {
         self.with(|batch| batch.rename(keyspace, &key, &new_key))
     }
 
-    /// Will move the value of a key to a key of another keyspace, without copying it, if it is there.
+    /// Moves the value of a key to a key of another keyspace at the commit, without copying it, if
+    /// it exists then.
     #[pyo3(signature = (keyspace, key, target, new_key, /))]
     fn move_to(
         &self,
@@ -114,7 +116,7 @@ impl Batch {
         py.detach(|| batch.commit()).map_err(errors::of_store)
     }
 
-    /// Lets all changes go.
+    /// Discards all changes.
     fn discard(&self) -> PyResult<()> {
         drop(hold(self.batch.get()?).take());
         Ok(())

@@ -1,11 +1,11 @@
-//! Words that choose: durability, flushing, engine.
+//! Enumerations given by name: durability, flushing, engine.
 
 use adamant::{Durability, Engine, Flushing};
 use pyo3::prelude::*;
 
 use crate::errors;
 
-/// The durability of that name.
+/// The durability with this name.
 pub(crate) fn durability(name: &str) -> PyResult<Durability> {
     match name {
         "sync" => Ok(Durability::Sync),
@@ -25,7 +25,7 @@ pub(crate) fn flushing(name: &str) -> PyResult<Flushing> {
     }
 }
 
-/// The engine of that name.
+/// The engine with this name.
 pub(crate) fn engine(name: &str) -> PyResult<Engine> {
     name.parse().map_err(errors::of_store)
 }

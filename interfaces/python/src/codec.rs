@@ -1,9 +1,9 @@
-//! How Python's objects become bytes of the store, and bytes objects.
+//! Conversion between Python objects and bytes of the store.
 //!
-//! Purpose: keys and values are bytes; a keyspace may be given a codec by which they are `str`.
-//! Invariants: nothing is converted that was not asked for: without a codec a `str` is a `TypeError`,
-//! with one `bytes` are. Bytes are borrowed where their object cannot change, else copied. What
-//! lends its memory is taken as it lies there, whatever the type of its elements, unless these are
+//! Purpose: keys and values are bytes; a keyspace may be given a codec that makes them `str`.
+//! Invariants: there is no implicit conversion: without a codec a `str` is a `TypeError`, with one
+//! `bytes` are. Bytes are borrowed if their object cannot change, otherwise copied. An object with
+//! a buffer is taken as its memory lies, whatever the type of its elements, unless these are
 //! pointers.
 
 use std::borrow::Cow;
@@ -13,19 +13,19 @@ use pyo3::exceptions::{PyTypeError, PyUnicodeDecodeError, PyUnicodeEncodeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString};
 
-/// Between objects and bytes.
+/// A conversion between objects and bytes.
 #[derive(Clone, Debug)]
 pub(crate) enum Codec {
-    /// `bytes`, and to write also what lends its memory: `bytearray`, `memoryview`, arrays.
+    /// `bytes`; for writes also objects with a buffer: `bytearray`, `memoryview`, arrays.
     Bytes,
-    /// `str`, whose order is that of its UTF-8.
+    /// `str`, ordered by its UTF-8.
     Utf8,
-    /// `str` by another codec of Python, whose name this is.
+    /// `str` by another codec of Python, with this name.
     Named(String),
 }
 
 impl Codec {
-    /// The codec of that name as Python knows it, in any of its spellings; none for bytes.
+    /// The codec with this name, as Python knows it, in any of its spellings; none for bytes.
     ///
     /// # Errors
     /// `LookupError` for a name that Python does not know.
@@ -45,10 +45,11 @@ impl Codec {
         }
     }
 
-    /// The bytes of an object; `what` it is, for the error.
+    /// The bytes of an object; `what` describes it in errors.
     ///
     /// # Errors
-    /// `TypeError` for what the codec is not for, `UnicodeEncodeError` for what it cannot say.
+    /// `TypeError` for an object of the wrong type, `UnicodeEncodeError` for one that the codec
+    /// cannot encode.
     pub(crate) fn encode<'a>(
         &self,
         object: &'a Bound<'_, PyAny>,
@@ -64,10 +65,10 @@ impl Codec {
         }
     }
 
-    /// The bytes of a key that is looked for; `None` for an object that no key can be.
+    /// The bytes of a key to look up; `None` for an object that cannot be a key.
     ///
     /// # Errors
-    /// Whatever else went wrong while it was asked for its bytes.
+    /// Any other failure of the conversion.
     pub(crate) fn sought<'a>(
         &self,
         object: &'a Bound<'_, PyAny>,
@@ -85,7 +86,7 @@ impl Codec {
         }
     }
 
-    /// The object that bytes are.
+    /// Decodes bytes to an object.
     ///
     /// # Errors
     /// `UnicodeDecodeError`, for bytes that are no text of the codec.
@@ -108,12 +109,12 @@ fn bytes_of<'a>(object: &'a Bound<'_, PyAny>, what: &str) -> PyResult<Cow<'a, [u
     if let Ok(bytes) = object.cast::<PyBytes>() {
         return Ok(Cow::Borrowed(bytes.as_bytes()));
     }
-    // Before buffers: the strings of numpy lend the memory of their characters.
+    // Before buffers: numpy's strings export the memory of their characters.
     if object.is_instance_of::<PyString>() {
         return Err(wrong(object, what, "bytes", "give the keyspace a codec to use str"));
     }
     let py = object.py();
-    // May change while another thread runs.
+    // It may change while another thread runs.
     if let Ok(buffer) = PyBuffer::<u8>::get(object) {
         return Ok(Cow::Owned(buffer.to_vec(py)?));
     }
@@ -136,8 +137,8 @@ fn bytes_of<'a>(object: &'a Bound<'_, PyAny>, what: &str) -> PyResult<Cow<'a, [u
     Ok(Cow::Owned(copied.cast::<PyBytes>()?.as_bytes().to_vec()))
 }
 
-/// Whether elements of a format, as the module `struct` and PEP 3118 have them, hold pointers:
-/// names of fields, which stand between colons, count for nothing.
+/// Whether elements of a format, in the syntax of the module `struct` and PEP 3118, hold pointers.
+/// Names of fields, which are enclosed in colons, are ignored.
 fn has_pointers(format: &str) -> bool {
     format.split(':').step_by(2).any(|types| types.contains(['O', 'P', '&']))
 }

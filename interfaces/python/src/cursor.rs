@@ -1,9 +1,9 @@
 //! Iterators over keys, values or entries.
 //!
-//! Purpose: takes entries in bunches, detached from the interpreter, and makes objects of them one by
-//! one: what is paid for a bunch is not paid for an entry.
-//! Invariants: holds no lock of the store between bunches, so a keyspace may be written while it is
-//! iterated over. After an error it yields nothing more.
+//! Purpose: takes entries in batches, detached from the interpreter, and makes objects of them one
+//! by one: the cost of a batch is not paid for each entry.
+//! Invariants: holds no lock of the store between batches, so a keyspace may be written during an
+//! iteration. After an error it yields nothing more.
 //! Thread safety: threads that share one get entries in turn.
 
 use std::collections::VecDeque;
@@ -19,12 +19,12 @@ use crate::errors::Failure;
 use crate::fork::Kept;
 use crate::place::{Entry, Walk};
 
-/// Entries of the first bunch: small, since many iterators are asked for a few entries only.
+/// Entries of the first batch: small, since many iterators are asked for a few entries only.
 const BUNCH_ENTRIES_MIN: usize = 16;
-/// Entries of a bunch at most: a transaction seeks again for each.
+/// Entries of a batch at most: a transaction seeks again for each.
 const BUNCH_ENTRIES_MAX: usize = 1024;
 
-/// What an iterator yields.
+/// The items of an iterator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Keys,
@@ -59,11 +59,11 @@ struct State {
 }
 
 impl State {
-    /// Takes the next bunch. At the end, and after an error, lets go what it walked over.
+    /// Takes the next batch. At the end, and after an error, drops the walk.
     fn fill(&mut self, reverse: bool) -> Result<(), Failure> {
         let Some(mut walk) = self.walk.take() else { return Ok(()) };
         self.bunch = walk.bunch(reverse, self.entries_max)?.into();
-        // By 2: what was taken and is not asked for is at most as much as what was.
+        // By 2: unneeded entries are at most as many as the needed ones.
         self.entries_max = (self.entries_max * 2).min(BUNCH_ENTRIES_MAX);
         if !self.bunch.is_empty() {
             self.walk = Some(walk);
@@ -79,7 +79,7 @@ impl Cursor {
         Self { kind, reverse, codecs, state: Kept::new(Mutex::new(state)) }
     }
 
-    /// Takes the lock without keeping others from running Python while it waits.
+    /// Takes the lock, and lets other threads run Python code while it waits.
     fn hold<'a>(&self, py: Python<'_>, state: &'a Mutex<State>) -> MutexGuard<'a, State> {
         state.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,8 +1,9 @@
-//! Errors of the store as exceptions.
+//! Errors of the store as Python exceptions.
 //!
-//! Purpose: each kind of failure gets the class of `adamant._errors` that a program would catch it by.
-//! Invariants: every exception that the store is the cause of is an `adamant.Error`; its words are those
-//! of the store. The classes are looked up when something has failed: no call pays for them before.
+//! Purpose: each kind of failure gets the class of `adamant._errors` by which a program would catch
+//! it.
+//! Invariants: every exception caused by the store is an `adamant.Error`; its text is that of the
+//! store. The classes are looked up only after a failure: successful calls do not pay for them.
 
 use std::error::Error as _;
 use std::io;
@@ -13,10 +14,10 @@ use pyo3::exceptions::{PyKeyError, PySystemError};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-/// What can go wrong while detached from the interpreter, where no exception can be made.
+/// Errors while detached from the interpreter, where no exception can be made.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The store says so.
+    /// An error of the store.
     Store(Error),
     /// A snapshot was used after its end.
     SnapshotClosed,
@@ -26,7 +27,7 @@ pub(crate) enum Failure {
     BatchEnded,
 }
 
-/// What may be such a failure.
+/// A result with such a failure.
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
 
 impl From<Error> for Failure {
@@ -64,7 +65,7 @@ fn of_class(class: &str, make: impl FnOnce(Bound<'_, PyType>) -> PyErr) -> PyErr
     })
 }
 
-/// The class of an error.
+/// The class for an error.
 fn class(error: &Error) -> &'static str {
     match error {
         Error::KeyTooLong { .. }
@@ -99,7 +100,7 @@ fn class(error: &Error) -> &'static str {
     }
 }
 
-/// What the system said, if it is the cause.
+/// The system's error, if it is the cause.
 fn system(error: &Error) -> Option<&io::Error> {
     let mut cause = error.source();
     while let Some(found) = cause {
@@ -123,10 +124,10 @@ fn path(error: &Error) -> Option<&Path> {
     }
 }
 
-/// An error of the store.
+/// The exception for an error of the store.
 pub(crate) fn of_store(error: Error) -> PyErr {
     let words = match &error {
-        // The others tell of Rust's names.
+        // The store's texts use Rust's names.
         Error::Conflict { keyspace } => format!(
             "another commit changed what this transaction read of the keyspace {keyspace:?}; run it \
              again (Store.run does)"
@@ -155,7 +156,7 @@ pub(crate) fn of_store(error: Error) -> PyErr {
     })
 }
 
-/// What mappings raise for a key that is not there.
+/// The exception that mappings raise for a missing key.
 pub(crate) fn missing_key(key: &Bound<'_, PyAny>) -> PyErr {
     PyKeyError::new_err((key.clone().unbind(),))
 }

@@ -1,4 +1,4 @@
-//! Keyspaces whose entries may end, as mappings: each call is one commit, or a part of a transaction.
+//! Expiring keyspaces as mappings: each call is one commit, or a part of a transaction.
 //!
 //! Thread safety: any number of threads.
 
@@ -19,10 +19,10 @@ use crate::span::Span;
 use crate::store::Store;
 use crate::transaction::Transaction;
 
-/// Keys that are looked for at once before they are taken out.
+/// Keys that are collected at once before they are removed.
 const REMOVED_ENTRIES: usize = 1024;
 
-/// A keyspace of entries that end, to be read and written.
+/// An expiring keyspace for reading and writing.
 #[pyclass(frozen, subclass, generic, mapping, extends = Reader, module = "adamant._native")]
 pub(crate) struct Expiring {
     store: Py<Store>,
@@ -30,7 +30,7 @@ pub(crate) struct Expiring {
 }
 
 impl Expiring {
-    /// Changes entries: in a commit of its own, unless this is what a transaction sees.
+    /// Changes entries: in a commit of its own, unless this belongs to a transaction.
     fn change<T: Send>(
         slf: &Bound<'_, Self>,
         work: impl FnOnce(&adamant::Expiring, &mut ExpiringTransaction<'_>) -> adamant::Result<T> + Send,
@@ -53,7 +53,7 @@ impl Expiring {
 }
 
 impl Expiring {
-    /// Waits for what was found as a change of it would have waited for itself.
+    /// Waits until what was read is as durable as a write would be.
     fn settle(slf: &Bound<'_, Self>) -> PyResult<()> {
         let durability = slf.get().durability;
         slf.as_super().get().detached(slf.py(), |map, place| match place {
@@ -65,7 +65,7 @@ impl Expiring {
     }
 }
 
-/// Takes out what is in a part of it.
+/// Removes the entries in a part of it.
 fn remove_span(all: &mut ExpiringTransaction<'_>, span: &Span) -> adamant::Result<()> {
     loop {
         let some = all.range(span.bounds()).take(REMOVED_ENTRIES);
@@ -108,7 +108,7 @@ impl Expiring {
         Self::set(slf, key, value, None, None)
     }
 
-    /// Sets the value of a key, and when it ends: after ttl, at a deadline, or never.
+    /// Sets the value of a key, and its expiry: after ttl, at a deadline, or never.
     #[pyo3(signature = (key, value, /, *, ttl=None, deadline=None))]
     fn set(
         slf: &Bound<'_, Self>,
@@ -122,7 +122,7 @@ impl Expiring {
         Self::change(slf, |expiring, all| all.insert(&key, &value, ends.by(expiring)).map(|_| ()))
     }
 
-    /// Gives a value another end; whether it is there.
+    /// Changes the expiry of a value; returns whether the key exists.
     #[pyo3(signature = (key, /, *, ttl=None, deadline=None))]
     fn set_deadline(
         slf: &Bound<'_, Self>,
@@ -138,29 +138,29 @@ impl Expiring {
         Self::change(slf, |expiring, all| all.set_deadline(&key, ends.by(expiring)))
     }
 
-    /// Lets a value stay until it is taken out; whether it is there.
+    /// Removes the expiry of a value; returns whether the key exists.
     #[pyo3(signature = (key, /))]
     fn persist(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         let key = slf.as_super().get().key(key)?;
         Self::change(slf, |_, all| all.set_deadline(&key, None))
     }
 
-    /// Seconds until the value of a key is over, None for one that never is.
+    /// Seconds until the value of a key expires, None if it never does.
     #[pyo3(signature = (key, /))]
     fn ttl(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
         slf.as_super().get().ttl(key)
     }
 
-    /// When the value of a key is over, in seconds since 1970, None for one that never is.
+    /// The time at which the value of a key expires, in seconds since 1970, None if it never does.
     #[pyo3(signature = (key, /))]
     fn deadline(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
         slf.as_super().get().deadline(key)
     }
 
-    /// Takes entries away that are over, at most so many, in one commit; how many.
+    /// Removes expired entries, at most so many, in one commit; returns how many.
     #[pyo3(signature = (entries_max=None))]
     fn purge(slf: &Bound<'_, Self>, entries_max: Option<usize>) -> PyResult<u64> {
-        // Most calls find nothing: no turn to write is taken for that.
+        // Most calls find nothing: they do not take the writer lock.
         let is_due = slf.as_super().get().detached(slf.py(), |map, place| {
             let expiring = map.expiring()?;
             let due = Deadline::from_millis(expiring.now());
@@ -173,7 +173,7 @@ impl Expiring {
         Self::change(slf, |_, all| all.remove_expired(entries_max.unwrap_or(usize::MAX)))
     }
 
-    /// When the next entry is over, or was, in seconds since 1970; None: none ever is.
+    /// The earliest deadline, which may have passed, in seconds since 1970; None: there is none.
     fn next_deadline(slf: &Bound<'_, Self>) -> PyResult<Option<f64>> {
         let next = slf.as_super().get().detached(slf.py(), |map, place| {
             let expiring = map.expiring()?;
@@ -195,7 +195,7 @@ impl Expiring {
         if Self::discard(slf, key)? { Ok(()) } else { Err(errors::missing_key(key)) }
     }
 
-    /// Takes a key out, if it is there; whether it was.
+    /// Removes a key if it exists; returns whether it did.
     #[pyo3(signature = (key, /))]
     fn discard(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         let key = slf.as_super().get().key(key)?;
@@ -218,7 +218,7 @@ impl Expiring {
         }
     }
 
-    /// Takes the entry with the highest key out, or that with the lowest.
+    /// Removes and returns the entry with the highest key, or the lowest.
     #[pyo3(signature = (last=true))]
     fn popitem<'py>(slf: &Bound<'py, Self>, last: bool) -> PyResult<Bound<'py, PyTuple>> {
         let entry = Self::change(slf, |_, all| {
@@ -234,7 +234,7 @@ impl Expiring {
         })
     }
 
-    /// The value of a key; if it has none, it gets this one.
+    /// The value of a key; a key without one gets the default.
     #[pyo3(signature = (key, default=None, /))]
     fn setdefault<'py>(
         slf: &Bound<'py, Self>,
@@ -246,7 +246,7 @@ impl Expiring {
             Self::settle(slf)?;
             return reader.values.decode(slf.py(), &value);
         }
-        // As dict: a default that is not given is None, which a keyspace refuses as a value.
+        // Like dict: a missing default is None, which a keyspace refuses as a value.
         let default = default.unwrap_or_else(|| slf.py().None().into_bound(slf.py()));
         let (key, value) = (reader.key(key)?, reader.value(&default)?);
         let found = Self::change(slf, |_, all| {
@@ -262,7 +262,7 @@ impl Expiring {
     #[pyo3(signature = (*sources))]
     fn _update(slf: &Bound<'_, Self>, sources: &Bound<'_, PyTuple>) -> PyResult<()> {
         let reader = slf.as_super().get();
-        // Gathered before, since no Python may run while a lock of the store is held.
+        // Collected before, since no Python code may run while a lock of the store is held.
         let mut pairs: Vec<(Slice, Slice)> = Vec::new();
         for source in sources {
             each_pair(&source, |key, value| {
@@ -277,7 +277,7 @@ impl Expiring {
     }
 }
 
-/// A keyspace of entries that end within a transaction, at the time at which it is asked for.
+/// An expiring keyspace within a transaction, at the time of each call.
 #[pyclass(frozen, subclass, generic, mapping, extends = Expiring, module = "adamant._native")]
 pub(crate) struct TransactionExpiring;
 

@@ -1,10 +1,10 @@
-//! Whether this process is a fork's child of the one that opened a handle.
+//! Fork detection: whether this process is a fork's child of the one that opened a handle.
 //!
-//! Purpose: the heap refuses calls in a fork's child, whose pages it does not have. But a lock of the
-//! store that another thread held at the fork is held for ever in the child, so nothing of the store
-//! may be reached there at all, not even to drop it.
-//! Invariants: the count of forks only grows; a handle keeps the count that it was made at.
-//! Thread safety: a child has one thread when its count changes; one load for each look.
+//! Purpose: the heap refuses calls in a fork's child, whose pages it does not have. But a lock of
+//! the store that another thread held at the fork stays locked forever in the child, so the child
+//! may not touch the store at all, not even to drop it.
+//! Invariants: the count of forks only grows; a handle keeps the count at which it was made.
+//! Thread safety: a child has one thread when its count changes; each check is one load.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,18 +12,18 @@ use pyo3::prelude::*;
 
 use crate::errors;
 
-/// Forks between the start of the first process and this one. The one thing here that belongs to the
-/// process and not to a store: so does a fork.
+/// Forks between the start of the first process and this one. The only state here that belongs to
+/// the process and not to a store, as a fork does.
 static FORKS: AtomicU64 = AtomicU64::new(0);
 
-/// Called in the child of each fork that Python knows of (`os.register_at_fork`).
+/// Called in the child of each fork that Python notices (`os.register_at_fork`).
 #[pyfunction]
 pub(crate) fn after_fork_in_child() {
     FORKS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// A handle of the store. In a fork's child it cannot be reached, and is never dropped: its memory is
-/// the price of not waiting for threads that are not there.
+/// A handle of the store. In a fork's child it cannot be used, and is never dropped: leaking its
+/// memory is the price of not waiting for threads that do not exist there.
 pub(crate) struct Kept<T: Send> {
     value: Option<T>,
     forks: u64,

@@ -1,4 +1,4 @@
-//! Writing a keyspace as a mapping: each call is one commit.
+//! The writable keyspace as a mapping: each call is one commit.
 //!
 //! Thread safety: any number of threads.
 
@@ -14,7 +14,7 @@ use crate::place::Place;
 use crate::reader::Reader;
 use crate::store::Store;
 
-/// A keyspace to be read and written.
+/// A keyspace for reading and writing.
 #[pyclass(frozen, subclass, generic, mapping, extends = Reader, module = "adamant._native")]
 pub(crate) struct Keyspace {
     /// Makes batches for `update`.
@@ -63,7 +63,7 @@ impl Keyspace {
         if Self::discard(slf, key)? { Ok(()) } else { Err(errors::missing_key(key)) }
     }
 
-    /// Takes a key out, if it is there; whether it was.
+    /// Removes a key if it exists; returns whether it did.
     #[pyo3(signature = (key, /))]
     fn discard(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         let reader = slf.as_super().get();
@@ -87,7 +87,7 @@ impl Keyspace {
         }
     }
 
-    /// Takes the entry with the highest key out, or that with the lowest.
+    /// Removes and returns the entry with the highest key, or the lowest.
     #[pyo3(signature = (last=true))]
     fn popitem<'py>(slf: &Bound<'py, Self>, last: bool) -> PyResult<Bound<'py, PyTuple>> {
         let reader = slf.as_super().get();
@@ -95,7 +95,7 @@ impl Keyspace {
             loop {
                 let end = if last { keyspace.last()? } else { keyspace.first()? };
                 let Some((key, _)) = end else { return Ok(None) };
-                // Else another thread has just taken it: there is another one, or none.
+                // Otherwise another thread has just taken it: try the next one.
                 if let Some(value) = keyspace.take(&key)? {
                     return Ok(Some((key, value)));
                 }
@@ -106,7 +106,7 @@ impl Keyspace {
         })
     }
 
-    /// The value of a key; if it has none, it gets this one.
+    /// The value of a key; a key without one gets the default.
     #[pyo3(signature = (key, default=None, /))]
     fn setdefault<'py>(
         slf: &Bound<'py, Self>,
@@ -119,7 +119,7 @@ impl Keyspace {
             reader.on_keyspace(slf.py(), adamant::Keyspace::settle)?;
             return reader.values.decode(slf.py(), &value);
         }
-        // As dict: a default that is not given is None, which a keyspace refuses as a value.
+        // Like dict: a missing default is None, which a keyspace refuses as a value.
         let default = default.unwrap_or_else(|| slf.py().None().into_bound(slf.py()));
         let (bytes, value) = (reader.key(key)?, reader.value(&default)?);
         let swapped = reader.on_keyspace(slf.py(), |keyspace| {
@@ -131,7 +131,7 @@ impl Keyspace {
         }
     }
 
-    /// Sets the value of a key, or takes it out, if its value is the expected one; None is for no value.
+    /// Sets or removes the value of a key if its value is the expected one; None means no value.
     #[pyo3(signature = (key, expected, value, /))]
     fn compare_and_swap(
         slf: &Bound<'_, Self>,
@@ -148,12 +148,12 @@ impl Keyspace {
         })
     }
 
-    /// Takes all entries out, in one commit.
+    /// Removes all entries, in one commit.
     fn clear(slf: &Bound<'_, Self>) -> PyResult<()> {
         slf.as_super().get().on_keyspace(slf.py(), adamant::Keyspace::clear)
     }
 
-    /// Moves the value of a key to another key, without copying it; whether there was one.
+    /// Moves the value of a key to another key, without copying it; returns whether there was one.
     #[pyo3(signature = (key, new_key, /))]
     fn rename(
         slf: &Bound<'_, Self>,
@@ -165,7 +165,8 @@ impl Keyspace {
         reader.on_keyspace(slf.py(), |it| Ok(it.rename(&key, &new_key)?.is_moved()))
     }
 
-    /// Moves the value of a key to a key of another keyspace, without copying it; whether there was one.
+    /// Moves the value of a key to a key of another keyspace, without copying it; returns whether
+    /// there was one.
     #[pyo3(signature = (key, target, new_key, /))]
     fn move_to(
         slf: &Bound<'_, Self>,
@@ -179,7 +180,7 @@ impl Keyspace {
         reader.on_keyspace(slf.py(), |it| Ok(it.move_to(&key, target, &new_key)?.is_moved()))
     }
 
-    /// Swaps the values of two keys, without copying them; false if one of them is not there.
+    /// Swaps the values of two keys, without copying them; false if one of them does not exist.
     #[pyo3(signature = (key, other_key, /))]
     fn swap(
         slf: &Bound<'_, Self>,
@@ -191,7 +192,7 @@ impl Keyspace {
         reader.on_keyspace(slf.py(), |it| it.swap(&key, it, &other_key))
     }
 
-    /// Merges all that a keyspace of the engine lsm holds to one ordered run.
+    /// Merges a keyspace of the engine lsm into one sorted run.
     fn compact(slf: &Bound<'_, Self>) -> PyResult<()> {
         slf.as_super().get().on_keyspace(slf.py(), adamant::Keyspace::compact)
     }

@@ -1,8 +1,8 @@
-//! Values that are lent to Python, not copied.
+//! Values that Python borrows without a copy.
 //!
 //! Purpose: an object with the buffer protocol over a `Slice`, for `memoryview`.
-//! Invariants: the bytes of a slice stay where they are and as they are until its last clone is
-//! dropped (S2, S5); a view keeps this object, and this object the slice. Views are read-only.
+//! Invariants: the bytes of a slice neither move nor change until its last clone is dropped (S2,
+//! S5); a view keeps this object, and this object the slice. Views are read-only.
 //! Thread safety: bytes that never change may be read by any thread.
 
 use std::ffi::c_int;
@@ -31,10 +31,10 @@ impl Lent {
 
 #[pymethods]
 impl Lent {
-    /// Lends the bytes to a buffer.
+    /// Exports the bytes to a buffer.
     ///
     /// # Safety
-    /// `view` is null, or a `Py_buffer` that may be written, as the interpreter gives it.
+    /// `view` is null, or a writable `Py_buffer` from the interpreter.
     #[allow(unsafe_code)]
     unsafe fn __getbuffer__(
         slf: Bound<'_, Self>,
@@ -47,9 +47,9 @@ impl Lent {
             return Err(PyBufferError::new_err("the value is longer than a buffer can be"));
         };
         let start = bytes.as_ptr().cast_mut().cast();
-        // SAFETY: `view` is as asked for above; null is an error of this function.
-        // `start` and `len` are the slice's bytes, which live and stay as they are while `slf` lives,
-        // of which the view gets a reference. With `readonly` 1 nobody writes through the pointer.
+        // SAFETY: `view` is as required above; null is an error of this function. `start` and `len`
+        // are the slice's bytes, which live and do not change while `slf` lives, of which the view
+        // gets a reference. With `readonly` 1 no consumer writes through the pointer.
         let outcome = unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), start, len, 1, flags) };
         if outcome != 0 {
             return Err(PyErr::fetch(slf.py()));

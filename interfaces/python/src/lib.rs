@@ -1,13 +1,13 @@
 //! The native half of Adamant's Python package: `adamant._native`.
 //!
-//! It holds what every read and write goes through; what is made of that for Python programmers,
+//! It contains the path of every read and write. The interface for Python programmers, with
 //! mappings, views, context managers and the tree of exceptions, is Python: `python/adamant`.
 //!
-//! Rules that hold everywhere in here:
-//! - Whatever can wait, for a lock, for the device or for another thread, runs detached from the
-//!   interpreter; so no thread waits for the store while it keeps others from running Python.
+//! Rules for all of this crate:
+//! - Calls that can wait, for a lock, for the device or for another thread, run detached from the
+//!   interpreter; so no thread waits for the store while it keeps others from running Python code.
 //! - No lock of this crate is held while Python code runs.
-//! - Every call first looks whether this process is a fork's child, see `fork`.
+//! - Every call first checks whether this process is a fork's child, see `fork`.
 #![deny(unsafe_code)]
 
 mod errors;

@@ -1,4 +1,4 @@
-//! What a mapping is over: a keyspace, or one whose entries end.
+//! The map behind a mapping: a plain keyspace, or an expiring one.
 
 use adamant::{Error, Expiring, Keyspace};
 
@@ -7,9 +7,9 @@ use crate::errors::{Failure, Result};
 /// A keyspace with either kind of entries.
 #[derive(Clone)]
 pub(crate) enum Map {
-    /// All that is there.
+    /// All entries.
     Plain(Keyspace),
-    /// What is not over.
+    /// The entries that have not expired.
     Ending(Expiring),
 }
 
@@ -22,7 +22,7 @@ impl Map {
         }
     }
 
-    /// The keyspace of entries that end, if it is one.
+    /// The expiring keyspace, if it is one.
     pub(crate) fn expiring(&self) -> Result<&Expiring> {
         match self {
             Self::Ending(expiring) => Ok(expiring),
@@ -33,7 +33,7 @@ impl Map {
         }
     }
 
-    /// Milliseconds since 1970, by the clock of entries that end; nothing else asks.
+    /// Milliseconds since 1970, by the clock of an expiring keyspace; unused otherwise.
     pub(crate) fn now(&self) -> u64 {
         match self {
             Self::Plain(_) => 0,
@@ -41,7 +41,7 @@ impl Map {
         }
     }
 
-    /// The same, at one moment for ever.
+    /// The same map, with its clock fixed at one moment.
     pub(crate) fn at_time(&self, now: u64) -> Self {
         match self {
             Self::Plain(keyspace) => Self::Plain(keyspace.clone()),

@@ -1,4 +1,4 @@
-//! What the interpreter finds in here.
+//! The Python module and its exports.
 
 use pyo3::prelude::*;
 

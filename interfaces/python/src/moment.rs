@@ -1,9 +1,9 @@
-//! Times as Python has them.
+//! Conversion of Python times.
 //!
-//! Invariants: a number is of seconds, since 1970 or from now, and becomes whole milliseconds; so does what
-//! says itself how many seconds it is, `datetime` and `timedelta`. A deadline that was read and is given
-//! again is the same. Less than none is none, but for a ttl or a timeout, which is refused; more
-//! than there can be is the end of time.
+//! Invariants: a number is in seconds, since 1970 or from now, and becomes whole milliseconds; so
+//! do `datetime` and `timedelta`, by their methods. A deadline that was read and is given again is
+//! the same. A negative time is zero, except a ttl or a timeout, which is refused; a time beyond
+//! the highest is the end of time.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 
 use crate::errors;
 
-/// When an entry is to end.
+/// The expiry of an entry.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Ends {
     Never,
@@ -22,7 +22,7 @@ pub(crate) enum Ends {
 }
 
 impl Ends {
-    /// Of what was given: one of both, or neither.
+    /// The expiry from the arguments: one of both, or neither.
     pub(crate) fn of(
         ttl: Option<&Bound<'_, PyAny>>,
         deadline: Option<&Bound<'_, PyAny>>,
@@ -53,7 +53,7 @@ impl Ends {
     }
 }
 
-/// A time that something takes; less than none is refused.
+/// A duration; a negative one is refused.
 pub(crate) fn duration(object: &Bound<'_, PyAny>, expected: &str) -> PyResult<Duration> {
     let millis = millis(object, ("total_seconds", expected))?;
     if millis < 0.0 {
@@ -63,22 +63,23 @@ pub(crate) fn duration(object: &Bound<'_, PyAny>, expected: &str) -> PyResult<Du
     Ok(Duration::from_millis(millis as u64))
 }
 
-/// What a clock of Python's says.
+/// The time of a Python clock.
 pub(crate) fn asked(py: Python<'_>, clock: &Py<PyAny>) -> PyResult<u64> {
     let said = clock.bind(py).call0()?;
     Ok(millis(&said, ("timestamp", "seconds since 1970 of the clock"))? as u64)
 }
 
-/// Seconds, of milliseconds.
+/// Converts milliseconds to seconds.
 pub(crate) fn seconds(millis: u64) -> f64 {
     millis as f64 / 1000.0
 }
 
-/// Milliseconds of a number of seconds, or of what has a method that gives one.
+/// Converts seconds to milliseconds, from a number or from an object with a method that returns
+/// one.
 ///
 /// # Errors
-/// `TypeError` for what is neither, `InvalidArgument` for what is no number, and for a `datetime`
-/// without a zone: what moment it is would depend on where it is read.
+/// `TypeError` for an object that is neither, `InvalidArgument` for a NaN, and for a `datetime`
+/// without a zone: its moment would depend on where it is read.
 fn millis(object: &Bound<'_, PyAny>, (method, expected): (&str, &str)) -> PyResult<f64> {
     if object.hasattr("utcoffset")? && object.call_method0("utcoffset")?.is_none() {
         let words = format!(

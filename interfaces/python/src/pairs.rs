@@ -1,13 +1,13 @@
-//! What `dict.update` takes, pair by pair.
+//! The argument of `dict.update`, as pairs.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-/// Hands on the pairs of a mapping, or of an iterable of pairs.
+/// Passes on the pairs of a mapping, or of an iterable of pairs.
 ///
 /// # Errors
-/// As `dict.update`, and what `each` returns: then the rest is not looked at.
+/// As `dict.update`, and the errors of `each`, which end the iteration.
 pub(crate) fn each_pair<'py>(
     source: &Bound<'py, PyAny>,
     mut each: impl FnMut(&Bound<'py, PyAny>, &Bound<'py, PyAny>) -> PyResult<()>,

@@ -1,7 +1,6 @@
-//! Paths as Python gives them: `str`, `bytes`, or what `os.fspath` makes one of them of.
+//! Paths from Python: `str`, `bytes`, or objects with `os.fspath`.
 //!
-//! Invariants: any bytes are a path, but for zeros; the bytes of a `str` are those of
-//! `os.fsencode`.
+//! Invariants: any bytes without zeros are a path; the bytes of a `str` are those of `os.fsencode`.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -12,10 +11,10 @@ use pyo3::types::PyBytes;
 
 use crate::errors;
 
-/// The path that an object is.
+/// The path of an object.
 ///
 /// # Errors
-/// `TypeError` for what is no path, `InvalidArgument` for one with a zero byte.
+/// `TypeError` for an object that is no path, `InvalidArgument` for one with a zero byte.
 pub(crate) fn path_of(object: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
     let encoded = PyModule::import(object.py(), "os")?.getattr("fsencode")?.call1((object,))?;
     let bytes = encoded.cast::<PyBytes>()?.as_bytes();

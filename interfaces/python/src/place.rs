@@ -1,9 +1,10 @@
-//! Where a reader looks: at what is there now, at a snapshot, within a transaction.
+//! The state that a reader reads: the current one, a snapshot, or a transaction.
 //!
-//! Purpose: the reads of a keyspace once, for the three of them.
-//! Invariants: called detached from the interpreter, whose lock nobody here waits for; so the locks
-//! below cannot be part of a deadlock with it.
-//! Thread safety: a snapshot is read by any number of threads, a transaction by one after the other.
+//! Purpose: implements the reads of a keyspace once, for all three.
+//! Invariants: called detached from the interpreter, and no thread waits here for the interpreter's
+//! lock; so the locks below cannot be part of a deadlock with it.
+//! Thread safety: a snapshot is read by any number of threads, a transaction by one after the
+//! other.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
@@ -14,7 +15,7 @@ use crate::errors::{Failure, Result};
 use crate::map::Map;
 use crate::span::Span;
 
-/// A key and its value; no bytes where values are not wanted.
+/// A key and its value; the value is empty if values are not wanted.
 pub(crate) type Entry = (Slice, Slice);
 
 /// A snapshot until it is closed.
@@ -23,28 +24,28 @@ pub(crate) type OpenSnapshot = RwLock<Option<Snapshot>>;
 /// A transaction until it is committed or rolled back.
 pub(crate) type OpenTransaction = Mutex<Option<Transaction>>;
 
-/// Bytes of keys and values after which a bunch is full, so that large values do not pile up.
+/// Bytes of keys and values after which a batch is full, so that large values do not pile up.
 const BUNCH_BYTES_MAX: usize = 64 << 10;
 /// Entries that are counted under one hold of a transaction's lock.
 const COUNTED_ENTRIES: usize = 4096;
 
-/// Where to look.
+/// The state to read.
 #[derive(Clone)]
 pub(crate) enum Place {
-    /// At what is there.
+    /// The current state.
     Now,
-    /// At what was there when the snapshot was opened.
+    /// The state when the snapshot was opened.
     At(Arc<OpenSnapshot>),
-    /// At what a transaction sees.
+    /// The state that a transaction sees.
     Within(Arc<OpenTransaction>),
 }
 
-/// Takes a lock whatever became of others that held it: what is behind it is whole.
+/// Takes a lock even if it is poisoned: the data behind it is intact.
 pub(crate) fn hold<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
     lock.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Does something with a snapshot that is open.
+/// Calls a closure with a snapshot that is open.
 fn with_snapshot<T>(
     snapshot: &OpenSnapshot,
     work: impl FnOnce(&Snapshot) -> adamant::Result<T>,
@@ -53,7 +54,7 @@ fn with_snapshot<T>(
     Ok(work(held.as_ref().ok_or(Failure::SnapshotClosed)?)?)
 }
 
-/// Does something with a transaction that is open.
+/// Calls a closure with a transaction that is open.
 pub(crate) fn with_transaction<T>(
     transaction: &OpenTransaction,
     work: impl FnOnce(&mut Transaction) -> adamant::Result<T>,
@@ -76,7 +77,7 @@ impl Place {
         }
     }
 
-    /// The value of a key that is not over, and when it will be.
+    /// The value and the deadline of a key that has not expired.
     pub(crate) fn ending(
         &self,
         expiring: &Expiring,
@@ -108,7 +109,7 @@ impl Place {
         }
     }
 
-    /// Entries in the keyspace.
+    /// The number of entries.
     pub(crate) fn len(&self, map: &Map) -> Result<u64> {
         match (map, self) {
             (Map::Plain(keyspace), Self::Now) => Ok(keyspace.len()?),
@@ -123,7 +124,7 @@ impl Place {
         }
     }
 
-    /// Whether it has none.
+    /// Whether there is no entry.
     pub(crate) fn is_empty(&self, map: &Map) -> Result<bool> {
         match (map, self) {
             (Map::Plain(keyspace), Self::Now) => Ok(keyspace.is_empty()?),
@@ -139,7 +140,7 @@ impl Place {
         }
     }
 
-    /// Entries in a part of it: a walk over their keys.
+    /// The number of entries in a part of it: a walk over their keys.
     pub(crate) fn count(&self, map: &Map, span: Span) -> Result<u64> {
         let mut walk = self.walk(map, span, false)?;
         let mut entries = 0;
@@ -176,7 +177,8 @@ impl Place {
         }
     }
 
-    /// A walk over a part of a keyspace, with or without values. It does not look before its first bunch.
+    /// A walk over a part of a keyspace, with or without values. It reads nothing before its first
+    /// batch.
     pub(crate) fn walk(&self, map: &Map, span: Span, with_values: bool) -> Result<Walk> {
         Ok(match self {
             Self::Now => Walk::Now(match map {
@@ -208,7 +210,7 @@ impl Place {
 pub(crate) enum Steps {
     Entries(Box<Iter>),
     Keys(Box<Keys>),
-    /// Entries that are not over: with values, before which their deadlines lie.
+    /// Entries that have not expired: with values, since their deadlines are stored before these.
     Living(Box<Living<Iter>>),
 }
 
@@ -239,12 +241,12 @@ fn pair(entry: adamant::Result<(Slice, Slice, Option<Deadline>)>) -> adamant::Re
 
 /// A walk over entries, from one end.
 pub(crate) enum Walk {
-    /// Over what is there when it comes by.
+    /// Over the current state.
     Now(Steps),
-    /// Over what a snapshot saw, until that is closed.
+    /// Over a snapshot, until that is closed.
     At(Steps, Arc<OpenSnapshot>),
-    /// Over what a transaction sees, and what is left of it, with values or without: an iterator of the store
-    /// would borrow the transaction for all of that time.
+    /// Over a transaction: the rest of the range, with values or without. An iterator of the store
+    /// would borrow the transaction all the time.
     Within(Arc<OpenTransaction>, Box<(Map, Span)>, bool),
 }
 

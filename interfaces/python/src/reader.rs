@@ -1,7 +1,6 @@
-//! Reading a keyspace as a mapping.
+//! The read side of a keyspace as a mapping.
 //!
-//! Purpose: what mappings of all kinds have in common: of what is there now, of a snapshot, of a
-//! transaction.
+//! Purpose: the common part of all mappings: of the current state, of a snapshot, of a transaction.
 //! Thread safety: any number of threads.
 
 use std::borrow::Cow;
@@ -21,14 +20,14 @@ use crate::moment;
 use crate::place::{Entry, Place};
 use crate::span::Span;
 
-/// A keyspace to be read.
+/// A keyspace for reading.
 #[pyclass(frozen, subclass, generic, mapping, module = "adamant._native")]
 pub(crate) struct Reader {
-    /// The keyspace, and where it is looked at.
+    /// The keyspace, and the state to read.
     source: Kept<(Map, Place)>,
     pub(crate) keys: Codec,
     pub(crate) values: Codec,
-    /// Asked for the time, and not the system: of entries that end.
+    /// A Python clock that replaces the system's, for expiring keyspaces.
     clock: Option<Py<PyAny>>,
 }
 
@@ -46,10 +45,11 @@ impl Reader {
         Ok(self.source.get()?.0.keyspace())
     }
 
-    /// What is to be looked at by a snapshot or a transaction: as time is now, where entries end.
+    /// The map for a snapshot or a transaction; for an expiring keyspace with its clock fixed at
+    /// now.
     ///
     /// # Errors
-    /// `TypeError` for what is looked at by one already.
+    /// `TypeError` for a keyspace that belongs to a snapshot or transaction already.
     pub(crate) fn map_now(&self, py: Python<'_>) -> PyResult<Map> {
         let (map, place) = self.source.get()?;
         if !matches!(place, Place::Now) {
@@ -70,12 +70,12 @@ impl Reader {
         self.keys.encode(key, "a key")
     }
 
-    /// The bytes of a key that is looked for; `None` for an object that no key can be.
+    /// The bytes of a key to look up; `None` for an object that cannot be a key.
     pub(crate) fn sought<'a>(&self, key: &'a Bound<'_, PyAny>) -> PyResult<Option<Cow<'a, [u8]>>> {
         self.keys.sought(key)
     }
 
-    /// What is raised for a key that is not there: it says so if no key can be such an object.
+    /// The exception for a missing key: it says so if such an object cannot be a key.
     pub(crate) fn missing(&self, key: &Bound<'_, PyAny>) -> PyErr {
         match self.key(key) {
             Err(error) if error.is_instance_of::<PyTypeError>(key.py()) => {
@@ -85,7 +85,7 @@ impl Reader {
         }
     }
 
-    /// What `pop` returns for a key that is not there: the default, if one is given.
+    /// The result of `pop` for a missing key: the default, if one is given.
     pub(crate) fn default_of<'py>(
         &self,
         key: &Bound<'py, PyAny>,
@@ -106,7 +106,7 @@ impl Reader {
         self.values.encode(value, "a value")
     }
 
-    /// Does something with the map where it is looked at, detached from the interpreter.
+    /// Calls a closure with the map and the state to read, detached from the interpreter.
     pub(crate) fn detached<T: Send>(
         &self,
         py: Python<'_>,
@@ -114,12 +114,12 @@ impl Reader {
     ) -> PyResult<T> {
         let (map, place) = self.source.get()?;
         let Some(clock) = &self.clock else { return Ok(py.detach(|| work(map, place))?) };
-        // Asked before, since no Python may run while a lock of the store is held.
+        // Called before, since no Python code may run while a lock of the store is held.
         let map = map.at_time(moment::asked(py, clock)?);
         Ok(py.detach(|| work(&map, place))?)
     }
 
-    /// Does something with the keyspace, detached from the interpreter.
+    /// Calls a closure with the keyspace, detached from the interpreter.
     pub(crate) fn on_keyspace<T: Send>(
         &self,
         py: Python<'_>,
@@ -129,10 +129,10 @@ impl Reader {
         py.detach(|| work(keyspace)).map_err(errors::of_store)
     }
 
-    /// When the value of a key is over, and the time now, in milliseconds.
+    /// The deadline of a key, and the time now, in milliseconds.
     ///
     /// # Errors
-    /// `KeyError` if it is not there.
+    /// `KeyError` if it does not exist.
     pub(crate) fn ends(&self, key: &Bound<'_, PyAny>) -> PyResult<(Option<u64>, u64)> {
         let Some(bytes) = self.sought(key)? else { return Err(self.missing(key)) };
         let found = self.detached(key.py(), |map, place| {
@@ -144,13 +144,13 @@ impl Reader {
         found.ok_or_else(|| self.missing(key))
     }
 
-    /// Seconds until the value of a key is over; None: it never is.
+    /// Seconds until the value of a key expires; None: it never does.
     pub(crate) fn ttl(&self, key: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
         let (ends, now) = self.ends(key)?;
         Ok(ends.map(|ends| moment::seconds(ends.saturating_sub(now))))
     }
 
-    /// When the value of a key is over, in seconds since 1970; None: it never is.
+    /// The time at which the value of a key expires, in seconds since 1970; None: it never does.
     pub(crate) fn deadline(&self, key: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
         Ok(self.ends(key)?.0.map(moment::seconds))
     }
@@ -160,7 +160,7 @@ impl Reader {
         self.detached(key.py(), |map, place| place.get(map, &bytes))
     }
 
-    /// A key and its value as Python has them.
+    /// A key and its value as Python objects.
     pub(crate) fn pair<'py>(
         &self,
         py: Python<'py>,
@@ -171,7 +171,7 @@ impl Reader {
         PyTuple::new(py, pair).map(Some)
     }
 
-    /// The part of the keyspace that a slice names.
+    /// The part of the keyspace for a Python slice.
     pub(crate) fn span_of(&self, slice: &Bound<'_, PySlice>) -> PyResult<Span> {
         let part = |name: &str| -> PyResult<Option<Bound<'_, PyAny>>> {
             let part = slice.getattr(name)?;
@@ -206,7 +206,7 @@ impl Reader {
     }
 }
 
-/// A count as Python has it.
+/// A count as a Python size.
 fn counted(entries: u64) -> PyResult<usize> {
     usize::try_from(entries)
         .map_err(|_| PyOverflowError::new_err("more entries than len() can say"))
@@ -240,8 +240,8 @@ impl Reader {
         }
     }
 
-    /// The value of a key as a read-only view, None for a key that is not there. A value of more than
-    /// 4 KiB is not copied: its memory in the store is not used again while there is a view of it.
+    /// The value of a key as a read-only view, None for a missing key. A value of more than 4 KiB
+    /// is not copied: its memory in the store is not reused while there is a view of it.
     #[pyo3(signature = (key, /))]
     fn lend<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyMemoryView>>> {
         self.find(key)?.map(|value| Lent::view(key.py(), value)).transpose()
@@ -323,19 +323,19 @@ impl Reader {
         Ok(self.keyspace()?.name())
     }
 
-    /// The engine that keeps it.
+    /// The engine.
     #[getter]
     fn engine(&self) -> PyResult<&'static str> {
         Ok(self.keyspace()?.engine().name())
     }
 
-    /// By which codec keys are str; None: they are bytes.
+    /// The codec by which keys are str; None: they are bytes.
     #[getter]
     fn key_codec(&self) -> Option<&str> {
         self.keys.name()
     }
 
-    /// By which codec values are str; None: they are bytes.
+    /// The codec by which values are str; None: they are bytes.
     #[getter]
     fn value_codec(&self) -> Option<&str> {
         self.values.name()
@@ -348,7 +348,7 @@ impl Reader {
     }
 }
 
-/// Handles belong to a process.
+/// The exception for pickling: handles belong to a process.
 pub(crate) fn cannot_pickle(object: &Bound<'_, PyAny>) -> PyErr {
     let class = object.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string());
     PyTypeError::new_err(format!(

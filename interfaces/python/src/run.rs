@@ -1,9 +1,10 @@
-//! Functions that run in a transaction: again after a conflict, or while nobody else writes.
+//! Functions that run in a transaction: with retries, or exclusively.
 //!
-//! Purpose: limits and the last attempt, alone, are the store's own, for Python as for Rust.
-//! Invariants: while the function runs, the transaction is its own, in an object of Python, and
-//! another one that is empty stands in for it; so a function that kept the object finds it ended.
-//! Thread safety: the store is waited for detached from the interpreter.
+//! Purpose: the retry limits and the exclusive last attempt are the store's own, for Python as for
+//! Rust.
+//! Invariants: while the function runs, a Python object owns the transaction, and an empty one
+//! takes its place; so a function that kept the object finds it ended.
+//! Thread safety: waits for the store detached from the interpreter.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -23,7 +24,7 @@ pub(crate) struct Begun {
     pub(crate) transaction: Arc<OpenTransaction>,
 }
 
-/// Why a function's transaction was not committed.
+/// The reason why a function's transaction was not committed.
 enum Stopped {
     Store(adamant::Error),
     Python(PyErr),
@@ -44,7 +45,7 @@ impl From<Stopped> for PyErr {
     }
 }
 
-/// What is run in a transaction.
+/// A function to run in a transaction.
 struct Work {
     function: Py<PyAny>,
     durability: Option<Durability>,
@@ -56,7 +57,7 @@ impl Work {
         Ok(Self { function: function.unbind(), durability })
     }
 
-    /// Runs the function in a transaction, which then has what is to be committed.
+    /// Runs the function in a transaction, which then has the writes to commit.
     fn run(
         &self,
         store: &adamant::Store,
@@ -81,7 +82,8 @@ impl Work {
     }
 }
 
-/// What a function of a transaction returns, once that is committed; again after a conflict.
+/// Runs a function in a transaction, again after a conflict, and returns its result once that is
+/// committed.
 #[pyfunction]
 #[pyo3(signature = (store, function, attempts, exclusive_after, timeout, durability, /))]
 pub(crate) fn run(
@@ -99,8 +101,7 @@ pub(crate) fn run(
     Ok(py.detach(|| store.transaction_with(limits, |it| work.run(store, it)))?)
 }
 
-/// What a function of a transaction returns beside which nobody else writes, once that is
-/// committed.
+/// Runs a function in an exclusive transaction, and returns its result once that is committed.
 #[pyfunction]
 #[pyo3(signature = (store, function, timeout, durability, /))]
 pub(crate) fn run_exclusive(
@@ -126,7 +127,7 @@ pub(crate) fn run_exclusive(
     })
 }
 
-/// How long is waited at most.
+/// The longest time to wait.
 fn time_of(timeout: Option<Bound<'_, PyAny>>) -> PyResult<Option<Duration>> {
     timeout
         .map(|time| duration(&time, "a timeout: seconds, at least 0, or a timedelta"))

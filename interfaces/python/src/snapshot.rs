@@ -29,7 +29,7 @@ impl Snapshot {
         Ok(Self { snapshot: Kept::new(Arc::new(RwLock::new(Some(snapshot)))) })
     }
 
-    /// Lets it go. Closing it again does nothing.
+    /// Closes it. Closing it again does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let snapshot = self.snapshot.get()?;
         py.detach(|| {
@@ -77,7 +77,8 @@ impl SnapshotReader {
     }
 }
 
-/// A keyspace of entries that end as a snapshot saw it, without those that are over when it is asked for.
+/// An expiring keyspace as a snapshot saw it, without the entries that have expired at the time of
+/// a call.
 #[pyclass(frozen, subclass, generic, mapping, extends = SnapshotReader, module = "adamant._native")]
 pub(crate) struct SnapshotExpiring;
 
@@ -92,13 +93,13 @@ impl SnapshotExpiring {
         Ok(seen.add_subclass(Self))
     }
 
-    /// Seconds until the value of a key is over, None for one that never is.
+    /// Seconds until the value of a key expires, None if it never does.
     #[pyo3(signature = (key, /))]
     fn ttl(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
         slf.as_super().as_super().get().ttl(key)
     }
 
-    /// When the value of a key is over, in seconds since 1970, None for one that never is.
+    /// The time at which the value of a key expires, in seconds since 1970, None if it never does.
     #[pyo3(signature = (key, /))]
     fn deadline(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
         slf.as_super().as_super().get().deadline(key)

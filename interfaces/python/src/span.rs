@@ -1,4 +1,4 @@
-//! Ranges of keys as Python gives them: a start, a stop that is not in it, a prefix.
+//! Key ranges from Python: a start, a stop that is excluded, a prefix.
 
 use std::ops::{Bound, RangeBounds};
 
@@ -10,7 +10,8 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// The keys from `start` on, before `stop`, that begin with `prefix`, as far as given.
+    /// The intersection of the keys from `start` on, those before `stop`, and those that begin with
+    /// `prefix`, as far as given.
     pub(crate) fn new(start: Option<&[u8]>, stop: Option<&[u8]>, prefix: Option<&[u8]>) -> Self {
         let past = prefix.and_then(past_prefix);
         let lower = start.max(prefix);
@@ -24,7 +25,7 @@ impl Span {
         }
     }
 
-    /// What is left of it behind a key, seen from the end that a scan came from.
+    /// Cuts it to the rest behind a key, seen from the end that a scan came from.
     pub(crate) fn behind(&mut self, key: &[u8], reverse: bool) {
         let bound = Bound::Excluded(key.to_vec());
         if reverse {
@@ -39,14 +40,14 @@ impl Span {
         RangeBounds::<[u8]>::contains(&self.bounds(), key)
     }
 
-    /// Both bounds, as the store takes them.
+    /// Both bounds, for the store.
     pub(crate) fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
         (self.lower.as_ref().map(Vec::as_slice), self.upper.as_ref().map(Vec::as_slice))
     }
 }
 
-/// The first key that is past all that begin with a prefix: without its last bytes of 255, and the
-/// byte before them one higher. `None` if there is none.
+/// The first key past all that begin with a prefix: the prefix without its trailing bytes of 255,
+/// and its last byte one higher. `None` if there is none.
 fn past_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
     let at = prefix.iter().rposition(|byte| *byte != u8::MAX)?;
     let mut past = prefix[..=at].to_vec();

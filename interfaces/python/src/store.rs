@@ -1,4 +1,4 @@
-//! The store: what is opened, and what everything else comes from.
+//! The store class.
 //!
 //! Thread safety: any number of threads.
 
@@ -33,8 +33,8 @@ impl Store {
         self.store.get()
     }
 
-    /// The keyspace of that name, and what its commits wait for. Where nothing may be written, one that
-    /// is not there is not created.
+    /// The keyspace with this name, and the durability of its commits. In a read-only store a
+    /// missing one is not created.
     pub(crate) fn open_keyspace(
         &self,
         py: Python<'_>,
@@ -53,7 +53,7 @@ impl Store {
         Ok((keyspace.with_durability(durability), durability))
     }
 
-    /// As [`Store::open_keyspace`], of entries that end.
+    /// Like [`Store::open_keyspace`], for an expiring keyspace.
     pub(crate) fn open_expiring(
         &self,
         py: Python<'_>,
@@ -85,7 +85,7 @@ fn options_of(engine: Option<Engine>) -> KeyspaceOptions {
     engine.into_iter().fold(KeyspaceOptions::new(), KeyspaceOptions::engine)
 }
 
-/// Sets what is given in a dict of options.
+/// Sets the options of a dict.
 fn with_options(mut options: Options, given: &Bound<'_, PyDict>) -> PyResult<Options> {
     for (name, value) in given {
         if value.is_none() {
@@ -147,37 +147,37 @@ impl Store {
         Ok(list.into_iter().map(listed).collect())
     }
 
-    /// Drops a keyspace and all that it holds, in one commit; whether there was one.
+    /// Drops a keyspace and all that it holds, in one commit; returns whether there was one.
     #[pyo3(signature = (name, /))]
     fn drop_keyspace(&self, py: Python<'_>, name: &str) -> PyResult<bool> {
         self.detached(py, |store| store.drop_keyspace(name))
     }
 
-    /// Drops a keyspace of entries that end, and their deadlines; whether there was one.
+    /// Drops an expiring keyspace and its deadlines; returns whether there was one.
     #[pyo3(signature = (name, /))]
     fn drop_expiring(&self, py: Python<'_>, name: &str) -> PyResult<bool> {
         self.detached(py, |store| store.drop_expiring(name))
     }
 
-    /// Gives a keyspace another name, in one commit.
+    /// Renames a keyspace, in one commit.
     #[pyo3(signature = (name, new_name, /))]
     fn rename_keyspace(&self, py: Python<'_>, name: &str, new_name: &str) -> PyResult<()> {
         self.detached(py, |store| store.rename_keyspace(name, new_name))
     }
 
-    /// Makes a keyspace one of another engine, in one commit; False if it is one already.
+    /// Converts a keyspace to another engine, in one commit; False if it uses that engine already.
     #[pyo3(signature = (name, engine, /))]
     fn convert_keyspace(&self, py: Python<'_>, name: &str, engine: &str) -> PyResult<bool> {
         let engine = choices::engine(engine)?;
         self.detached(py, |store| store.convert_keyspace(name, engine))
     }
 
-    /// Makes everything committed so far survive power loss, whatever its commit waited for.
+    /// Makes everything committed so far durable, whatever the durability of its commits.
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
         self.detached(py, adamant::Store::sync)
     }
 
-    /// Copies the store to a path where nothing is, while it is used.
+    /// Copies the store to a free path, while it is in use.
     #[pyo3(signature = (path, /))]
     fn backup(&self, py: Python<'_>, path: &Bound<'_, PyAny>) -> PyResult<()> {
         let path = path_of(path)?;
@@ -194,13 +194,13 @@ impl Store {
         stats::to_dict(py, &self.detached(py, adamant::Store::stats)?)
     }
 
-    /// Verifies all of the store: what is wrong, by place.
+    /// Verifies all of the store; returns the findings by place.
     fn _check(&self, py: Python<'_>) -> PyResult<Vec<(String, String, bool)>> {
         let report = self.detached(py, adamant::Store::check)?;
         Ok(report.findings.into_iter().map(|it| (it.place, it.what, it.is_unread)).collect())
     }
 
-    /// Brings all commits to the device and lets the store go. Closing it again does nothing.
+    /// Brings all commits to the device and closes the store. Closing it again does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let store = self.store()?;
         match py.detach(|| store.clone().close()) {
@@ -228,7 +228,7 @@ impl Store {
     }
 }
 
-/// Verifies a backup and copies it to a path where nothing is.
+/// Verifies a backup and copies it to a free path.
 #[pyfunction]
 #[pyo3(signature = (backup, path, /))]
 pub(crate) fn restore(

@@ -16,7 +16,7 @@ use crate::reader::{Reader, cannot_pickle};
 use crate::run::Begun;
 use crate::store::Store;
 
-/// Keys that are looked for at once before they are taken out.
+/// Keys that are collected at once before they are removed.
 const REMOVED_ENTRIES: usize = 1024;
 
 /// A transaction until it is committed or rolled back.
@@ -26,7 +26,7 @@ pub(crate) struct Transaction {
 }
 
 impl Transaction {
-    /// What it is until it has ended.
+    /// The transaction, until it has ended.
     pub(crate) fn open(&self) -> PyResult<&Arc<OpenTransaction>> {
         self.transaction.get()
     }
@@ -39,7 +39,7 @@ impl Transaction {
 
 #[pymethods]
 impl Transaction {
-    /// Of a store, or the one that was begun for a function.
+    /// A transaction of a store, or the one that was begun for a function.
     #[new]
     #[pyo3(signature = (store, durability=None))]
     fn new(store: &Bound<'_, PyAny>, durability: Option<&str>) -> PyResult<Self> {
@@ -62,14 +62,14 @@ impl Transaction {
         py.detach(|| transaction.commit()).map_err(errors::of_store)
     }
 
-    /// Lets its writes go. Rolling it back again does nothing.
+    /// Discards its writes. Rolling it back again does nothing.
     fn rollback(&self, py: Python<'_>) -> PyResult<()> {
         let taken = self.take(py)?;
         py.detach(|| drop(taken));
         Ok(())
     }
 
-    /// How often the function that it was begun for was run, this time counted; else 1.
+    /// Which run of its function this is, from 1; 1 for other transactions.
     #[getter]
     fn attempt(&self, py: Python<'_>) -> PyResult<u32> {
         let transaction = self.transaction.get()?;
@@ -97,7 +97,7 @@ pub(crate) struct TransactionReader {
 }
 
 impl TransactionReader {
-    /// Does something with the transaction, detached from the interpreter.
+    /// Calls a closure with the transaction, detached from the interpreter.
     fn write<T: Send>(
         slf: &Bound<'_, Self>,
         work: impl FnOnce(&adamant::Keyspace, &mut StoreTransaction) -> adamant::Result<T> + Send,
@@ -153,7 +153,7 @@ impl TransactionReader {
         })
     }
 
-    /// Takes a key out, if it is there; whether it was.
+    /// Removes a key if it exists; returns whether it did.
     #[pyo3(signature = (key, /))]
     fn discard(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         let bytes = slf.as_super().get().key(key)?;
@@ -166,7 +166,7 @@ impl TransactionReader {
         })
     }
 
-    /// Takes a key out, if it is there, without looking: so it conflicts with nobody.
+    /// Removes a key if it exists, without reading it, so it cannot conflict.
     #[pyo3(signature = (key, /))]
     fn delete(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<()> {
         let bytes = slf.as_super().get().key(key)?;
@@ -189,7 +189,7 @@ impl TransactionReader {
         }
     }
 
-    /// Takes the entry with the highest key out, or that with the lowest.
+    /// Removes and returns the entry with the highest key, or the lowest.
     #[pyo3(signature = (last=true))]
     fn popitem<'py>(slf: &Bound<'py, Self>, last: bool) -> PyResult<Bound<'py, PyTuple>> {
         let entry = Self::write(slf, |keyspace, it| {

@@ -1,8 +1,8 @@
-//! Batches: many changes that become one commit.
+//! The batch builder: many changes that become one commit.
 //!
 //! Purpose: collects operations on any keyspaces of a store.
-//! Invariants: a batch holds only keys and values that can be stored, and only keyspaces of its
-//! store; nothing of it is in the store before `commit`.
+//! Invariants: a batch holds only valid keys and values, and only keyspaces of its store. Nothing
+//! of it is in the store before `commit`.
 //! Thread safety: a batch belongs to one thread at a time; it holds no lock.
 
 use std::fmt;
@@ -17,12 +17,12 @@ use crate::error::{Error, Result};
 use crate::keyspace::handle::Keyspace;
 use crate::limits::{check_key, check_value};
 
-/// Changes to any number of keyspaces of one store, to be committed as one: after a crash all of
-/// them are there or none.
+/// Changes to any number of keyspaces of one store, committed atomically: after a crash all of them
+/// are there or none.
 ///
-/// Inserts and removes may come in any order. Of several on the same key the last one holds. Moves
-/// take effect between those that come before them and those that come after. A batch takes memory
-/// for its keys and values until it is committed or dropped.
+/// Inserts and removes may come in any order; of several on the same key the last one wins. Moves
+/// take effect in order: after the operations before them and before those after them. A batch
+/// takes memory for its keys and values until it is committed or dropped.
 ///
 /// ```
 /// let store = adamant::Store::in_memory()?;
@@ -53,7 +53,7 @@ impl Batch {
         Self { shared, keyspaces: Vec::new(), content, durability }
     }
 
-    /// Will set the value of a key.
+    /// Sets the value of a key at the commit.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -68,8 +68,8 @@ impl Batch {
     /// ```
     ///
     /// # Errors
-    /// The key or value has no length that is allowed, or the keyspace belongs to another store;
-    /// the batch stays as it was.
+    /// The key or value is too long, or the keyspace belongs to another store; the batch is
+    /// unchanged.
     pub fn insert(
         &mut self,
         keyspace: &Keyspace,
@@ -84,7 +84,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Will remove a key, if it is there.
+    /// Removes a key at the commit, if it exists then.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -108,11 +108,11 @@ impl Batch {
         Ok(())
     }
 
-    /// Will move the value of a key to another key, where it replaces what is there; a key that is
-    /// not there then does nothing. See [`Keyspace::rename`].
+    /// Moves the value of a key to another key at the commit, replacing what is there; does nothing
+    /// if the key does not exist then. See [`Keyspace::rename`].
     ///
-    /// Moves and the operations around them take effect in the order in which they are given: what
-    /// was inserted before moves along, what is inserted after stays.
+    /// Moves and the operations around them take effect in the order in which they are given: a
+    /// value inserted before the move moves along, one inserted after it stays.
     ///
     /// ```
     /// let store = adamant::Store::in_memory()?;
@@ -140,7 +140,7 @@ impl Batch {
         self.push_move(MoveKind::Move, (keyspace, key.as_ref()), (keyspace, new_key.as_ref()))
     }
 
-    /// Will move the value of a key to a key of another keyspace, by the rules of
+    /// Moves the value of a key to a key of another keyspace at the commit, by the rules of
     /// [`Batch::rename`]. See [`Keyspace::move_to`].
     ///
     /// ```
@@ -168,7 +168,7 @@ impl Batch {
         self.push_move(MoveKind::Move, (keyspace, key.as_ref()), (target, new_key.as_ref()))
     }
 
-    /// Will swap the values of two keys, if both are there then. See [`Keyspace::swap`].
+    /// Swaps the values of two keys at the commit, if both exist then. See [`Keyspace::swap`].
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -208,7 +208,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Operations so far, all of those on the same key counted.
+    /// The number of operations so far; several on the same key all count.
     pub fn len(&self) -> usize {
         self.content.len()
     }
@@ -218,7 +218,7 @@ impl Batch {
         self.content.len() == 0
     }
 
-    /// What the commit waits for. Default: that of the store.
+    /// The durability of the commit. Default: that of the store.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -242,7 +242,7 @@ impl Batch {
         }
         keyspace.check_writes()?;
         let state = &keyspace.state;
-        // Few keyspaces, and mostly the same one as last time: from the end, one by one.
+        // A batch has few keyspaces, and mostly repeats the last one: a linear search from the end.
         let index = match self.keyspaces.iter().rposition(|known| known.id == state.id) {
             Some(index) => index,
             None => {

@@ -1,10 +1,10 @@
 //! Committing a batch.
 //!
-//! Purpose: the flow of a commit: sort outside all locks, apply under the writer's lock at memory
-//! speed, wait for the device with no lock held. A large batch is applied in pieces, between which
-//! readers come in that see nothing of it.
-//! Invariants: all of a batch is one heap transaction, hence one record of the log; an `Err` means
-//! that none of it is there, unless the store says that it is poisoned.
+//! Purpose: a commit sorts outside all locks, applies under the writer lock at memory speed, and
+//! waits for the device with no lock held. A large batch is applied chunked: readers run between
+//! the chunks and see nothing of it.
+//! Invariants: a batch is one heap transaction, hence one log record. An `Err` means that none of
+//! it is there, unless the store says that it is poisoned.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -22,8 +22,8 @@ use crate::engine::tree::Engine;
 use crate::error::Result;
 
 impl Batch {
-    /// Makes all changes in one commit, and returns when it is as durable as asked.
-    /// O(n log n) in the operations, O(log of the keyspace) for each.
+    /// Makes all changes in one commit and returns when it is as durable as asked. O(n log n) in
+    /// the operations, O(log of the keyspace) for each.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -43,7 +43,7 @@ impl Batch {
     /// [`Error::is_out_of_space`](crate::Error::is_out_of_space). None of the changes was made.
     pub fn commit(mut self) -> Result<()> {
         self.content.sort();
-        // Gathered before the lock is taken, one allocation for all keyspaces.
+        // Collected before the lock is taken, in one allocation for all keyspaces.
         let mut operations: Vec<Operation<'_>> = Vec::with_capacity(self.len());
         let steps = self.content.steps(&mut operations);
         let mut present = Vec::with_capacity(operations.len());
@@ -141,7 +141,7 @@ impl Batch {
         Ok(())
     }
 
-    /// All keys that the steps change, each as often as they do: one for an operation, two for a move.
+    /// The keys that the steps change, with repetitions: one for an operation, two for a move.
     fn keys<'k>(
         &'k self,
         steps: &'k [Step<'k>],

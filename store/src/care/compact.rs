@@ -1,11 +1,11 @@
-//! Making a store as small as what it holds.
+//! Offline compaction of a store.
 //!
-//! Purpose: after many removals the pool has holes and half-empty nodes all over. All entries are loaded
-//! into a new store, in order, which fills its nodes; it then takes the place of the old one.
+//! Purpose: after many removals the pool has holes and half-empty nodes all over. All entries are
+//! loaded in order into a new store, which fills its nodes and then replaces the old one.
 //! Invariants: the new store is whole and durable before it is exchanged with the old one, by one
-//! step of the file system: so a crash at any moment leaves one of the two under the store's name. The
-//! old one is gone before its lock is released, so nobody opens it who came too late.
-//! Thread safety: holds the lock of the store throughout: nobody has it open.
+//! step of the file system: a crash at any moment leaves one of the two under the store's name. The
+//! old one is gone before its lock is released, so no other process opens it.
+//! Thread safety: holds the lock of the store throughout, so no other process has it open.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,10 +21,10 @@ use crate::options::Options;
 use crate::store::handle::Store;
 use crate::store::open::resolved;
 
-/// What is added to a store's name while its successor is written.
+/// The suffix of the new store's name while it is written.
 const UNFINISHED_SUFFIX: &str = ".compacting";
 
-/// Bytes that the files of a store took on the device.
+/// The bytes on the device of a store's files, before and after compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Compacted {
@@ -34,10 +34,10 @@ pub struct Compacted {
     pub bytes_after: u64,
 }
 
-/// Makes the files of a store as small as its contents, by loading all entries into a new one that
-/// takes its place. Nobody may have the store open. Takes as much space as the contents, and some 4
-/// MiB, beside the store, until it is done. A crash leaves the old store or the new one, whole; what it
-/// leaves beside it is called `NAME.compacting`, and removed by the next call. O(n).
+/// Makes the files of a store as small as its contents, by loading all entries into a new store
+/// that replaces it. The store must not be open. Takes as much space as the contents, and some
+/// 4 MiB, beside the store, until it is done. A crash leaves the old store or the new one, whole;
+/// the leftover beside it is called `NAME.compacting`, and the next call removes it. O(n).
 ///
 /// ```
 /// # let directory = tempfile::tempdir()?;
@@ -54,9 +54,9 @@ pub struct Compacted {
 /// ```
 ///
 /// # Errors
-/// [`Error::Missing`] or [`Error::NotAStore`] for what is no store, [`Error::Locked`] if it is open,
-/// [`Error::OtherObjects`] if its heap holds more than keyspaces; no space, damage, a file system
-/// that cannot exchange two directories in one step. The store is then as it was.
+/// [`Error::Missing`] or [`Error::NotAStore`] if there is no store, [`Error::Locked`] if it is
+/// open, [`Error::OtherObjects`] if its heap holds more than keyspaces; no space, damage, a file
+/// system that cannot exchange two directories in one step. The store is then unchanged.
 pub fn compact(path: impl AsRef<Path>) -> Result<Compacted> {
     let path = resolved(path.as_ref())?;
     let store = Store::open_with(&path, Options::new().create(false))?;
@@ -68,7 +68,7 @@ pub fn compact(path: impl AsRef<Path>) -> Result<Compacted> {
     Ok(Compacted { bytes_before, bytes_after: bytes_of(&path) })
 }
 
-/// Loads all entries of a store of that name into a new one beside it, which is closed.
+/// Loads all entries of the store with this name into a new one beside it, which is closed.
 pub(crate) fn rebuild_beside(
     store: &Store,
     parent: Arc<dyn Directory>,
@@ -78,21 +78,21 @@ pub(crate) fn rebuild_beside(
     let unfinished = Unfinished::beside(parent, name, UNFINISHED_SUFFIX)?;
     let target = Store::open_directory(unfinished.directory()?, options)?;
     rebuild(&store.shared, &target)?;
-    // The pool grew ahead of what was loaded.
+    // The pool grew ahead of its contents.
     target.shrink()?;
     target.close()?;
     Ok(unfinished)
 }
 
-/// Bytes that the files in a directory of a store take on the device, tables and blob files of the
-/// engine `lsm` among them; what cannot be read counts as none.
+/// Bytes on the device of the files in a store's directory, including tables and blob files of the
+/// engine `lsm`; unreadable ones count as zero.
 fn bytes_of(path: &Path) -> u64 {
     use std::os::unix::fs::MetadataExt;
     let entries = std::fs::read_dir(path).into_iter().flatten().filter_map(std::result::Result::ok);
-    // Links are not followed: what they lead to is no part of a store.
+    // Links are not followed: their targets are no part of a store.
     let bytes = |entry: std::fs::DirEntry| match entry.metadata() {
         Ok(found) if found.is_dir() => bytes_of(&entry.path()),
-        // The system counts in blocks of 512 bytes, whatever those of the file system are.
+        // The system counts in blocks of 512 bytes, whatever the block size of the file system.
         found => found.map_or(0, |found| found.blocks() * 512),
     };
     entries.map(bytes).sum()

@@ -1,10 +1,10 @@
-//! A store made anew from what another one holds.
+//! Logical copy of a store, keyspace by keyspace.
 //!
-//! Purpose: a copy by content, keyspace by keyspace, which leaves behind the space that nothing uses.
+//! Purpose: a copy by content, which leaves unused space behind.
 //! Invariants: the copy is the source at one moment, that of a snapshot. Its keyspaces have the
 //! engines, kinds and types of the source's. Memory is bounded: some entries at a time, and what
 //! the snapshot keeps.
-//! Thread safety: the source is used as by any reader; nobody else has the copy.
+//! Thread safety: the source is read like by any reader; no other thread has the copy.
 
 use std::sync::Arc;
 
@@ -17,13 +17,13 @@ use crate::keyspace::handle::Keyspace;
 use crate::keyspace::snapshot::Snapshot;
 use crate::store::handle::Store;
 
-/// Copies all entries of the source, as they are at one moment, to an empty store, and makes them
-/// durable there. O(n).
+/// Copies all entries of the source, as of one moment, to an empty store, and makes them durable
+/// there. O(n).
 ///
 /// # Errors
-/// [`Error::OtherObjects`] when the heap of the source holds more than keyspaces,
-/// [`Error::SnapshotExpired`] when too much changes meanwhile; those of reading the one and writing the
-/// other.
+/// [`Error::OtherObjects`] if the heap of the source holds more than keyspaces,
+/// [`Error::SnapshotExpired`] if too much changes meanwhile; those of reading the source and
+/// writing the target.
 pub(crate) fn rebuild(source: &Arc<Shared>, target: &Store) -> Result<()> {
     refuse_others(source)?;
     let (states, snapshot) = source.all_keyspaces(|| Snapshot::open(source))?;
@@ -48,7 +48,7 @@ pub(crate) fn rebuild(source: &Arc<Shared>, target: &Store) -> Result<()> {
     target.sync()
 }
 
-/// Fails if the heap holds what is in no keyspace.
+/// Fails if the heap holds objects outside keyspaces.
 fn refuse_others(source: &Shared) -> Result<()> {
     let view = source.view()?;
     if !has_other_objects(|index| view.root(index)) {

@@ -1,10 +1,9 @@
-//! Saving what is left of a damaged store.
+//! Repair of a damaged store.
 //!
-//! Purpose: a new store that holds every pair which can still be read and proved, and a report of
-//! what is gone. The damaged store is only read, and kept beside the new one.
-//! Invariants: nothing is taken from a page that is not what was written, as far as pages prove it.
-//! The new store takes the place of the old one in one step, where the file system has such a step,
-//! after everything in it is durable.
+//! Purpose: makes a new store with every pair that can still be read and verified, and reports what
+//! is lost. The damaged store is only read, and kept beside the new one.
+//! Invariants: nothing is taken from a page that is known to be damaged. The new store replaces the
+//! old one in one step, if the file system has such a step, after everything in it is durable.
 //! Thread safety: holds the lock of the damaged store throughout.
 
 use std::path::Path;
@@ -26,13 +25,13 @@ use crate::store::handle::Store;
 use crate::store::inspect::{Finding, check_salvage};
 use crate::store::open::{directory_at, lsm_trees_in, resolved};
 
-/// What is appended to a store's name while its successor is written.
+/// The suffix of the new store's name while it is written.
 const UNFINISHED_SUFFIX: &str = ".repairing";
-/// What is appended to a damaged store's name when its successor takes its place.
+/// The suffix of the damaged store's name once it is replaced.
 const DAMAGED_SUFFIX: &str = ".damaged";
 
-/// Saves what can be read of a damaged store into a new one, which takes its place; the damaged
-/// one is kept as `NAME.damaged`. A store that is whole is left alone.
+/// Saves what can be read of a damaged store into a new one, which replaces it; the damaged one is
+/// kept as `NAME.damaged`. An intact store is left alone.
 ///
 /// Takes as much space as the store's contents. O(n).
 ///
@@ -48,9 +47,9 @@ const DAMAGED_SUFFIX: &str = ".damaged";
 /// ```
 ///
 /// # Errors
-/// [`Error::Missing`] or [`Error::NotAStore`] for what is no store, [`Error::Locked`] if it is open,
-/// [`Error::Damaged`] when not even the pool's identity can be told; no space, and the like: the
-/// damaged store is then as it was.
+/// [`Error::Missing`] or [`Error::NotAStore`] if there is no store, [`Error::Locked`] if it is
+/// open, [`Error::Damaged`] if not even the pool's identity is known; no space, and the like: the
+/// damaged store is then unchanged.
 pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
     let path = resolved(path.as_ref())?;
     let source = directory_at(&path, &Options::new().create(false))?;
@@ -58,8 +57,7 @@ pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
     let is_readable =
         salvage.findings().is_empty() && check_salvage(&salvage, &lsm_trees_at(&source)).is_empty();
     drop(salvage);
-    // Only files that are whole are opened as a store, which recovers: damaged ones are kept as
-    // they are.
+    // Only intact files are opened as a store, which recovers: damaged ones are kept as they are.
     let findings = if is_readable { findings_of(&path)? } else { Vec::new() };
     if is_readable && findings.is_empty() {
         return Ok(RepairReport::default());
@@ -70,8 +68,8 @@ pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
     Ok(report)
 }
 
-/// Saves what can be read of a store into an empty directory, both of any medium, whether anything
-/// is wrong or not. This is how the simulator of `testing/sim` stands in for a file system;
+/// Saves what can be read of a store into an empty directory, both of any storage backend, whether
+/// the store is damaged or not. The simulator of `testing/sim` uses this in place of a file system;
 /// programs use [`repair`].
 ///
 /// # Errors
@@ -88,8 +86,8 @@ pub fn repair_into(
     Ok(report)
 }
 
-/// Saves what can be read of the damaged store of a name in a directory into a new one, opened with
-/// `options`, which takes its place.
+/// Saves what can be read of the damaged store with this name into a new one, opened with
+/// `options`, which replaces it.
 pub(crate) fn save(
     source: &Arc<dyn Directory>,
     parent: &Arc<dyn Directory>,
@@ -98,7 +96,8 @@ pub(crate) fn save(
 ) -> Result<RepairReport> {
     let damaged = free_name(&parent.list()?, &format!("{name}{DAMAGED_SUFFIX}"));
     let salvage = Salvage::open(source)?;
-    // What has that name already is never the damaged one: names change so that only a successor has it.
+    // An existing directory with that name is never the damaged store: names change so that only a
+    // successor has it.
     let unfinished = Unfinished::beside(Arc::clone(parent), name, UNFINISHED_SUFFIX)?;
     let directory = unfinished.directory()?;
     let is_early = is_planted("rename.a-repaired-store-before-it-is-durable");
@@ -108,7 +107,8 @@ pub(crate) fn save(
         take_place(parent.as_ref(), unfinished.name(), name, &damaged)?;
     }
     target.close()?;
-    // Nobody commits to it before its name is durable: else it could not be taken back.
+    // Locked, so that no process commits to it before its name is durable: else the renaming could
+    // not be undone.
     let _lock = directory.lock(LOCK_NAME)?;
     let new = unfinished.keep();
     if !is_early {
@@ -118,12 +118,12 @@ pub(crate) fn save(
     Ok(report)
 }
 
-/// The log-structured merge trees of the damaged store.
+/// The LSM trees of the damaged store.
 fn lsm_trees_at(source: &Arc<dyn Directory>) -> Arc<LsmTrees> {
     Arc::new(lsm_trees_in(Arc::clone(source), &Options::default()))
 }
 
-/// Gives the new store the name of the damaged one, which gets another. Where two names can be
+/// Gives the new store the name of the damaged one, which gets another. If two names can be
 /// exchanged in one step, there is a store under the name throughout.
 fn take_place(parent: &dyn Directory, new: &str, name: &str, damaged: &str) -> Result<()> {
     parent.rename(new, damaged)?;
@@ -136,7 +136,7 @@ fn take_place(parent: &dyn Directory, new: &str, name: &str, damaged: &str) -> R
             false
         }
         Err(error) => {
-            // Best effort: whatever it is called, the damaged store is as it was.
+            // Best effort: under either name, the damaged store is unchanged.
             let _ = parent.rename(damaged, new);
             return Err(error.into());
         }
@@ -146,7 +146,7 @@ fn take_place(parent: &dyn Directory, new: &str, name: &str, damaged: &str) -> R
     }
     let Err(error) = parent.sync() else { return Ok(()) };
     if !is_planted("rename.a-doubtful-repair-stays") {
-        // As above, and durably: what is committed from now on must not be in the one that a power cut
+        // Undone as above, and durably: later commits must not be in the store that a power cut
         // gives the other name.
         let taken_back = match is_exchanged {
             true => parent.exchange(name, damaged).and_then(|()| parent.rename(damaged, new)),
@@ -157,7 +157,7 @@ fn take_place(parent: &dyn Directory, new: &str, name: &str, damaged: &str) -> R
     Err(error.into())
 }
 
-/// What opening and checking a store say whose pages are whole; nothing if it is whole.
+/// The findings of opening and checking a store whose pages are intact; none if it is intact.
 fn findings_of(path: &Path) -> Result<Vec<Finding>> {
     let outcome = Store::open_with(path, Options::new().create(false)).and_then(|store| {
         let report = store.check()?;

@@ -1,10 +1,10 @@
-//! Copying what is left of a damaged store into a new one.
+//! Salvage of a damaged store's entries into a new one.
 //!
-//! Purpose: which trees there are, what can be read of each, and where leaves go that have lost
-//! their tree.
-//! Invariants: a pair is taken only from pages that are what was written, and only with the hash
-//! that its leaf keeps of its key. What cannot be read is counted and described.
-//! Thread safety: one thread, on a heap that nobody changes.
+//! Purpose: finds the trees, reads what can be read of each, and assigns orphaned leaves to the
+//! keyspaces that lost them.
+//! Invariants: a pair is taken only from pages that are intact, and only if its key has the hash
+//! that its leaf stores. Unreadable parts are counted and described.
+//! Thread safety: one thread, on a heap that no other changes.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
@@ -38,50 +38,50 @@ use crate::store::handle::Store;
 use crate::store::inspect::{CATALOGUE, Finding, check_salvage};
 use crate::types::KeyspaceTypes;
 
-/// Where pairs go whose keyspace cannot be told.
+/// The keyspace for pairs whose own one is unknown.
 const LOST_AND_FOUND: &str = "lost+found";
 /// Losses of a keyspace that are described one by one.
 const LOSSES_DESCRIBED_MAX: usize = 100;
-/// A commit of the new store takes so many pairs, or bytes.
+/// Pairs, or bytes, per commit of the new store.
 const BATCH_PAIRS: usize = 1000;
 const BATCH_BYTES: usize = 8 << 20;
 
-/// What a repair found and did.
+/// The result of a repair.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct RepairReport {
-    /// Everything that was wrong; empty if the store is whole, and then nothing was done.
+    /// All damage found; empty if the store was intact, and then nothing was done.
     pub findings: Vec<Finding>,
     /// Each keyspace of the new store.
     pub keyspaces: Vec<KeyspaceRepair>,
-    /// Where the damaged store is now.
+    /// The new path of the damaged store.
     pub damaged_path: Option<PathBuf>,
     /// Sequence number of the last commit that could be read.
     pub last_sequence: u64,
-    /// Pages of the damaged pool that are not what was written.
+    /// Damaged pages of the pool.
     pub lost_pages: u64,
 }
 
-/// What became of a keyspace.
+/// The result for one keyspace.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct KeyspaceRepair {
     /// Its name.
     pub name: String,
-    /// Pairs that it should have; `None` if that was lost.
+    /// The number of pairs that it should have; `None` if that was lost.
     pub expected: Option<u64>,
     /// Pairs saved.
     pub saved: u64,
-    /// Of those, pairs of leaves that nothing referred to any more.
+    /// Of those, pairs of orphaned leaves.
     pub adopted: u64,
-    /// What could not be read, in words: the first hundred.
+    /// Descriptions of what could not be read: the first hundred.
     pub losses: Vec<String>,
-    /// How many such there were.
+    /// The number of losses.
     pub loss_count: u64,
 }
 
 impl KeyspaceRepair {
-    /// Where nothing else is known to be lost, the count of pairs tells.
+    /// If no loss is known, the count of pairs shows one.
     fn count(&mut self) {
         let Some(expected) = self.expected.filter(|expected| *expected != self.saved) else {
             return;
@@ -145,10 +145,11 @@ pub(crate) fn rescue(
     Ok(report)
 }
 
-/// The engine and the head of a tree, and the number of the kind of the keyspace that it keeps.
+/// The engine and the head of a tree, and the kind's number of its keyspace.
 type TreePlace = (Engine, u64, u16);
 
-/// Keys below which something of a keyspace was lost: leaves with such keys may be its own.
+/// A range of keys in which a keyspace lost something: orphaned leaves with such keys may be its
+/// own.
 struct LostRange {
     keyspace: usize,
     lower: Option<Vec<u8>>,
@@ -166,14 +167,14 @@ struct Rescue<'s> {
     salvage: &'s Salvage,
     lsm_trees: &'s Arc<LsmTrees>,
     target: &'s Store,
-    /// Leaves that a tree referred to.
+    /// Leaves that a tree refers to.
     leaves: HashSet<u64>,
     lost: Vec<LostRange>,
-    /// Keyspaces of entries that end.
+    /// Expiring keyspaces.
     ending: Vec<String>,
-    /// The types of keyspaces of which such are recorded.
+    /// The recorded types of keyspaces.
     types: BTreeMap<String, KeyspaceTypes>,
-    /// Whether there may be leaves whose tree is gone altogether.
+    /// Whether there may be leaves whose tree is lost.
     lost_trees: bool,
 }
 
@@ -184,7 +185,7 @@ impl<'s> Rescue<'s> {
         Self { salvage, lsm_trees, target, leaves, lost, ending, types, lost_trees: false }
     }
 
-    /// Name and place of every tree: by the catalogue, and those that nothing names.
+    /// Name and place of every tree: those in the catalogue, and those without a name.
     fn trees(&mut self, findings: &mut Vec<Finding>) -> Vec<(String, TreePlace)> {
         let heads = self.heads();
         let findings_before = findings.len();
@@ -197,7 +198,7 @@ impl<'s> Rescue<'s> {
                 Salvaged::Pair((name, bytes)) => match keyspace_entry(name, bytes) {
                     Some((name, place, types)) => {
                         known.insert(place.1);
-                        // What is kept for a snapshot was dropped.
+                        // A tree that was kept for a snapshot was dropped.
                         match is_visible(&name) {
                             true => {
                                 types_of.insert(name.clone(), types.to_vec());
@@ -229,7 +230,7 @@ impl<'s> Rescue<'s> {
             }
         }
         for (engine, head, _) in dropped.into_iter().filter(|place| place.0 != Engine::Lsm) {
-            // So that nobody takes its leaves for some that another one lost.
+            // Marks its leaves as used, so that they are not taken for orphans.
             Tree::salvage(self.salvage, engine, head, &mut self.leaves, &mut |_| {});
         }
         let named = self.halves(named, findings);
@@ -240,8 +241,7 @@ impl<'s> Rescue<'s> {
         named.into_iter().chain(unnamed).collect()
     }
 
-    /// Notes which keyspaces hold entries that end. Whose other half has no name any more is saved
-    /// as bytes.
+    /// Notes which keyspaces are expiring. A half whose other half is lost is saved as bytes.
     fn halves(
         &mut self,
         mut named: BTreeMap<String, TreePlace>,
@@ -271,10 +271,10 @@ impl<'s> Rescue<'s> {
         named
     }
 
-    /// Every block that begins as the head of a tree does.
+    /// Every block that begins like the head of a tree.
     fn heads(&self) -> Vec<(Engine, u64)> {
         let mut heads = Vec::new();
-        // Those of all engines are of one size.
+        // The heads of all engines have the same size.
         self.salvage.blocks_of(Bplus::HEAD_BYTES, &mut |block| {
             let is = |engine: &Engine| Tree::open_as(self.salvage, *engine, block).is_ok();
             heads.extend(Engine::ALL.into_iter().find(is).map(|engine| (engine, block)));
@@ -282,8 +282,8 @@ impl<'s> Rescue<'s> {
         heads
     }
 
-    /// Head of the catalogue: the one that the store's head names, or else the tree all of whose
-    /// pairs are keyspaces.
+    /// The head of the catalogue: the one that the store's head names, or else the tree whose pairs
+    /// all are keyspaces.
     fn catalogue(&self, heads: &[(Engine, u64)], findings: &mut Vec<Finding>) -> Option<u64> {
         let head = self.salvage.root(STORE_ROOT).and_then(|root| {
             self.salvage.read(Ptr::<StoreHead>::new(root)).map(|head| (root, *head))
@@ -307,7 +307,7 @@ impl<'s> Rescue<'s> {
         })
     }
 
-    /// Saves a tree, which is the keyspace `index` of the report.
+    /// Saves a tree as the keyspace `index` of the report.
     fn keyspace(
         &mut self,
         index: usize,
@@ -333,7 +333,7 @@ impl<'s> Rescue<'s> {
             writer.take(found);
         });
         let report = writer.finish()?;
-        // A node may have been read that leads to less than it did: then nothing else is missed.
+        // A node may have been read that lost some of its references; then nothing else is missed.
         if report.loss_count == 0
             && engine == Engine::Bplus
             && expected.is_some_and(|expected| report.saved < expected)
@@ -343,8 +343,8 @@ impl<'s> Rescue<'s> {
         Ok(report)
     }
 
-    /// Saves a log-structured merge tree: from the low end to what cannot be read, and from the high end
-    /// down to it.
+    /// Saves an LSM tree: from the low end to the first unreadable part, and from the high end down
+    /// to it.
     fn log(&self, name: &str, head: u64, kind: u16) -> Result<KeyspaceRepair> {
         let mut writer = Writer::new(keyspace_in(self.target, name, Engine::Lsm, kind)?, None);
         let store = self.salvage.root(STORE_ROOT).unwrap_or(0);
@@ -366,15 +366,15 @@ impl<'s> Rescue<'s> {
         if let Err(error) = forward {
             let lower = low.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
             let rest = (lower, Bound::Unbounded);
-            // It ends where the other one did, if not before: that is told already.
+            // It ends where the other walk did, if not before: that is reported already.
             let _ = self.walk(tree, rest, false, writer, &mut high);
             let between = Between(low.as_deref(), high.as_deref());
             writer.note(Some(format!("the pairs {between}: {error}")));
         }
     }
 
-    /// Saves what a log-structured merge tree has between bounds, from one end on; `last` is the key that
-    /// was saved last.
+    /// Saves the entries of an LSM tree within bounds, from one end on; `last` is the last key
+    /// saved.
     fn walk(
         &self,
         tree: &Lsm,
@@ -392,11 +392,10 @@ impl<'s> Rescue<'s> {
         })
     }
 
-    /// Saves the leaves that no tree refers to any more: into the keyspace that lost such keys,
-    /// if there is only one.
+    /// Saves the orphaned leaves: into the keyspace that lost such keys, if there is only one.
     fn orphans(&mut self, keyspaces: &mut Vec<KeyspaceRepair>) -> Result<()> {
         if self.lost.is_empty() && !self.lost_trees {
-            // Nothing is missing, so nothing is an orphan.
+            // Nothing is missing, so there are no orphans.
             return Ok(());
         }
         let mut orphans: Vec<(Option<usize>, u64)> = Vec::new();
@@ -421,9 +420,9 @@ impl<'s> Rescue<'s> {
         Ok(())
     }
 
-    /// Leaves whose owner is a guess by the range of their keys, and holds entries that end or
-    /// deadlines: there each entry and its row prove one another. What is not proved belongs to
-    /// nobody that is known.
+    /// Verifies leaves that were assigned by the range of their keys, to keyspaces of expiring
+    /// entries or deadlines: there each entry and its row verify one another. Leaves that fail have
+    /// no known owner.
     fn proved(
         &self,
         orphans: Vec<(Option<usize>, u64)>,
@@ -458,8 +457,8 @@ impl<'s> Rescue<'s> {
         Ok(proved)
     }
 
-    /// Whether all that a leaf holds is keyspaces: names are nobody's entries. Those trees are saved as what
-    /// nothing names.
+    /// Whether a leaf holds only names of keyspaces, which are not entries. Their trees are saved
+    /// as those without a name.
     fn is_of_catalogue(&self, leaf: u64) -> bool {
         let mut is_whole = false;
         let are_names = are_keyspaces(|each| {
@@ -501,7 +500,7 @@ impl<'s> Rescue<'s> {
     }
 }
 
-/// Whether all pairs that a visit hands out are keyspaces, and there is one.
+/// Whether all pairs of a visit are keyspaces, and there is at least one.
 fn are_keyspaces(visit: impl FnOnce(&mut dyn FnMut(Salvaged<'_>))) -> bool {
     let (mut keyspaces, mut others) = (0, 0);
     visit(&mut |found| match found {
@@ -512,25 +511,25 @@ fn are_keyspaces(visit: impl FnOnce(&mut dyn FnMut(Salvaged<'_>))) -> bool {
     keyspaces > 0 && others == 0
 }
 
-/// Name and place of a keyspace that this version can read, and the bytes that say its types.
+/// Name and place of a keyspace that this version can read, and its encoded types.
 fn keyspace_entry<'b>(name: &[u8], bytes: &'b [u8]) -> Option<(String, TreePlace, &'b [u8])> {
     let (entry, types) = KeyspaceEntry::read_from_prefix(bytes).ok()?;
     let is_name = |name: &&str| check_name(name).is_ok() || *name == hidden_name(entry.head.get());
     let name = str::from_utf8(name).ok().filter(is_name)?;
     let engine = Engine::numbered(entry.engine.get(), entry.format.get())?;
     let kind = entry.kind.get();
-    // What else could be 24 bytes long says something there.
+    // Other records of 24 bytes have something else there.
     let is_whole = usize::from(entry.types_bytes.get()) == types.len();
     let is_known = is_whole && KeyspaceKind::numbered(kind).is_some();
     is_known.then(|| (name.to_owned(), (engine, entry.head.get(), kind), types))
 }
 
-/// Puts what was saved into a keyspace of the new store, by batches.
+/// Writes saved pairs to a keyspace of the new store, in batches.
 struct Writer {
     keyspace: Keyspace,
     pending: Vec<(Vec<u8>, Vec<u8>)>,
     pending_bytes: usize,
-    /// Whether a pair that is there already stays.
+    /// Whether existing pairs stay.
     only_absent: bool,
     report: KeyspaceRepair,
     outcome: Result<()>,
@@ -606,7 +605,7 @@ impl Writer {
     }
 }
 
-/// What was lost of a memtable, in words.
+/// Describes the lost records of a memtable.
 fn lost_records(lost: &LostRecords) -> String {
     let LostRecords { offset, bytes } = *lost;
     let count = if bytes == 0 { "an unknown number of".into() } else { bytes.to_string() };
@@ -616,7 +615,7 @@ fn lost_records(lost: &LostRecords) -> String {
     )
 }
 
-/// Bounds of keys, in words.
+/// Bounds of keys, for messages.
 struct Between<'k>(Option<&'k [u8]>, Option<&'k [u8]>);
 
 impl fmt::Display for Between<'_> {

@@ -1,9 +1,9 @@
-//! Entries that end, and their deadlines, in a store that is made of a damaged one.
+//! Expiring entries and their deadlines in the rescue of a damaged store.
 //!
-//! Purpose: the two halves of such a keyspace are saved one by one, and each may have lost what the
-//! other one has.
-//! Invariants: in the new store each entry that has a deadline has its row, and no other row is
-//! there.
+//! Purpose: the two halves of an expiring keyspace are saved separately, and each may have lost
+//! what the other has.
+//! Invariants: in the new store each entry with a deadline has its row, and there are no other
+//! rows.
 
 use std::collections::HashMap;
 
@@ -18,11 +18,11 @@ use crate::kind::{deadlines_of, entries_of};
 use crate::layout::{KIND_DEADLINES, KIND_EXPIRING};
 use crate::store::handle::Store;
 
-/// Changes that are committed at once.
+/// Changes per commit.
 const BATCH_ENTRIES: usize = 1000;
 
-/// A keyspace of the new store, made if there is none: of a kind of which the catalogue has the
-/// number.
+/// A keyspace of the new store, created if there is none; its kind is given by the number in the
+/// catalogue.
 pub(crate) fn keyspace_in(
     target: &Store,
     name: &str,
@@ -37,7 +37,7 @@ pub(crate) fn keyspace_in(
     Ok(Keyspace::new(&target.shared, state))
 }
 
-/// Both halves of a keyspace of entries that end, to be written to.
+/// Both halves of an expiring keyspace, for writing.
 fn halves_in(target: &Store, name: &str) -> Result<(Keyspace, Keyspace)> {
     let beside = deadlines_of(name);
     Ok((
@@ -46,8 +46,8 @@ fn halves_in(target: &Store, name: &str) -> Result<(Keyspace, Keyspace)> {
     ))
 }
 
-/// Whether pairs are all those of a half of such a keyspace, of which the other half knows, as far
-/// as that was saved or is among what was lost.
+/// Whether all pairs belong to a half of such a keyspace: the other half, as far as it was saved or
+/// is among the lost pairs, has their counterparts.
 pub(crate) fn are_halves(
     target: &Store,
     name: &str,
@@ -79,7 +79,7 @@ pub(crate) fn are_halves(
     Ok(true)
 }
 
-/// Whether a pair is the row of an entry that has that deadline.
+/// Whether a pair is the row of an entry with that deadline.
 fn has_entry(
     key: &[u8],
     value: &[u8],
@@ -94,7 +94,8 @@ fn has_entry(
     Ok(matches!(deadline_of("", &stored), Ok(Some(found)) if found == deadline))
 }
 
-/// Takes rows away whose entries were lost, and makes those that entries lack; how many of each.
+/// Removes rows whose entries were lost, and adds missing rows of entries; returns how many of
+/// each.
 pub(crate) fn match_deadlines(target: &Store, name: &str) -> Result<(u64, u64)> {
     let (entries, deadlines) = halves_in(target, name)?;
     let (mut removed, mut added) = (0, 0);

@@ -1,20 +1,20 @@
-//! Making a store of a backup.
+//! Restoring a store from a backup.
 //!
-//! Purpose: the way back, with a check before it.
-//! Invariants: nothing is taken from a backup that is not whole; the store appears under its name whole
-//! and durable, or not at all.
+//! Purpose: copies a backup to a store's path, after a check.
+//! Invariants: a damaged backup is not restored; the store appears under its name whole and
+//! durable, or not at all.
 
 use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::store::handle::Store;
 
-/// What is added to the name of a store while it is restored.
+/// The suffix of a store's name while it is restored.
 const UNFINISHED_SUFFIX: &str = ".restoring";
 
-/// Verifies a backup, every checksum and every structure, and copies it to a path where nothing is, or
-/// an empty directory. The backup stays as it is: it is opened for reading only. The copy has an identity of
-/// its own; until it is whole and durable it is called `NAME.restoring`. O(pool).
+/// Verifies every checksum and every structure of a backup, and copies it to a free path or an
+/// empty directory. The backup is opened for reading only and stays as it is. The copy has an
+/// identity of its own; until it is whole and durable it is called `NAME.restoring`. O(pool).
 ///
 /// ```
 /// use adamant::Store;
@@ -34,8 +34,8 @@ const UNFINISHED_SUFFIX: &str = ".restoring";
 /// ```
 ///
 /// # Errors
-/// [`Error::Missing`] or [`Error::NotAStore`] for a backup that is none, [`Error::NotWhole`] for one
-/// that is damaged; as [`Store::backup`](crate::Store::backup) for the copy.
+/// [`Error::Missing`] or [`Error::NotAStore`] if there is no backup, [`Error::NotWhole`] if it is
+/// damaged; as [`Store::backup`](crate::Store::backup) for the copy.
 pub fn restore(backup: impl AsRef<Path>, path: impl AsRef<Path>) -> Result<()> {
     let (backup, path) = (backup.as_ref(), path.as_ref());
     let store = Store::open_read_only(backup)?;
@@ -48,7 +48,7 @@ pub fn restore(backup: impl AsRef<Path>, path: impl AsRef<Path>) -> Result<()> {
         });
     }
     store.refuse_inside(path)?;
-    // Only an empty one can be removed so; what is left is refused by the copy.
+    // Only an empty directory can be removed so; the copy refuses any other.
     let _ = std::fs::remove_dir(path);
     store.copy_to(path, UNFINISHED_SUFFIX)?;
     store.close()

@@ -1,9 +1,9 @@
-//! A new store beside the place where it is to be, until it is whole.
+//! A new store under a temporary name, until it is complete.
 //!
-//! Purpose: whoever makes a store out of another one works in a directory with a name that says so,
-//! and gives it its own name when everything in it is durable. So a crash leaves no half store.
-//! Invariants: what an earlier run left under that name is removed only if it is ours: if nothing is in
-//! it that no store has, and nobody holds its lock. Dropping it removes it.
+//! Purpose: copies, compaction and repair build a store in a directory with a temporary name, and
+//! rename it when everything in it is durable. So a crash leaves no half store.
+//! Invariants: the leftover of an earlier run is removed only if it is ours: every file in it is a
+//! store's, and its lock is free. Dropping this removes the directory.
 //! Thread safety: a value that its owner uses.
 
 use std::io::ErrorKind;
@@ -19,9 +19,9 @@ use adamant_wire::mutants::is_planted;
 use crate::error::{Error, Result};
 use crate::store::open::NO_FOLDER;
 
-/// What may be in a directory that becomes a store.
+/// The names that may be in a directory that becomes a store.
 const OUR_NAMES: [&str; 7] = ["blobs", "lock", "log", "log.new", "pool", "pool.new", "tables"];
-/// Who holds it may use a store.
+/// The lock file: its holder may use a store.
 pub(crate) const LOCK_NAME: &str = "lock";
 
 /// A directory that becomes a store.
@@ -34,22 +34,23 @@ pub(crate) struct Unfinished {
 }
 
 impl Unfinished {
-    /// Makes an empty directory that is to have the name `target`, where nothing is; until then
-    /// `suffix` is added to it.
+    /// Makes an empty directory that will get the free name `target`; until then `suffix` is added
+    /// to it.
     ///
     /// # Errors
-    /// [`Error::TargetExists`], [`Error::Locked`] if another one is being made just now,
-    /// [`Error::NotAStore`] for what is no leftover of ours; those of the medium.
+    /// [`Error::TargetExists`], [`Error::Locked`] if another one is being made,
+    /// [`Error::NotAStore`] if a foreign directory has the temporary name; those of the storage
+    /// backend.
     pub(crate) fn create(parent: Arc<dyn Directory>, target: &str, suffix: &str) -> Result<Self> {
         refuse_taken(parent.as_ref(), target)?;
         Self::beside(parent, target, suffix)
     }
 
-    /// Makes an empty directory beside a store, the place of which it is to take. Another one of that
-    /// name that is of no use any more is removed before.
+    /// Makes an empty directory beside a store, which it will replace. A leftover with the
+    /// temporary name is removed first.
     ///
     /// # Errors
-    /// As [`Unfinished::create`], but the target has to be there.
+    /// As [`Unfinished::create`], but the store has to exist.
     pub(crate) fn beside(parent: Arc<dyn Directory>, store: &str, suffix: &str) -> Result<Self> {
         let name = format!("{store}{suffix}");
         if is_there(parent.as_ref(), &name)? {
@@ -64,30 +65,31 @@ impl Unfinished {
     /// The directory.
     ///
     /// # Errors
-    /// Those of the medium.
+    /// Those of the storage backend.
     pub(crate) fn directory(&self) -> Result<Arc<dyn Directory>> {
         Ok(self.parent.subdirectory(&self.name)?)
     }
 
-    /// The name that it has until then.
+    /// Its temporary name.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Leaves it where it is: whoever has the name gives it another one.
+    /// Leaves it under its temporary name, for the caller to rename.
     pub(crate) fn keep(mut self) -> String {
         self.is_finished = true;
         std::mem::take(&mut self.name)
     }
 
-    /// Gives it its name, durably. Everything in it is durable before.
+    /// Gives it its name, durably. Everything in it must be durable before.
     ///
     /// # Errors
-    /// [`Error::TargetExists`] if something took the name meanwhile; those of the medium. Then nothing has
-    /// the name, unless the device fails again.
+    /// [`Error::TargetExists`] if the name was taken meanwhile; those of the storage backend. Then
+    /// the name is free, unless the device fails again.
     pub(crate) fn finish(mut self) -> Result<()> {
         refuse_taken(self.parent.as_ref(), &self.final_name)?;
-        // Nobody commits to it before its name is durable: else it could not be taken back.
+        // Locked, so that no process commits to it before its name is durable: else the renaming
+        // could not be undone.
         let _lock = self.directory()?.lock(LOCK_NAME)?;
         self.parent.rename(&self.name, &self.final_name)?;
         if is_planted("rename.a-finished-store-is-not-synced") {
@@ -102,29 +104,30 @@ impl Unfinished {
             self.is_finished = true;
             return Err(error.into());
         }
-        // From now on the name may look durable and not be. Unless it is durably gone, its files stay:
-        // a power cut may give it back.
+        // From now on the name may look durable and not be. Unless the undo is durable, its files
+        // stay: a power cut may bring the name back.
         let taken_back = self.parent.rename(&self.final_name, &self.name);
         self.is_finished = taken_back.and_then(|()| self.parent.sync()).is_err();
         Err(error.into())
     }
 
-    /// Gives it its name, durably, and removes what had it. Everything in it is durable before.
+    /// Gives it its name, durably, and removes the store that had it. Everything in it must be
+    /// durable before.
     ///
     /// # Errors
-    /// Those of the medium, that it cannot do this in one step among them. Then each is where it was,
-    /// or in the place of the other, but both are whole.
+    /// Those of the storage backend, including that it cannot do this in one step. Then each store
+    /// is in its own place, or in that of the other, but both are whole.
     pub(crate) fn replace(mut self) -> Result<()> {
         let _lock = self.directory()?.lock(LOCK_NAME)?;
         self.parent.exchange(&self.name, &self.final_name)?;
-        // A power cut may take that back until the sync, so nothing is removed before.
+        // A power cut may undo that until the sync, so nothing is removed before.
         self.is_finished = true;
         if !is_planted("rename.a-successor-is-not-synced")
             && let Err(error) = self.parent.sync()
         {
             if !is_planted("rename.a-doubtful-successor-stays") {
-                // No later sync may make that durable, and commits that follow would be in the one that a
-                // power cut gives the other name. Best effort: each gets its own again, which is synced anew.
+                // No later sync may make that durable, and later commits would be in the store that
+                // a power cut gives the other name. Best effort: exchange them again, and sync.
                 let taken_back = self.parent.exchange(&self.name, &self.final_name);
                 let _ = taken_back.and_then(|()| self.parent.sync());
             }
@@ -138,23 +141,22 @@ impl Unfinished {
 impl Drop for Unfinished {
     fn drop(&mut self) {
         if !self.is_finished {
-            // Best effort: it is no use to anybody, and its name says so.
+            // Best effort: it is of no use, and its name says so.
             let _ = self.parent.remove_all(&self.name);
         }
     }
 }
 
-/// The directory that a path lies in, and its name there.
+/// The parent directory of a path, and the name in it.
 ///
 /// # Errors
-/// As [`split`]; those of the medium.
+/// As [`split`]; those of the storage backend.
 pub(crate) fn parent_of(path: &Path) -> Result<(Arc<dyn Directory>, String)> {
     let (parent, name) = split(path)?;
     Ok((Arc::new(OsDirectory::open(parent)?), name))
 }
 
-/// The directory that a path lies in, without links and dots, and its name there, as directories
-/// take it.
+/// The canonical parent directory of a path, and the name in it, as directories take it.
 ///
 /// # Errors
 /// [`Error::Missing`] for the directory, [`Error::NotAStore`] for a path without a name; those of
@@ -176,7 +178,7 @@ pub(crate) fn split(path: &Path) -> Result<(PathBuf, String)> {
     }
 }
 
-/// Whether there is anything of that name, a link to nowhere included.
+/// Whether the name is taken, even by a dangling link.
 fn is_there(parent: &dyn Directory, name: &str) -> Result<bool> {
     Ok(parent.list()?.iter().any(|known| known == name))
 }
@@ -188,7 +190,7 @@ fn refuse_taken(parent: &dyn Directory, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Removes what an earlier run left that did not come to its end.
+/// Removes the leftover of an earlier run.
 fn remove_left(parent: &dyn Directory, name: &str) -> Result<()> {
     let directory = parent.subdirectory(name)?;
     let names = directory.list()?;

@@ -1,12 +1,11 @@
-//! What happens to log-structured merge trees behind those who write: full memtables are written to tables,
-//! tables are merged.
+//! Background workers of the LSM trees: flushing full memtables, merging tables.
 //!
-//! Purpose: the work of two threads, one of which flushes and one merges, so that a long merge holds no
-//! flush up; or, without threads, of the commits that fill a memtable. When nobody commits any more, the
-//! first one gives back the room of the pool that memtables had.
-//! Invariants: what fails is tried again when there is a new reason, or after a while; the trees are as they
-//! were. Threads end before the heap is closed.
-//! Thread safety: any thread that has no turn to write.
+//! Purpose: two threads, of which one flushes and one merges, so that a long merge delays no flush.
+//! Without threads, the commits that fill a memtable do the work. While the store is idle, the
+//! first thread gives the memtables' space in the pool back.
+//! Invariants: failed work is retried when there is a new reason, or after a while; the trees are
+//! unchanged. Threads end before the heap is closed.
+//! Thread safety: any thread that does not hold the write permit.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -24,27 +23,28 @@ use crate::engine::lsm_trees::LsmTrees;
 use crate::engine::write_stall::WriteStall;
 use crate::error::{Error, Result};
 
-/// How long threads wait before they try again what failed.
+/// How long threads wait before they retry failed work.
 const RETRY: Duration = Duration::from_millis(500);
-/// How long nothing was committed when free room of the pool is given back: that holds everybody up for
-/// some syncs of the pool file, some 10 ms.
+/// How long the store must be idle before free space of the pool is given back: that blocks all
+/// access for some syncs of the pool file, some 10 ms.
 const FLUSH_REST: Duration = Duration::from_millis(250);
-/// And when tables are merged that would wait for more of them: that holds nobody up.
+/// How long it must be idle before tables are merged that would wait for more of them: that blocks
+/// no access.
 const COMPACT_REST: Duration = Duration::from_millis(50);
-/// Bytes of a pool that is left as it is: what an empty store may take.
+/// A pool of at most this many bytes keeps its free space: an empty store may take as much.
 const POOL_BYTES_MIN: u64 = 4 << 20;
 
-/// Which of the two kinds of work.
+/// The two kinds of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Work {
     Flush,
     Compact,
 }
 
-/// Is told of the bytes that a merge has read; an error ends it.
+/// Called with the bytes that a merge has read; an error ends the merge.
 type MergeProgress<'p> = dyn Fn(u64) -> adamant_lsm::Result<()> + Sync + 'p;
 
-/// Since when nothing was committed.
+/// Idle timer: the last commit seen, and since when.
 #[derive(Debug)]
 struct Rest {
     sequence: u64,
@@ -56,9 +56,9 @@ impl Rest {
         Self { sequence: 0, since: Instant::now() }
     }
 
-    /// How long to wait yet until there was a rest of that time; `None`: there was one. Whoever asks is woken
-    /// for other reasons meanwhile, so that nothing was committed since it was asked before says nothing. Nor
-    /// does it where who writes is `held_up`: a wait may last longer than a rest.
+    /// How long to wait until the store has been idle for this time; `None`: it has. Early wake-ups
+    /// do not count as idle time, and neither does time while writers are `held_up`: a write stall
+    /// may last longer than the idle time.
     fn wait_for(
         &mut self,
         rest: Duration,
@@ -74,7 +74,7 @@ impl Rest {
     }
 }
 
-/// What looks after the trees.
+/// The background workers of a store's LSM trees.
 #[derive(Debug)]
 pub(crate) struct BackgroundWorkers {
     heap: Arc<Heap>,
@@ -84,18 +84,18 @@ pub(crate) struct BackgroundWorkers {
     background: bool,
     threads: Mutex<Vec<JoinHandle<()>>>,
     has_threads: AtomicBool,
-    /// Whether memtables were flushed whose room in the pool was not given back.
+    /// Whether memtables were flushed whose space in the pool was not given back.
     has_room: AtomicBool,
-    /// How often room was made on a device that was full; held by who does.
+    /// How often room was made on a full device; the mutex is held while it is made.
     rooms: AtomicU64,
     making_room: Mutex<()>,
-    /// Whether merges are to give up for that; held by one that runs.
+    /// Whether merges have to give up for that; the mutex is held by a running merge.
     wants_room: AtomicBool,
     merging: Mutex<()>,
 }
 
 impl BackgroundWorkers {
-    /// Of the trees of a store, with threads if it is in the background.
+    /// The workers for the trees of a store; with threads if `background`.
     pub(crate) fn new(
         heap: Arc<Heap>,
         versions: Arc<Versions>,
@@ -120,7 +120,7 @@ impl BackgroundWorkers {
         })
     }
 
-    /// Starts the threads, if there is work for them, and they did not start before.
+    /// Starts the threads if there is work for them and they are not running.
     pub(crate) fn start(self: &Arc<Self>) -> Result<()> {
         if !self.background || !self.lsm_trees.all().iter().any(|tree| tree.has_work()) {
             return Ok(());
@@ -129,7 +129,8 @@ impl BackgroundWorkers {
         if threads.is_empty() && !self.write_stall().is_stopped() {
             for work in [Work::Flush, Work::Compact] {
                 let name = format!("adamant-{work:?}").to_lowercase();
-                // Whoever ends the threads waits for them, so that none is the last to have this.
+                // The caller that ends the threads joins them, so that none holds the last
+                // reference.
                 let workers = Arc::clone(self);
                 let run = move || workers.run(work);
                 let thread = std::thread::Builder::new().name(name).spawn(run);
@@ -144,7 +145,7 @@ impl BackgroundWorkers {
         Ok(())
     }
 
-    /// What a thread does.
+    /// The loop of a thread.
     fn run(&self, work: Work) {
         let (mut last, mut time_max, mut rest) = (0, None, Rest::new());
         while self.write_stall().wait(&mut last, time_max) {
@@ -165,7 +166,7 @@ impl BackgroundWorkers {
         }
     }
 
-    /// Whether there is something that is done when nobody commits.
+    /// Whether there is work for idle time.
     fn wants_rest(&self, work: Work) -> bool {
         match work {
             Work::Flush => {
@@ -177,7 +178,7 @@ impl BackgroundWorkers {
         }
     }
 
-    /// Does it. What fails is left for the next rest.
+    /// Does the work of idle time. Failed work is left for the next idle time.
     fn use_rest(&self, work: Work) {
         match work {
             Work::Flush => {
@@ -199,12 +200,12 @@ impl BackgroundWorkers {
         }
     }
 
-    /// The number of the last commit, of whatever kind.
+    /// The number of the last commit, of any kind.
     fn sequence(&self) -> u64 {
         self.heap.stats().journal.last_sequence
     }
 
-    /// Gives back what is free of the pool file.
+    /// Gives free space of the pool file back.
     fn give_back(&self) {
         self.has_room.store(false, Ordering::Relaxed);
         if self.heap.stats().pool_bytes <= POOL_BYTES_MIN {
@@ -212,16 +213,16 @@ impl BackgroundWorkers {
         }
         match self.heap.give_back() {
             Ok(shrunk) => debug!(target: events::STORE, ?shrunk, "gave free room back"),
-            // The room is used again by what comes, or given back the next time.
+            // The space is reused, or given back the next time.
             Err(error) => warn!(target: events::STORE, %error, "giving free room back failed"),
         }
     }
 
-    /// Ends the threads and waits for them. Work that is not finished is left for the next opening.
+    /// Ends the threads and joins them. Unfinished work is left for the next open.
     pub(crate) fn end(&self) {
         self.write_stall().stop();
         for thread in std::mem::take(&mut *self.threads.lock()) {
-            // A panic in there was reported by its own hook.
+            // Its panic hook has reported a panic.
             let _ = thread.join();
         }
     }
@@ -234,7 +235,7 @@ impl BackgroundWorkers {
         self.has_threads.load(Ordering::Acquire)
     }
 
-    /// Does all work of a kind that there is; whether something failed.
+    /// Does all pending work of a kind; returns whether some failed.
     fn go(&self, work: Work) -> bool {
         let outcome = match work {
             Work::Flush => self.flush(),
@@ -243,7 +244,7 @@ impl BackgroundWorkers {
         match outcome {
             Ok(is_done) => {
                 if is_done && work == Work::Flush {
-                    // There are tables to be merged.
+                    // There are new tables to merge.
                     self.write_stall().wake();
                 }
                 false
@@ -260,7 +261,8 @@ impl BackgroundWorkers {
         }
     }
 
-    /// Has done what a commit left to do, and waits for a share of that. To be called under no lock.
+    /// Starts the work that commits left to do, and stalls the writer for its share of it. To be
+    /// called under no lock.
     #[inline]
     pub(crate) fn settle(self: &Arc<Self>) {
         if self.write_stall().take_wanted() {
@@ -271,7 +273,7 @@ impl BackgroundWorkers {
 
     #[cold]
     fn maintain(self: &Arc<Self>) {
-        // Where the system has no thread to give, the caller that filled a memtable does the work.
+        // If no thread can be started, the caller that filled a memtable does the work.
         if let Err(error) = self.start() {
             warn!(target: events::STORE, %error, "a thread could not be started");
         }
@@ -279,7 +281,7 @@ impl BackgroundWorkers {
         if self.has_threads() {
             return self.write_stall().wake();
         }
-        // Whoever is told of a failure here could do nothing about it: it is tried again.
+        // The caller could do nothing about an error here: the work is retried.
         let done = self.flush().and_then(|_| self.compact());
         let done = match done {
             Err(error) if error.is_out_of_space() && self.make_room(false) => Ok(true),
@@ -293,12 +295,12 @@ impl BackgroundWorkers {
     fn tell_debt(&self, is_failing: bool) {
         let trees = self.lsm_trees.all();
         let debt = trees.iter().map(|tree| tree.debt()).fold(0.0, f64::max);
-        // Without threads whoever fills a memtable does the work.
+        // Without threads the writer that fills a memtable does the work.
         let debt = if self.has_threads() { debt } else { 0.0 };
         self.write_stall().set_debt(debt, is_failing);
     }
 
-    /// The oldest moment that anybody looks at, or will.
+    /// The oldest moment that a snapshot sees, or will see.
     fn oldest_seen(&self) -> adamant_lsm::Result<u64> {
         let _view = self.heap.brief_view()?;
         Ok(self.versions.oldest_moment())
@@ -311,7 +313,7 @@ impl BackgroundWorkers {
         }
     }
 
-    /// Merges, unless room is being made: what that gains is for what comes before merges.
+    /// Merges, unless room is being made: the space gained is for flushes first.
     fn merge(
         &self,
         work: impl FnOnce(&MergeProgress<'_>) -> adamant_lsm::Result<bool>,
@@ -325,7 +327,7 @@ impl BackgroundWorkers {
         work(&|bytes| if wants_room() { Err(LsmError::Stopped) } else { progress(bytes) })
     }
 
-    /// Writes all memtables that are full to tables; whether there was one.
+    /// Writes all full memtables to tables; returns whether there was one.
     fn flush(&self) -> Result<bool> {
         self.each_tree(|tree| {
             if tree.is_full() {
@@ -339,8 +341,7 @@ impl BackgroundWorkers {
         })
     }
 
-    /// Writes memtables to tables of which scans stepped over much that is removed, so that it is
-    /// merged.
+    /// Flushes memtables in which scans skipped many tombstones, so that these are merged.
     fn flush_stepped_over(&self) -> Result<()> {
         for tree in self.lsm_trees.all().iter().filter(|tree| tree.wants_flush_at_rest()) {
             tree.rotate(&self.heap).map_err(Error::of_lsm(""))?;
@@ -350,14 +351,14 @@ impl BackgroundWorkers {
         Ok(())
     }
 
-    /// Merges tables until all levels are as they should be; whether there was something to do.
+    /// Merges tables until no level needs it; returns whether one did.
     fn compact(&self) -> Result<bool> {
         self.each_tree(|tree| {
             self.merge(|progress| tree.compact_once(&self.heap, &|| self.oldest_seen(), progress))
         })
     }
 
-    /// Does something to each tree for as long as there is something to do.
+    /// Repeats work on each tree until there is none left.
     fn each_tree(&self, work: impl Fn(&Arc<Lsm>) -> adamant_lsm::Result<bool>) -> Result<bool> {
         let (mut is_done, mut failed) = (false, None);
         for tree in self.lsm_trees.all() {
@@ -366,7 +367,7 @@ impl BackgroundWorkers {
                     Ok(true) => is_done = true,
                     Ok(false) | Err(LsmError::Stopped) => break,
                     Err(error) => {
-                        // The others are to go on.
+                        // Go on with the other trees.
                         failed = Some(Error::of_lsm("")(error));
                         break;
                     }
@@ -381,8 +382,8 @@ impl BackgroundWorkers {
         }
     }
 
-    /// Merges all that the tree of a keyspace holds to one ordered run. Where there is no room for
-    /// that, what is gained without it is gained first.
+    /// Merges all of a keyspace's tree into one sorted run. If there is no space for that, first
+    /// gains what other ways give.
     pub(crate) fn compact_all(&self, name: &str, tree: &Arc<Lsm>) -> Result<()> {
         let compact = || {
             let done = tree.compact_all(&self.heap, &|| self.oldest_seen(), &|_| Ok(()));
@@ -395,32 +396,32 @@ impl BackgroundWorkers {
         self.lsm_trees.bury(&self.heap)
     }
 
-    /// Writes one memtable to tables and gives back what it had of the pool, which is room for the
-    /// next one; false if there is none.
+    /// Writes one memtable to tables and gives its space in the pool back, as room for the next;
+    /// false if there is none.
     fn flush_for_room(&self, tree: &Arc<Lsm>) -> adamant_lsm::Result<bool> {
         let flush = || tree.flush_least(&self.heap, &|| self.oldest_seen(), &self.progress());
-        // A new memtable takes room as well: those that are frozen go first.
+        // A new memtable takes space as well: flush frozen ones first.
         let is_done = flush()? || {
             tree.rotate(&self.heap)?;
             flush()?
         };
         if is_done {
-            // The log has given back all that it can.
+            // The log has already given back all that it can.
             self.heap.shrink_keeping(|| u64::MAX)?;
         }
         Ok(is_done)
     }
 
-    /// Bytes of the log that memtables need on a device that is full.
+    /// Bytes of the log that memtables need on a full device.
     pub(crate) fn log_bytes_kept(&self) -> u64 {
         self.lsm_trees.all().iter().map(|tree| tree.log_bytes_kept()).max().unwrap_or(0)
     }
 
-    /// Makes room on a device that is full: the log gives its own back, memtables are written
-    /// there, the pool gives back what they had, and tables that part of what nobody sees any more.
-    /// Without `removes` only where something was removed since this was done before: what is kept
-    /// for removes is not for more of what was written. Whether it was done. To be called under no
-    /// lock, and by nobody who has the turn to write.
+    /// Makes room on a full device: the log gives its space back, memtables are flushed into it,
+    /// the pool gives back theirs, and tables their obsolete versions. Without `removes`, only if
+    /// something was removed since the last time: the reserve for removes is not for further
+    /// inserts. Returns whether it was done. To be called under no lock, and not by the holder of
+    /// the write permit.
     pub(crate) fn make_room(&self, removes: bool) -> bool {
         if self.lsm_trees.environment().is_none() || self.heap.has_writer() {
             return false;
@@ -428,19 +429,19 @@ impl BackgroundWorkers {
         let before = self.rooms.load(Ordering::Acquire);
         let _one = self.making_room.lock();
         if self.rooms.load(Ordering::Acquire) > before {
-            // Somebody else did, while this one waited.
+            // Another thread did so while this one waited.
             return true;
         }
         if !self.write_stall().take_removed() && !removes {
-            // There may be room again by others' doing.
+            // There may be room again without this.
             let is_short = self.lsm_trees.all().iter().any(|tree| tree.is_short());
             return is_short && self.flush().is_ok();
         }
         debug!(target: events::STORE, "the device is full: making room");
         self.wants_room.store(true, Ordering::Release);
-        // A merge that runs gives up and what it has written.
+        // A running merge gives up, and frees what it has written.
         drop(self.merging.lock());
-        // What fails here is met again by who asked.
+        // If this fails, the caller's retry fails the same way.
         let made = self.heap.give_back_log(|| {
             let flushed = self.each_tree(|tree| self.flush_for_room(tree));
             let reclaimed = self.each_tree(|tree| {
@@ -454,7 +455,7 @@ impl BackgroundWorkers {
             warn!(target: events::STORE, %error, "making room on a full device failed in part");
         }
         self.wants_room.store(false, Ordering::Release);
-        // Nobody is to wait for merges that find no room.
+        // Writers must not wait for merges that find no room.
         self.tell_debt(true);
         self.rooms.fetch_add(1, Ordering::AcqRel);
         true

@@ -1,9 +1,9 @@
-//! The catalogue: which keyspaces there are, and where their trees begin.
+//! The catalogue: the keyspaces, and where their trees begin.
 //!
 //! Purpose: the store's head and the tree of keyspace entries behind it, see
 //! `docs/format/store.md`.
 //! Invariants: every keyspace has a number that no other keyspace of the store ever had; an entry
-//! stands in the catalogue exactly while the keyspace's tree exists.
+//! is in the catalogue exactly while the keyspace's tree exists.
 //! Thread safety: as of the tree: a view reads, a transaction writes.
 
 use std::ops::{Bound, ControlFlow};
@@ -28,13 +28,13 @@ use crate::layout::{
 use crate::limits::NAME_BYTES_MAX;
 use crate::types::KeyspaceTypes;
 
-/// Where the catalogue is.
+/// The catalogue of a store.
 #[derive(Clone, Debug)]
 pub(crate) struct Catalogue {
     head: Ptr<StoreHead>,
     tree: Tree,
     lsm_trees: Arc<LsmTrees>,
-    /// How often an entry was looked for.
+    /// The number of lookups.
     #[cfg(test)]
     pub(crate) looks: Arc<std::sync::atomic::AtomicU64>,
 }
@@ -54,7 +54,7 @@ impl Catalogue {
         Ok(block)
     }
 
-    /// The catalogue whose head the heap's root names.
+    /// Opens the catalogue whose head the heap's root names.
     pub(crate) fn open<R: Read>(heap: &R, root: u64, lsm_trees: Arc<LsmTrees>) -> Result<Self> {
         let pointer = Ptr::<StoreHead>::new(root);
         let head = heap.read(pointer)?;
@@ -87,12 +87,12 @@ impl Catalogue {
         })
     }
 
-    /// What keeps the keyspace of an entry.
+    /// The map of a keyspace, given its entry.
     pub(crate) fn map<R: Read>(&self, heap: &R, name: &str, entry: &KeyspaceEntry) -> Result<Map> {
         Map::open((&self.lsm_trees, self.head.offset()), heap, name, entry)
     }
 
-    /// The log-structured merge trees.
+    /// The LSM trees.
     pub(crate) fn lsm_trees(&self) -> &Arc<LsmTrees> {
         &self.lsm_trees
     }
@@ -117,7 +117,7 @@ impl Catalogue {
         self.list_within(heap, (Bound::Unbounded, Bound::Unbounded))
     }
 
-    /// Those whose names are within bounds.
+    /// The keyspaces whose names are within bounds.
     fn list_within<R: Read>(
         &self,
         heap: &R,
@@ -146,7 +146,7 @@ impl Catalogue {
         outcome.map(|()| entries)
     }
 
-    /// Makes a keyspace; there is none of that name.
+    /// Makes a keyspace; the name must be free.
     pub(crate) fn add(
         &self,
         heap: &mut Transaction<'_>,
@@ -164,7 +164,7 @@ impl Catalogue {
         Ok(entry)
     }
 
-    /// Says of a keyspace of what kind it is, of which none was said.
+    /// Records the kind of a keyspace that has none recorded.
     pub(crate) fn mark<W: Write>(
         &self,
         heap: &mut W,
@@ -179,7 +179,7 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Says of a keyspace of which types its keys and values are.
+    /// Records the types of a keyspace's keys and values.
     pub(crate) fn record<W: Write>(
         &self,
         heap: &mut W,
@@ -193,9 +193,9 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Makes a keyspace one of another engine, with the same number and entries. Of two trees on the heap
-    /// the old one is freed; else it is kept, as `retire` does, and returned: old versions may be in it,
-    /// and its bytes are copied.
+    /// Converts a keyspace to another engine, with the same number and entries. If both trees are
+    /// on the heap, the old one is freed; otherwise it is kept, as by `retire`, and returned: it
+    /// may hold old versions, and its bytes are copied.
     pub(crate) fn convert(
         &self,
         heap: &mut Transaction<'_>,
@@ -217,7 +217,7 @@ impl Catalogue {
         Ok(None)
     }
 
-    /// Gives a keyspace another name, which none has. O(log keyspaces).
+    /// Gives a keyspace a free name. O(log keyspaces).
     pub(crate) fn rename<W: Write>(
         &self,
         heap: &mut W,
@@ -235,7 +235,7 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Lets two keyspaces exchange their names. O(log keyspaces).
+    /// Exchanges the names of two keyspaces. O(log keyspaces).
     pub(crate) fn exchange<W: Write>(
         &self,
         heap: &mut W,
@@ -249,7 +249,7 @@ impl Catalogue {
         Ok(())
     }
 
-    /// The entry of the keyspace with a number, and the name that it has now. O(keyspaces).
+    /// The entry of the keyspace with this number, and its current name. O(keyspaces).
     pub(crate) fn find_by_id<R: Read>(
         &self,
         heap: &R,
@@ -259,8 +259,8 @@ impl Catalogue {
         Ok(list.filter(|(name, _)| is_visible(name)).find(|(_, entry)| entry.id.get() == id))
     }
 
-    /// Takes a keyspace out, but keeps its tree, for snapshots: under a name that no keyspace can
-    /// have. O(log keyspaces).
+    /// Removes a keyspace but keeps its tree for snapshots, under a name that no keyspace can have.
+    /// O(log keyspaces).
     pub(crate) fn retire<W: Write>(
         &self,
         heap: &mut W,
@@ -275,8 +275,8 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Gives a keyspace an empty tree of the same engine, and keeps the one that it had, as `retire`
-    /// does. O(log keyspaces).
+    /// Gives a keyspace an empty tree of the same engine and keeps the old one, as by `retire`.
+    /// O(log keyspaces).
     pub(crate) fn clear(
         &self,
         heap: &mut Transaction<'_>,
@@ -291,7 +291,8 @@ impl Catalogue {
         Ok(map)
     }
 
-    /// Takes some entries out of a tree that was kept for snapshots; whether there may be more.
+    /// Removes some entries of a tree that was kept for snapshots; returns whether there may be
+    /// more.
     pub(crate) fn thin_retired(
         &self,
         heap: &mut Transaction<'_>,
@@ -300,7 +301,7 @@ impl Catalogue {
     ) -> Result<bool> {
         let hidden = hidden_name(head);
         let Some(entry) = self.find(heap, &hidden)? else { return Ok(false) };
-        // A log-structured tree goes at once.
+        // An LSM tree is freed at once.
         let Map::Tree(tree) = self.map(heap, &hidden, &entry)? else { return Ok(false) };
         if tree.len(heap)? <= entries_max as u64 {
             return Ok(false);
@@ -311,13 +312,13 @@ impl Catalogue {
         Ok(true)
     }
 
-    /// Whether a tree of a keyspace is kept for snapshots only.
+    /// Whether a tree of a keyspace is kept only for snapshots.
     pub(crate) fn is_retired<R: Read>(&self, heap: &R, id: u64, map: &Map) -> Result<bool> {
         let entry = self.find(heap, &hidden_name(map.head()))?;
         Ok(entry.is_some_and(|entry| entry.id.get() == id))
     }
 
-    /// Frees a tree that was kept for snapshots, if it is one.
+    /// Frees a tree that was kept for snapshots, if this is one.
     pub(crate) fn destroy_retired(&self, heap: &mut Transaction<'_>, head: u64) -> Result<()> {
         let hidden = hidden_name(head);
         match self.find(heap, &hidden)? {
@@ -326,8 +327,8 @@ impl Catalogue {
         }
     }
 
-    /// Heads of the trees that were kept for snapshots of a process that is gone.
-    /// O(log keyspaces), and of those trees.
+    /// Heads of the trees that an earlier process kept for snapshots. O(log keyspaces), plus
+    /// O(those trees).
     pub(crate) fn list_retired<R: Read>(&self, heap: &R) -> Result<Vec<u64>> {
         let (first, last) = (hidden_name(0), hidden_name(u64::MAX));
         let hidden = (Bound::Included(first.as_bytes()), Bound::Included(last.as_bytes()));
@@ -335,7 +336,7 @@ impl Catalogue {
         Ok(list.map(|(_, entry)| entry.head.get()).collect())
     }
 
-    /// Takes a keyspace out and frees all it holds.
+    /// Removes a keyspace and frees all it holds.
     pub(crate) fn drop(
         &self,
         heap: &mut Transaction<'_>,
@@ -349,14 +350,14 @@ impl Catalogue {
     }
 }
 
-/// The kind that an entry says.
+/// The kind in an entry.
 pub(crate) fn kind_of(name: &str, entry: &KeyspaceEntry) -> Result<KeyspaceKind> {
     let kind = entry.kind.get();
     let known = KeyspaceKind::numbered(kind);
     known.ok_or_else(|| Error::UnknownKind { name: name.into(), kind })
 }
 
-/// Under which a tree is kept that was a keyspace's: longer than any name.
+/// The name under which a dropped keyspace's tree is kept: longer than any keyspace's name.
 pub(crate) fn hidden_name(head: u64) -> String {
     format!("{:NAME_BYTES_MAX$} {head:016x}", "dropped")
 }
@@ -366,7 +367,7 @@ pub(crate) fn is_visible(name: &str) -> bool {
     name.len() <= NAME_BYTES_MAX
 }
 
-// Objects that have names are others', too.
+// Named objects are application objects, too.
 const _: () = assert!(DIRECTORY_ROOT != STORE_ROOT);
 
 /// Whether a heap with these root words holds objects beside the store's.
@@ -392,7 +393,7 @@ mod tests {
     use crate::options::Options;
     use crate::store::handle::Store;
 
-    /// A heap may be whole and hold no store, or one of a later version: nothing of it is read then.
+    /// An intact heap may hold no store, or one of a later version: nothing of it is read then.
     #[test]
     fn a_head_that_is_none_or_of_another_version_is_refused() {
         let directory: Arc<MemoryDirectory> = Arc::new(MemoryDirectory::new());

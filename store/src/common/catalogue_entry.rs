@@ -1,7 +1,7 @@
-//! What the catalogue says of one keyspace.
+//! Catalogue entries of keyspaces.
 //!
-//! Purpose: an entry of fixed size, and behind it the types of keys and values where such are
-//! recorded, which go wherever the entry goes: see `docs/format/store.md`.
+//! Purpose: an entry of fixed size, followed by the types of keys and values if they are recorded;
+//! these stay with the entry. See `docs/format/store.md`.
 
 use std::ops::Deref;
 
@@ -14,12 +14,11 @@ use crate::kind::KeyspaceKind;
 use crate::layout::KeyspaceEntry;
 use crate::types::{KeyspaceTypes, TYPE_NAME_BYTES_MAX};
 
-/// What the catalogue says of a keyspace.
+/// The catalogue's entry of a keyspace.
 #[derive(Clone, Debug)]
 pub(crate) struct CatalogueEntry {
     fixed: KeyspaceEntry,
-    /// The types of keys and values, as they stand there: whoever takes these for bytes need not
-    /// care whether they can be read.
+    /// The types of keys and values, encoded: copying an entry does not need to decode them.
     types: Box<[u8]>,
 }
 
@@ -32,12 +31,12 @@ impl Deref for CatalogueEntry {
 }
 
 impl CatalogueEntry {
-    /// Of a keyspace of which no types are recorded.
+    /// The entry of a keyspace without recorded types.
     pub(crate) fn new(fixed: KeyspaceEntry) -> Self {
         Self { fixed, types: Box::default() }
     }
 
-    /// The entry of the keyspace of that name, as it is stored.
+    /// Decodes the entry of the keyspace with this name.
     pub(crate) fn parse(name: &str, bytes: &[u8]) -> Result<Self> {
         let read = KeyspaceEntry::read_from_prefix(bytes);
         let (fixed, types) = read.map_err(|_| Error::Damaged {
@@ -54,7 +53,7 @@ impl CatalogueEntry {
         [self.fixed.as_bytes(), &self.types].concat()
     }
 
-    /// The same keyspace, which has another tree now.
+    /// The same keyspace with another tree.
     pub(crate) fn with_map(&self, map: &Map) -> Self {
         let KeyspaceEntry { id, kind, types_bytes, .. } = self.fixed;
         let fixed = KeyspaceEntry { kind, types_bytes, ..map.entry(id.get()) };
@@ -64,13 +63,13 @@ impl CatalogueEntry {
         Self { fixed, types: self.types.clone() }
     }
 
-    /// The same keyspace, of which it is known now of what kind it is.
+    /// The same keyspace with its kind recorded.
     pub(crate) fn with_kind(&self, kind: KeyspaceKind) -> Self {
         let fixed = KeyspaceEntry { kind: kind.number().into(), ..self.fixed };
         Self { fixed, types: self.types.clone() }
     }
 
-    /// The same keyspace, with these types from now on.
+    /// The same keyspace with these types.
     pub(crate) fn with_types(&self, types: &KeyspaceTypes) -> Result<Self> {
         let types = types.to_bytes().map_err(|name| Error::TypeName {
             bytes: name.len() as u64,
@@ -81,7 +80,7 @@ impl CatalogueEntry {
         Ok(Self { fixed, types: types.into() })
     }
 
-    /// The types that are recorded of a keyspace, if any are.
+    /// The recorded types of a keyspace, if any.
     pub(crate) fn types(&self, name: &str) -> Result<Option<KeyspaceTypes>> {
         let types_bytes = usize::from(self.types_bytes.get());
         if types_bytes == 0 && self.types.is_empty() {

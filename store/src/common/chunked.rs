@@ -1,11 +1,11 @@
-//! Commits of many operations, in pieces.
+//! Chunked commits of many operations.
 //!
-//! Purpose: a commit that takes long lets readers in between its pieces. These see the store as it was
-//! before, by copies that the heap makes of what changes; here is what open snapshots need beside that:
-//! the old value of each key, kept before the commit becomes visible.
-//! Invariants: whenever operations are about to be applied, what snapshots that are open see of all keys up
-//! to these has been kept; what those see that were opened while the record was made is kept before
-//! anybody sees the commit. All of it has the number that the commit got when it began.
+//! Purpose: a long commit admits readers between its chunks. These see the store as it was before,
+//! by copies that the heap makes of what changes. This file keeps what open snapshots need beside
+//! that: the old value of each key, kept before the commit becomes visible.
+//! Invariants: before operations are applied, what open snapshots see of all keys up to theirs has
+//! been kept. What snapshots see that were opened while the log record was written is kept before
+//! the commit becomes visible. All of it has the number that the commit got when it began.
 //! Thread safety: everything happens under the heap's exclusive lock.
 
 use adamant_heap::access::Read;
@@ -17,23 +17,23 @@ use crate::common::shared::Shared;
 use crate::common::state::KeyspaceState;
 use crate::error::Result;
 
-/// Operations and bytes of a commit from which on it is made in pieces: what takes some 500 us. Below, the
-/// copies cost more than readers gain.
+/// Operations and bytes from which on a commit is chunked: it takes some 500 us. Below, the copies
+/// cost more than readers gain.
 const LARGE_OPERATIONS: usize = if cfg!(test) { 4 } else { 1024 };
 const LARGE_BYTES: usize = 256 << 10;
-/// Operations and bytes of a piece: some 50 us during which readers wait.
+/// Operations and bytes of a chunk: some 50 us during which readers wait.
 const PIECE_OPERATIONS: usize = if cfg!(test) { 2 } else { 64 };
 const PIECE_BYTES: usize = 64 << 10;
 /// Keys whose old values are kept under one hold of the lock.
 const KEPT_KEYS: usize = if cfg!(test) { 3 } else { 128 };
 
-/// Whether a commit of so many operations, with so many bytes of keys and values, is made in pieces.
+/// Whether a commit of so many operations, with so many bytes of keys and values, is chunked.
 pub(crate) fn is_large(operations: usize, bytes: usize) -> bool {
     operations >= LARGE_OPERATIONS || bytes >= LARGE_BYTES
 }
 
-/// How many of some things, whose bytes are given, make up a piece: up to so many, and to where the
-/// bytes come to a bound.
+/// How many items make up a chunk, given their bytes: up to a count, and until the bytes reach a
+/// bound.
 pub(crate) fn piece_len(
     bytes_of_each: impl Iterator<Item = usize>,
     count_max: usize,
@@ -48,7 +48,7 @@ pub(crate) fn piece_len(
     bytes_of_each.take(count_max).take_while(is_within).count()
 }
 
-/// The operations of the next piece, and those behind it.
+/// The operations of the next chunk, and the rest.
 pub(crate) fn split_piece<'o, 'b>(
     operations: &'o [Operation<'b>],
 ) -> (&'o [Operation<'b>], &'o [Operation<'b>]) {
@@ -58,7 +58,7 @@ pub(crate) fn split_piece<'o, 'b>(
     operations.split_at(piece_len(bytes, PIECE_OPERATIONS, PIECE_BYTES))
 }
 
-/// How far a commit in pieces is. `keys` gives the keys that it changes, in the order in which it does.
+/// The progress of a chunked commit. `keys` gives the keys that it changes, in that order.
 pub(crate) struct Progress<'s, K, I> {
     shared: &'s Shared,
     keys: K,
@@ -67,9 +67,9 @@ pub(crate) struct Progress<'s, K, I> {
     /// The keys whose old values were not kept yet, and how many were.
     rest: Option<I>,
     kept: usize,
-    /// The snapshot of the commit before that is open from the first one on that anybody else has.
+    /// A snapshot of the commit before, held open from the first foreign snapshot on.
     held: Option<u64>,
-    /// Whether snapshots were ended because of what all take.
+    /// Whether snapshots expired because their versions took too much memory.
     is_full: bool,
 }
 
@@ -89,25 +89,25 @@ where
     K: Fn() -> I,
     I: Iterator<Item = (&'k KeyspaceState, &'k [u8])>,
 {
-    /// Of a commit that is to begin.
+    /// The progress of a commit that is about to begin.
     pub(crate) fn new(shared: &'s Shared, keys: K) -> Self {
         Self { shared, keys, number: None, rest: None, kept: 0, held: None, is_full: false }
     }
 
-    /// To be called before the operations on the next keys, up to so many in all, are applied. Lets
-    /// readers in that wait.
+    /// To be called before the operations on the next keys, up to so many in all, are applied.
+    /// Admits waiting readers.
     ///
     /// # Errors
-    /// Those of looking for keys.
+    /// Those of looking up keys.
     pub(crate) fn advance(&mut self, transaction: &mut Transaction<'_>, keys: usize) -> Result<()> {
-        // From now on: snapshots that are opened when readers are let in are of the commit before.
+        // From now on, snapshots that admitted readers open are of the commit before.
         self.begin();
         transaction.yield_to_readers();
         while self.shared.versions().any() {
             let is_done = match transaction.earlier() {
                 Some(earlier) => self.keep_earlier(&earlier, keys)?,
-                // Nobody was let in since, so no snapshot was opened: all but the next keys are kept,
-                // and these have not changed.
+                // No reader was admitted since, so no snapshot was opened: all but the next keys
+                // are kept, and these have not changed.
                 None => self.keep(transaction, keys, usize::MAX, |value, _| Ok(value.into()))?,
             };
             if is_done {
@@ -118,16 +118,16 @@ where
             }
         }
         if self.is_full {
-            // From now on nothing shall be kept for snapshots that are not open yet.
+            // From now on nothing may be kept for snapshots that are not open yet.
             transaction.refuse_readers();
         }
         Ok(())
     }
 
-    /// To be called when the commit cannot fail any more, and nobody sees it yet.
+    /// To be called when the commit cannot fail any more and is not visible yet.
     pub(crate) fn finish(&mut self, ending: &mut Ending<'_, '_>) {
         loop {
-            // Snapshots were opened while the record was made.
+            // Snapshots may have been opened while the log record was written.
             ending.drain_readers();
             if !self.shared.versions().any() {
                 return;
@@ -142,7 +142,8 @@ where
                 Ok(false) => {
                     ending.yield_to_readers();
                 }
-                // What a damaged tree does not say cannot be seen. The commit is not to be undone.
+                // Snapshots cannot see what a damaged tree does not give. The commit must not be
+                // undone.
                 Err(_) => return self.shared.versions().expire_all(),
             }
         }
@@ -159,8 +160,8 @@ where
         })
     }
 
-    /// Keeps old values of keys up to so many in all, at most so many at once, if a snapshot is open;
-    /// whether that was all.
+    /// Keeps old values of keys up to so many in all, at most so many at once, if a snapshot is
+    /// open; returns whether that was all.
     fn keep<R: Read>(
         &mut self,
         heap: &R,

@@ -1,8 +1,7 @@
 //! The operations of a batch and their bytes.
 //!
-//! Purpose: takes operations in any order, and brings them into the order in which the trees want
-//! them.
-//! Invariants: keys and values have lengths that were checked.
+//! Purpose: takes operations in any order and sorts them for the trees.
+//! Invariants: the lengths of keys and values were checked.
 //!
 //! ```text
 //! arena       key value key value ...      one allocation for all small ones
@@ -12,7 +11,7 @@
 //! ```
 //!
 //! Operations are sorted, since of several on the same key only the last one counts. A move is not:
-//! what it moves is what all before it left. So operations are sorted between moves.
+//! it moves what all operations before it left. So operations are sorted between moves.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -22,9 +21,9 @@ use adamant_wire::key::head_of;
 
 /// Values from this size on have an allocation of their own.
 const LARGE_BYTES_MIN: usize = 64 << 10;
-/// Room for keys and values that is kept for the next batch.
+/// Capacity for keys and values that is kept for the next batch.
 const KEPT_BYTES_MAX: usize = 1 << 20;
-/// Room for operations that is kept for the next batch.
+/// Capacity for operations that is kept for the next batch.
 const KEPT_OPERATIONS_MAX: usize = 16 << 10;
 
 /// The operations of a batch and their bytes.
@@ -39,7 +38,7 @@ pub(crate) struct Content {
 
 /// One move.
 struct MoveEntry {
-    /// Operations before it.
+    /// The number of operations before it.
     after: usize,
     kind: MoveKind,
     source: Key,
@@ -54,7 +53,7 @@ struct Key {
     key_bytes: u32,
 }
 
-/// What a move does.
+/// The kind of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MoveKind {
     /// Moves a value to another key.
@@ -63,9 +62,9 @@ pub(crate) enum MoveKind {
     Swap,
 }
 
-/// What a commit has to do next.
+/// The next step of a commit.
 pub(crate) enum Step<'c> {
-    /// Operations on one of the batch's keyspaces, as the trees take them.
+    /// Operations on one of the batch's keyspaces.
     Apply { keyspace: usize, operations: Range<usize> },
     /// A move, from a keyspace and key to another.
     Move { kind: MoveKind, source: (usize, &'c [u8]), target: (usize, &'c [u8]) },
@@ -73,12 +72,12 @@ pub(crate) enum Step<'c> {
 
 /// One operation.
 struct Entry {
-    /// The first 8 bytes of the key, so that most comparisons need not look at the arena.
+    /// The first 8 bytes of the key, so that most comparisons need not read the arena.
     start: u64,
     /// Where the key begins in the arena; its value follows unless it is large.
     key_at: usize,
     key_bytes: u32,
-    /// Which of the batch's keyspaces.
+    /// The index of the batch's keyspace.
     keyspace: u32,
     value: Value,
 }
@@ -86,20 +85,20 @@ struct Entry {
 enum Value {
     /// Removes the key.
     None,
-    /// So many bytes after the key.
+    /// This many bytes after the key.
     Arena(u32),
-    /// That one of the large values.
+    /// The large value at this index.
     Large(u32),
 }
 
 impl Content {
-    /// Operations, all of those on the same key counted.
+    /// The number of operations; several on the same key all count.
     pub(crate) fn len(&self) -> usize {
         self.operations.len() + self.moves.len()
     }
 
-    /// Forgets all operations. The room that they took is kept for the next batch, unless it is a
-    /// lot: a load of batches then allocates nothing for keys and values.
+    /// Clears all operations. Their capacity is kept for the next batch, unless it is large: a
+    /// series of batches then allocates nothing for keys and values.
     pub(crate) fn clear(&mut self) {
         self.operations.clear();
         self.operations.shrink_to(KEPT_OPERATIONS_MAX);
@@ -110,7 +109,7 @@ impl Content {
         self.moves = Vec::new();
     }
 
-    /// Adds an operation on that one of the batch's keyspaces; no value removes the key.
+    /// Adds an operation on the keyspace at this index; no value removes the key.
     pub(crate) fn push(&mut self, keyspace: u32, key: &[u8], value: Option<&[u8]>) {
         let key_at = self.arena.len();
         self.arena.extend_from_slice(key);
@@ -136,7 +135,7 @@ impl Content {
         self.arena.len() + self.large_bytes
     }
 
-    /// The entries that are inserted, in the order in which they are.
+    /// The inserted entries, in their current order.
     pub(crate) fn pairs(&self) -> Vec<Pair<'_>> {
         let pair = |entry| {
             let Operation { key, value } = self.operation(entry);
@@ -145,7 +144,7 @@ impl Content {
         self.operations.iter().filter_map(pair).collect()
     }
 
-    /// Adds a move from one of the batch's keyspaces and a key to another.
+    /// Adds a move from a keyspace and key to another.
     pub(crate) fn push_move(&mut self, kind: MoveKind, source: (u32, &[u8]), target: (u32, &[u8])) {
         let mut key = |(keyspace, key): (u32, &[u8])| {
             let key_at = self.arena.len();
@@ -156,8 +155,8 @@ impl Content {
         self.moves.push(MoveEntry { after: self.operations.len(), kind, source, target });
     }
 
-    /// Sorts by keyspace and key, and keeps the last operation of those on the same key: between
-    /// one move and the next.
+    /// Sorts by keyspace and key between moves, and keeps the last of several operations on the
+    /// same key.
     pub(crate) fn sort(&mut self) {
         let Self { operations, arena, moves, .. } = self;
         if moves.is_empty() {
@@ -174,8 +173,8 @@ impl Content {
         }
     }
 
-    /// What a commit does one after the other, after `sort`. The operations are appended to
-    /// `operations`, to which the steps refer.
+    /// The steps of a commit, in order, after `sort`. The operations are appended to `operations`,
+    /// to which the steps refer.
     pub(crate) fn steps<'c>(&'c self, operations: &mut Vec<Operation<'c>>) -> Vec<Step<'c>> {
         let mut steps = Vec::new();
         let mut rest = &self.operations[..];
@@ -216,9 +215,9 @@ impl Content {
     }
 }
 
-/// Sorts by keyspace and key, and keeps the last operation of those on the same key.
+/// Sorts by keyspace and key, and keeps the last of several operations on the same key.
 fn sort_and_thin(arena: &[u8], operations: &mut Vec<Entry>) {
-    // The sort is stable, so that those on the same key stay in the order they came in.
+    // The sort is stable, so operations on the same key stay in their order.
     operations.sort_by(|one, other| compare(arena, one, other));
     operations.dedup_by(|later, earlier| {
         let is_same = compare(arena, earlier, later) == Ordering::Equal;

@@ -1,8 +1,9 @@
-//! The old values that commits kept for snapshots, and which snapshots are open.
+//! Old versions that commits kept for snapshots, and the open snapshots.
 //!
-//! Purpose: by keyspace and key what was there before which commit; what is let go, and when.
-//! Invariants: numbers of the versions of a key rise. Each version is in the queue once, and a place of
-//! the queue whose version is gone is counted. See `versions.rs` for what the numbers mean.
+//! Purpose: the old values by keyspace and key, with the number of the commit that changed them;
+//! which versions are dropped, and when.
+//! Invariants: the version numbers of a key rise. Each version is in the queue once; queue entries
+//! whose version is gone are counted. See `versions.rs` for what the numbers mean.
 //! Thread safety: none of its own; `versions.rs` has a lock around it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -16,21 +17,21 @@ use crate::engine::map::Map;
 
 /// Bytes that a version takes beside its key and value, about.
 const VERSION_BYTES: u64 = 160;
-/// Versions that are let go under one hold of the lock: some 100 microseconds.
+/// Versions that are dropped under one hold of the lock: some 100 microseconds.
 const FORGET_STEP: usize = 1024;
-/// Versions of a key beyond two for each snapshot, before those that none sees are let go.
+/// Versions of a key, beyond two for each snapshot, before unseen ones are dropped.
 const VERSIONS_SPARE: usize = 8;
-/// Entries of the queue that may be of versions which are gone, at least.
+/// The least number of stale queue entries before the queue is cleaned.
 const QUEUE_SPARE: usize = 1024;
 
-/// Bytes that a key takes which was looked up as changed since a snapshot, about: its bytes are shared.
+/// Bytes that an indexed changed key takes, about: its own bytes are shared.
 const SINCE_BYTES: u64 = 40;
 
-/// How many times as many keys have to be kept as have changed since a snapshot before those are
-/// looked up, and not all of the others passed over.
+/// The changed keys of a snapshot are indexed only if so many times as many keys are kept;
+/// otherwise all are walked.
 const FEW: usize = 8;
 
-/// A snapshot's number, and when it was opened.
+/// How many handles of a snapshot there are, and when the first was opened.
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) count: u64,
@@ -38,13 +39,13 @@ pub(crate) struct Opened {
     since: Mutex<Since>,
 }
 
-/// What has changed since a snapshot, as far as somebody has asked.
+/// The keys that have changed since a snapshot, as far as they were requested.
 #[derive(Debug, Default)]
 struct Since {
-    /// The place in the queue, counted from the first one ever, up to which it was taken.
+    /// The position in the queue, counted from the first entry ever, up to which it was read.
     taken: u64,
     keys: HashMap<u64, BTreeSet<Slice>>,
-    /// How many keys there are.
+    /// The number of keys.
     len: u64,
 }
 
@@ -55,7 +56,7 @@ impl Opened {
     }
 }
 
-/// What was there before a commit: its number, and the value, `None` for no such key.
+/// The state before a commit: the commit's number, and the value, `None` for no such key.
 pub(crate) type Version = (u64, Option<Slice>);
 
 /// The versions of one keyspace.
@@ -63,9 +64,9 @@ pub(crate) type Version = (u64, Option<Slice>);
 pub(crate) struct Keyspace {
     /// By key, the oldest first.
     pub(crate) keys: BTreeMap<Slice, VecDeque<Version>>,
-    /// Entries before a commit, the oldest first.
+    /// The number of entries before a commit, the oldest first.
     pub(crate) lens: VecDeque<(u64, u64)>,
-    /// The commits that cleared the keyspace, or dropped it, if they succeeded, and the trees that are
+    /// The commits that cleared or dropped the keyspace, if they succeeded, and the trees that are
     /// kept, the oldest first.
     pub(crate) dropped: Vec<(u64, Map)>,
 }
@@ -83,32 +84,32 @@ impl Keyspace {
     }
 }
 
-/// All that is kept, and what is open.
+/// All kept versions and open snapshots.
 #[derive(Debug, Default)]
 pub(crate) struct State {
-    /// Of the last commit that found a snapshot open.
+    /// The number of the last commit that found a snapshot open.
     pub(crate) number: u64,
     pub(crate) open: BTreeMap<u64, Opened>,
-    /// What was complete of all that keeps versions itself, when commits with higher numbers began.
+    /// By number: the last complete moment of the LSM trees when commits with higher numbers began.
     pub(crate) moments: BTreeMap<u64, u64>,
     pub(crate) keyspaces: HashMap<u64, Keyspace>,
-    /// Versions by number: which are let go first.
+    /// Versions by number, in the order in which they are dropped.
     pub(crate) queue: VecDeque<(u64, u64, Slice)>,
-    /// How many were ever put there.
+    /// How many were ever queued.
     queued: u64,
-    /// How many of the queue are gone already.
+    /// How many entries of the queue are stale.
     pub(crate) stale: usize,
-    /// Trees that are to be destroyed.
+    /// Trees to be freed.
     pub(crate) unseen: Vec<Map>,
     pub(crate) bytes: u64,
-    /// Snapshots that were ever opened, and those that were ended.
+    /// Snapshots ever opened, and those that expired.
     pub(crate) opened: u64,
     pub(crate) expired: u64,
-    /// Handles of snapshots that were ended, and not dropped yet.
+    /// Handles of expired snapshots that are not dropped yet.
     pub(crate) expired_open: u64,
-    /// Keys that were looked at for ranges.
+    /// Keys that range reads visited.
     walked: AtomicU64,
-    /// Keys that were looked up as changed since one of the open snapshots.
+    /// Keys that are indexed as changed since an open snapshot.
     since_len: AtomicU64,
 }
 
@@ -118,20 +119,20 @@ impl State {
         self.bytes + SINCE_BYTES * self.since_len.load(Ordering::Relaxed)
     }
 
-    /// A snapshot is open no more.
+    /// Closes a snapshot.
     pub(crate) fn end(&mut self, number: u64) -> Option<Opened> {
         let ended = self.open.remove(&number)?;
         self.forget_since(&mut ended.since.lock());
         Some(ended)
     }
 
-    /// Lets go what was looked up; it is looked up again when somebody asks.
+    /// Drops the index of changed keys; it is rebuilt on demand.
     fn forget_since(&self, since: &mut Since) {
         let Since { len, .. } = std::mem::take(since);
         self.since_len.fetch_sub(len, Ordering::Relaxed);
     }
 
-    /// Gives a commit the next number. `visible` is what is complete before it.
+    /// Gives a commit the next number. `visible` is the last complete moment before it.
     pub(crate) fn advance(&mut self, visible: u64) {
         let open = &self.open;
         self.moments.retain(|number, _| open.contains_key(number));
@@ -139,16 +140,16 @@ impl State {
         self.number += 1;
     }
 
-    /// Notes a version, which is put by its key, too.
+    /// Queues a version, which is also stored by its key.
     pub(crate) fn push(&mut self, number: u64, id: u64, key: Slice) {
         self.queue.push_back((number, id, key));
         self.queued += 1;
     }
 
-    /// What a closure makes of the keys of a keyspace that have changed since a snapshot, or more
-    /// of them; `None`, if not many more are kept of it. So is what a snapshot costs bounded by
-    /// what has changed since it was opened, whatever is kept for older ones: all is looked at
-    /// where that is not much more.
+    /// Calls a closure with the keys of a keyspace that have changed since a snapshot, or a
+    /// superset; `None` if not many more are kept in all. So the cost of a snapshot is bounded by
+    /// what has changed since it was opened, whatever is kept for older ones: the caller walks all
+    /// keys only where these are not many more.
     pub(crate) fn since<T>(
         &self,
         (number, id): (u64, u64),
@@ -173,12 +174,12 @@ impl State {
         Some(look(since.keys.entry(id).or_default()))
     }
 
-    /// Counts keys that were looked at for a range.
+    /// Counts keys that a range read visited.
     pub(crate) fn walk(&self, keys: usize) {
         self.walked.fetch_add(keys as u64, Ordering::Relaxed);
     }
 
-    /// Keys that were looked at for ranges, so far.
+    /// Keys that range reads visited so far.
     pub(crate) fn walked(&self) -> u64 {
         self.walked.load(Ordering::Relaxed)
     }
@@ -188,7 +189,7 @@ impl State {
         self.open.first_key_value().map(|(number, _)| *number)
     }
 
-    /// Lets go what is kept of whole keyspaces up to a number.
+    /// Drops what is kept of whole keyspaces up to a number.
     pub(crate) fn forget_trees(&mut self, oldest: u64) {
         self.keyspaces.retain(|_, keyspace| {
             keyspace.lens.retain(|(number, _)| *number > oldest);
@@ -198,7 +199,7 @@ impl State {
         });
     }
 
-    /// Lets go some versions up to a number; whether there may be more.
+    /// Drops some versions up to a number; returns whether there may be more.
     pub(crate) fn forget_some(&mut self, oldest: u64) -> bool {
         for _ in 0..FORGET_STEP {
             if self.queue.front().is_none_or(|(number, ..)| *number > oldest) {
@@ -214,8 +215,8 @@ impl State {
         true
     }
 
-    /// Lets go versions of a key that no snapshot sees, though older ones are seen: of a key that is
-    /// written time and again, while one snapshot stays and others come and go.
+    /// Drops versions of a key that no snapshot sees, though older ones are seen: for a key that is
+    /// written time and again while one snapshot stays and others come and go.
     pub(crate) fn thin(&mut self, id: u64, key: &[u8]) {
         let Some(keyspace) = self.keyspaces.get_mut(&id) else { return };
         let Some(versions) = keyspace.keys.get_mut(key) else { return };
@@ -239,13 +240,13 @@ impl State {
                 versions.is_some_and(|it| it.binary_search_by_key(number, |(at, _)| *at).is_ok())
             });
             *stale = 0;
-            // Places in the queue are others now.
+            // Positions in the queue have changed.
             self.open.values().for_each(|opened| self.forget_since(&mut opened.since.lock()));
         }
     }
 }
 
-/// What a version takes, about.
+/// Bytes that a version takes, about.
 pub(crate) fn bytes_of(key: &[u8], value: Option<&Slice>) -> u64 {
     VERSION_BYTES + key.len() as u64 + value.map_or(0, |value| value.len() as u64)
 }

@@ -1,10 +1,10 @@
-//! How a keyspace is created or opened.
+//! Options for creating or opening a keyspace.
 
 use crate::common::state::KeyspaceState;
 use crate::engine::tree::Engine;
 use crate::error::{Error, Result};
 
-/// Options of a keyspace, set one after the other.
+/// Options of a keyspace, in the builder style.
 ///
 /// ```
 /// use adamant::{Engine, KeyspaceOptions, Store};
@@ -28,15 +28,15 @@ impl KeyspaceOptions {
         Self::default()
     }
 
-    /// The engine that a keyspace is created with, and that one which exists must have. Default:
-    /// [`Engine::Bplus`] for a new one, any for one that exists.
+    /// The engine of a new keyspace; an existing one must have it. Default: [`Engine::Bplus`] for a
+    /// new one, any for an existing one.
     #[must_use]
     pub fn engine(mut self, engine: Engine) -> Self {
         self.engine = Some(engine);
         self
     }
 
-    /// Fails unless a keyspace that exists is as asked for.
+    /// Fails unless an existing keyspace has the requested engine.
     pub(crate) fn check(self, state: &KeyspaceState) -> Result<()> {
         match self.engine {
             Some(expected) if expected != state.engine() => Err(Error::WrongEngine {

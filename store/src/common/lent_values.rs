@@ -1,8 +1,9 @@
-//! Large values, lent just before a commit keeps them for snapshots.
+//! Large values borrowed just before a commit keeps them for snapshots.
 //!
-//! Purpose: what a commit would have to copy while it has the heap alone is lent under a view before.
-//! Invariants: a block that is lent is not used for anything else meanwhile, so that a value found in it
-//! later is still that value.
+//! Purpose: values that a commit would have to copy under the exclusive lock are borrowed under a
+//! view before.
+//! Invariants: a borrowed block is not reused meanwhile, so a value found in it later is still that
+//! value.
 
 use std::collections::HashMap;
 
@@ -12,16 +13,16 @@ use adamant_slice::Slice;
 use crate::engine::tree::Tree;
 use crate::error::Result;
 
-/// Values that were lent just before the heap was locked for a commit, by their blocks: it spares
+/// Values that were borrowed just before the heap was locked for a commit, by their blocks: saves
 /// copying them.
 #[derive(Debug, Default)]
 pub(crate) struct Lent(HashMap<u64, Slice>);
 
 impl Lent {
-    /// Lends the value of a key if it has a block of its own.
+    /// Borrows the value of a key if it has a block of its own.
     ///
     /// # Errors
-    /// Those of looking for the key.
+    /// Those of looking up the key.
     pub(crate) fn add(&mut self, view: &View<'_>, tree: &Tree, key: &[u8]) -> Result<()> {
         if let Some((value, Some(block))) = tree.find_with_block(view, key)? {
             self.0.insert(block, view.lend(block, value.len())?);
@@ -29,8 +30,8 @@ impl Lent {
         Ok(())
     }
 
-    /// A value, which may lie in a block of its own: lent before, or copied. A block that is lent is not
-    /// used for anything else meanwhile.
+    /// The slice for a value that may have a block of its own: borrowed before, or copied. A
+    /// borrowed block is not reused meanwhile.
     pub(crate) fn get(&self, value: &[u8], block: Option<u64>) -> Slice {
         let lent = block.and_then(|block| self.0.get(&block));
         lent.cloned().unwrap_or_else(|| value.into())

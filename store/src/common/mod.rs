@@ -1,4 +1,5 @@
-//! What all handles of one open store share: the catalog, versions for snapshots, background work.
+//! State shared by all handles of an open store: the catalogue, versions for snapshots, background
+//! workers.
 
 pub(crate) mod spans;
 pub(crate) mod content;

@@ -1,8 +1,8 @@
-//! What a snapshot sees of keyspaces beside their trees.
+//! A snapshot's view of the kept versions.
 //!
-//! Purpose: looking things up among what commits kept (`kept.rs`), as of the number of a snapshot.
-//! Invariants: for each snapshot `s` and key, the oldest version with a number above `s` is what it
-//! sees, up to the commit that took the tree away, and if there is none, what the tree holds.
+//! Purpose: looks up versions (`kept.rs`) as of the number of a snapshot.
+//! Invariants: for each snapshot `s` and key, it sees the oldest version with a number above `s`,
+//! up to the commit that took the tree away; if there is none, what the tree holds.
 //! Thread safety: holds the lock of `versions.rs`, shared, for as long as it lives.
 
 use std::collections::VecDeque;
@@ -18,20 +18,20 @@ use crate::common::kept::{Keyspace, State, Version};
 use crate::engine::map::Map;
 use crate::error::Result;
 
-/// Keys in order, and what a snapshot sees under them; the key where looking at them stopped.
+/// Keys in order with what a snapshot sees; and the key where the search stopped.
 pub(crate) type SeenVersions = (VecDeque<(Slice, Option<Slice>)>, Option<Slice>);
 
-/// What a snapshot sees beside the trees.
+/// A snapshot's view beside the trees.
 pub(crate) struct Seen<'v> {
     pub(crate) state: RwLockReadGuard<'v, State>,
     pub(crate) number: u64,
 }
 
 impl Seen<'_> {
-    /// What it sees of one keyspace.
+    /// Its view of one keyspace.
     ///
     /// # Errors
-    /// Those of asking the catalogue, for a keyspace that may have been dropped or converted.
+    /// Those of the catalogue lookup, for a keyspace that may have been dropped or converted.
     pub(crate) fn keyspace<R: Read>(
         &self,
         heap: &R,
@@ -53,13 +53,13 @@ impl Seen<'_> {
     }
 }
 
-/// What a snapshot sees of a keyspace beside its tree.
+/// A snapshot's view of a keyspace, beside its tree.
 pub(crate) struct SeenKeyspace<'s> {
     state: &'s State,
     keyspace: Option<&'s Keyspace>,
     id: u64,
     number: u64,
-    /// The commit that took the tree away: what later ones changed was in another one.
+    /// The commit that took the tree away: later ones changed another tree.
     until: u64,
     tree: Option<Map>,
 }
@@ -70,18 +70,19 @@ impl SeenKeyspace<'_> {
         self.tree.clone()
     }
 
-    /// Entries that the keyspace had, if the tree does not say.
+    /// The number of entries that the keyspace had, if it is not that of the tree.
     pub(crate) fn len(&self) -> Option<u64> {
         oldest_within(&self.keyspace?.lens, self.number, self.until).copied()
     }
 
-    /// What a key had, if the tree does not say: `Some(None)` when it was not there.
+    /// The value that a key had, if it is not that of the tree; `Some(None)` if the key did not
+    /// exist.
     pub(crate) fn version(&self, key: &[u8]) -> Option<Option<Slice>> {
         oldest_within(self.keyspace?.keys.get(key)?, self.number, self.until).cloned()
     }
 
-    /// Versions of keys within bounds, in order, after looking at up to `keys_max` keys; with the
-    /// key where it stopped if there may be more beyond it.
+    /// Versions of keys within bounds, in order, after visiting up to `keys_max` keys; with the key
+    /// where it stopped if there may be more beyond it.
     pub(crate) fn versions(
         &self,
         direction: Direction,
@@ -100,7 +101,7 @@ impl SeenKeyspace<'_> {
         })
     }
 
-    /// What it sees under the first of some keys.
+    /// Its versions of the first of some keys.
     fn first_of<'k>(
         &self,
         direction: Direction,
@@ -124,7 +125,8 @@ impl SeenKeyspace<'_> {
     }
 }
 
-/// The oldest of what has a number above that of a snapshot, and below `until`: what it sees.
+/// The version that a snapshot sees: the oldest with a number above the snapshot's and below
+/// `until`.
 fn oldest_within<T>(all: &VecDeque<(u64, T)>, number: u64, until: u64) -> Option<&T> {
     let (at, found) = all.get(all.partition_point(|(at, _)| *at <= number))?;
     (*at < until).then_some(found)

@@ -1,14 +1,13 @@
-//! What the handles of one store share: its heap, its catalogue and the keyspaces in use.
+//! The state shared by the handles of one store: its heap, its catalogue and the open keyspaces.
 //!
-//! Purpose: the two doors through which every operation goes: `view` to read, `transaction` to
-//! write. Both refuse a closed store, the child of a fork, and a thread that already holds the
-//! store's lock. What cannot fail, such as a drop, does nothing in the child of a fork.
-//! Invariants: what the handles of a keyspace share is listed here while the keyspace exists and
-//! has been opened (`list.rs`); whether it still exists is what the catalogue says.
-//! Thread safety, lock order: the turn to write, `list`, the heap's lock; `spare_content` is held
-//! for itself. The list is held while a
-//! keyspace is created or dropped, which waits for the device; operations on a keyspace that is
-//! open never touch it.
+//! Purpose: the two entry points of every operation: `view` to read, `transaction` to write. Both
+//! refuse a closed store, the child of a fork, and a thread that already holds the store's lock.
+//! Calls that cannot fail, such as a drop, do nothing in the child of a fork.
+//! Invariants: the shared state of a keyspace's handles is listed here while the keyspace exists
+//! and has been opened (`list.rs`); whether it still exists is decided by the catalogue.
+//! Thread safety, lock order: the write permit, `list`, the heap's lock; `spare_content` is held
+//! for itself. The list is held while a keyspace is created or dropped, which waits for the device;
+//! operations on an open keyspace never touch it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -34,39 +33,39 @@ use crate::layout::STORE_ROOT;
 use crate::metrics::{Begun, Metrics};
 use crate::options::Options;
 
-/// Entries of a tree that nobody sees that are freed by one commit: some 5 milliseconds.
+/// Entries of an unseen tree that one commit frees: some 5 milliseconds.
 const PIECE_ENTRIES: usize = 16 << 10;
 
-/// Is told of a key that a commit will change.
+/// Called with each key that a commit will change.
 pub(crate) type KeyVisitor<'v> = dyn FnMut(&KeyspaceState, &[u8]) -> Result<()> + 'v;
 
 /// The keyspaces in use.
 #[derive(Default)]
 pub(crate) struct List {
-    /// What new handles get, by the name that it has.
+    /// The state for new handles, by current name.
     pub(crate) states: BTreeMap<Box<str>, Arc<KeyspaceState>>,
-    /// What all handles of a keyspace share, by its number.
+    /// The state that all handles of a keyspace share, by its number.
     pub(crate) places: HashMap<u64, Arc<Place>>,
 }
 
-/// What all handles of a store point to. Dropping it closes the heap.
+/// The state behind all handles of a store. Dropping it closes the heap.
 pub(crate) struct Shared {
     heap: Arc<Heap>,
     catalogue: Catalogue,
     durability: Durability,
     closed: AtomicBool,
     pub(crate) list: Mutex<List>,
-    /// What the last batch left, for the next one.
+    /// The buffers of the last batch, for the next one.
     spare_content: Mutex<Option<Content>>,
     versions: Arc<Versions>,
-    /// Bytes of blocks that a commit in pieces copies at most.
+    /// The most bytes of blocks that a chunked commit copies.
     copied_bytes_max: u64,
     metrics: Metrics,
     workers: Arc<BackgroundWorkers>,
 }
 
 impl Shared {
-    /// The store on a heap; its head is created if there is none.
+    /// Opens the store on a heap; creates its head if there is none.
     pub(crate) fn new(heap: Heap, lsm_trees: LsmTrees, options: &Options) -> Result<Self> {
         let lsm_trees = Arc::new(lsm_trees);
         let sequences = Arc::clone(lsm_trees.sequences());
@@ -109,14 +108,15 @@ impl Shared {
                 shared.catalogue.lsm_trees().remove_orphans()?;
             }
             let retired = shared.catalogue.list_retired(&shared.view()?);
-            // What is damaged there keeps nobody from the rest.
+            // Damage there does not prevent opening the rest.
             shared.destroy_retired(retired.unwrap_or_default());
         }
         Ok(shared)
     }
 
-    /// Opens all log-structured merge trees: what their memtables hold is found by nothing on the heap. False
-    /// if one is damaged: that keeps nobody from the others, but which files are its own is not known.
+    /// Opens all LSM trees, since nothing else on the heap leads to their memtables' entries. False
+    /// if one is damaged: the others can be used, but which files belong to the damaged one is
+    /// unknown.
     fn open_trees(&self) -> Result<bool> {
         let mut are_all_open = true;
         let view = self.view()?;
@@ -131,36 +131,36 @@ impl Shared {
         Ok(are_all_open)
     }
 
-    /// Whether this is the child of a fork: then nothing is to be touched, and no lock taken.
+    /// Whether this is the child of a fork: then nothing may be touched, and no lock taken.
     #[inline]
     pub(crate) fn is_child(&self) -> bool {
         self.refuse_child().is_err()
     }
 
-    /// Fails then.
+    /// Fails in the child of a fork.
     #[inline]
     pub(crate) fn refuse_child(&self) -> Result<()> {
         Ok(self.heap.refuse_child()?)
     }
 
-    /// What open snapshots see beside the trees.
+    /// The versions that open snapshots see beside the trees.
     #[inline]
     pub(crate) fn versions(&self) -> &Versions {
         &self.versions
     }
 
-    /// What looks after log-structured merge trees.
+    /// The background workers of the LSM trees.
     pub(crate) fn workers(&self) -> &Arc<BackgroundWorkers> {
         &self.workers
     }
 
-    /// What is counted and timed.
+    /// Counters and latencies.
     #[inline]
     pub(crate) fn metrics(&self) -> &Metrics {
         &self.metrics
     }
 
-    /// Frees the trees that were kept for snapshots and that nobody sees any more.
+    /// Frees the trees that were kept for snapshots and that none sees any more.
     #[inline]
     pub(crate) fn destroy_unseen(&self) {
         if self.versions.has_unseen() {
@@ -170,17 +170,18 @@ impl Shared {
 
     #[cold]
     fn destroy_unseen_now(&self) {
-        // Else they are freed after a later commit.
+        // Otherwise they are freed after a later commit.
         if !guard::is_held(self.number()) && !self.heap.has_writer() {
             let trees = self.versions.take_unseen();
             self.destroy_retired(trees.iter().map(Map::head).collect());
         }
     }
 
-    /// What fails here, or is too late, is done by the next opening; a check finds what is damaged.
+    /// Work that fails here, or comes too late, is left to the next open; a check finds damage.
     pub(crate) fn destroy_retired(&self, heads: Vec<u64>) {
         for head in heads {
-            // By pieces, so that neither the record nor the wait of others grows with the tree.
+            // Chunked, so that neither the log record nor the wait of other threads grows with the
+            // tree.
             let thin = |transaction: &mut Transaction<'_>| {
                 self.catalogue.thin_retired(transaction, head, PIECE_ENTRIES)
             };
@@ -189,12 +190,12 @@ impl Shared {
                 self.catalogue.destroy_retired(transaction, head)
             });
         }
-        // Files of trees that went are removed now, or by the next opening.
+        // Files of freed trees are removed now, or by the next open.
         let _ = self.catalogue.lsm_trees().bury(&self.heap);
     }
 
-    /// As [`Shared::transaction`], for one that changes keys: `keys` names them all, to each closure
-    /// that it is given. What open snapshots see of them is kept.
+    /// Like [`Shared::transaction`], for a transaction that changes keys: `keys` passes them all to
+    /// each closure that it gets. What open snapshots see of them is kept.
     pub(crate) fn change<T>(
         &self,
         durability: Durability,
@@ -204,9 +205,9 @@ impl Shared {
         self.change_after(None, durability, self.versions.any(), keys, |_| Ok(()), body)
     }
 
-    /// As [`Shared::change`], after a check under the exclusive lock. With `lends`, large values of
-    /// the keys are lent before, which spares copying them for whatever snapshot keeps them. It waits
-    /// for its turn unless that is given.
+    /// Like [`Shared::change`], after a check under the exclusive lock. With `lends`, large values
+    /// of the keys are borrowed before, which saves copying them for snapshots. Waits for the
+    /// writer lock unless it gets a permit.
     pub(crate) fn change_after<'s, T>(
         &'s self,
         turn: Option<HeldWritePermit<'s>>,
@@ -224,8 +225,8 @@ impl Shared {
         })
     }
 
-    /// As [`Shared::change`], of so many bytes, which may share its commit with those of other threads:
-    /// any of them may run `body`, and again after what it did was undone.
+    /// Like [`Shared::change`], of so many bytes, which may share its commit with those of other
+    /// threads: any of them may run `body`, and may run it again after it was undone.
     pub(crate) fn change_combined<T: Send>(
         &self,
         durability: Durability,
@@ -244,7 +245,7 @@ impl Shared {
         self.end(&begun, done)
     }
 
-    /// Lends large values of keys, before they are changed, if `lends`.
+    /// Borrows large values of keys before they are changed, if `lends`.
     #[inline]
     fn lend_large(
         &self,
@@ -283,17 +284,17 @@ impl Shared {
         Ok(())
     }
 
-    /// Tells this store from the others of the process.
+    /// Identifies this store among those of the process.
     pub(crate) fn number(&self) -> usize {
         std::ptr::from_ref(self).addr()
     }
 
-    /// What commits wait for unless they say otherwise.
+    /// The default durability of commits.
     pub(crate) fn durability(&self) -> Durability {
         self.durability
     }
 
-    /// Empty content for a batch.
+    /// Empty buffers for a batch.
     pub(crate) fn take_spare_content(&self) -> Content {
         if self.is_child() {
             return Content::default();
@@ -301,47 +302,47 @@ impl Shared {
         self.spare_content.lock().take().unwrap_or_default()
     }
 
-    /// Takes back content that was cleared.
+    /// Takes cleared buffers back.
     pub(crate) fn keep_spare_content(&self, content: Content) {
         if !self.is_child() {
             *self.spare_content.lock() = Some(content);
         }
     }
 
-    /// Where the keyspaces are listed.
+    /// The catalogue of keyspaces.
     pub(crate) fn catalogue(&self) -> &Catalogue {
         &self.catalogue
     }
 
-    /// The heap, for what is neither reading nor writing of keys.
+    /// The heap, for operations other than reading and writing keys.
     pub(crate) fn heap(&self) -> Result<&Heap> {
         self.admit()?;
         self.check_not_closed()?;
         Ok(&self.heap)
     }
 
-    /// The shared lock.
+    /// Takes the shared lock.
     #[inline]
     pub(crate) fn view(&self) -> Result<View<'_>> {
         self.admit()?;
         self.open_still(self.heap.brief_view())
     }
 
-    /// The same, for what somebody else's closure, or a look at very much, may take: writers wait
-    /// for it, but nobody who has a view waits behind them.
+    /// The same, for a caller's closure or a long read: writers wait for it, but no other reader
+    /// waits behind them.
     pub(crate) fn long_view(&self) -> Result<View<'_>> {
         self.admit()?;
         self.open_still(self.heap.view())
     }
 
     fn open_still<'v>(&self, view: adamant_heap::Result<View<'v>>) -> Result<View<'v>> {
-        // Under the lock: `close` sets the flag first and then waits for those who had it before.
-        // And first of all: a closed heap refuses too, but knows of no store.
+        // Under the lock: `close` sets the flag first and then waits for the locks taken before.
+        // Checked before the view's own error: a closed heap refuses too, but with its own error.
         self.check_not_closed()?;
         Ok(view?)
     }
 
-    /// Waits for this thread's turn to write, and keeps it.
+    /// Takes the writer lock, and returns its permit.
     pub(crate) fn take_write_permit(&self) -> Result<HeldWritePermit<'_>> {
         self.check_writes()?;
         let turn = self.heap.take_write_permit();
@@ -349,7 +350,7 @@ impl Shared {
         Ok(turn?)
     }
 
-    /// The same, unless that takes longer.
+    /// The same, but waits at most this long.
     pub(crate) fn take_write_permit_within(
         &self,
         longest: Duration,
@@ -360,7 +361,7 @@ impl Shared {
         Ok(turn?)
     }
 
-    /// Runs a closure under the exclusive lock and commits what it did; undoes it on `Err`.
+    /// Runs a closure under the exclusive lock and commits its changes; undoes them on `Err`.
     /// Returns when the commit is as durable as asked.
     pub(crate) fn transaction<T>(
         &self,
@@ -370,7 +371,7 @@ impl Shared {
         self.transaction_in(None, durability, body)
     }
 
-    /// The same, in a turn that was taken before.
+    /// The same, with a write permit that may have been taken before.
     pub(crate) fn transaction_in<'s, T>(
         &'s self,
         turn: Option<HeldWritePermit<'s>>,
@@ -389,7 +390,7 @@ impl Shared {
         self.end(&begun, done)
     }
 
-    /// As [`Shared::transaction_in`], in pieces: `last` is called when it cannot fail any more.
+    /// Like [`Shared::transaction_in`], chunked: `last` is called when it cannot fail any more.
     pub(crate) fn chunked_transaction<'s, T>(
         &'s self,
         turn: Option<HeldWritePermit<'s>>,
@@ -410,7 +411,8 @@ impl Shared {
         self.end(&begun, done)
     }
 
-    /// Begins a transaction of the heap, in a turn that was taken before or in one that this waits for.
+    /// Begins a transaction of the heap, with a permit that was taken before or one that this waits
+    /// for.
     fn begin_write<'s>(&'s self, turn: Option<HeldWritePermit<'s>>) -> Result<WriteGuard<'s>> {
         let write = match turn {
             Some(turn) => turn.begin_write()?,
@@ -420,20 +422,20 @@ impl Shared {
         Ok(write)
     }
 
-    /// Waits for what was committed by now as a commit with this durability would. All that has
-    /// nothing to change, and does not ask the heap for a transaction, comes here: what it found is
-    /// as safe then as what it would have written. Closing has waited for all of it.
+    /// Waits until everything committed so far has this durability. Operations that find nothing to
+    /// change, and so begin no transaction, end here: what they found is as safe as what they would
+    /// have written. Closing has waited for all of it.
     pub(crate) fn settle(&self, durability: Durability) -> Result<()> {
         self.admit()?;
         Ok(self.heap.settle(durability)?)
     }
 
-    /// What follows a transaction, which came to this.
+    /// Completes a transaction with this outcome.
     fn end<T>(&self, begun: &Begun, done: Result<T>) -> Result<T> {
         if done.is_ok() {
             self.metrics.commit(begun);
         }
-        // It may have closed snapshots that were dropped within a closure, or ended some.
+        // It may have closed snapshots that were dropped within a closure, or made some expire.
         self.destroy_unseen();
         if !self.heap.has_writer() {
             self.workers.settle();
@@ -441,8 +443,8 @@ impl Shared {
         done
     }
 
-    /// Makes room where something failed for lack of it, so that it is worth another try; whether it
-    /// was made.
+    /// Makes room after an operation failed for lack of it, so that a retry is worthwhile; returns
+    /// whether it did.
     #[cold]
     pub(crate) fn makes_room_for(&self, error: &Error, removes: bool) -> bool {
         let may_succeed = error.is_out_of_space() && !error.is_poisoned();
@@ -468,7 +470,7 @@ impl Shared {
         if self.closed.load(Ordering::Acquire) { Err(Error::Closed) } else { Ok(()) }
     }
 
-    /// What everybody asks who is about to wait for a turn to write.
+    /// Checks before waiting for the writer lock.
     #[inline]
     fn check_writes(&self) -> Result<()> {
         self.admit()?;
@@ -481,8 +483,8 @@ impl Shared {
         if self.heap.has_writer() { Err(Error::WithinExclusive) } else { Ok(()) }
     }
 
-    /// What every call asks first, before it takes a lock: not in the child of a fork, where there
-    /// is no store, and not within a closure that holds the store's lock.
+    /// Checks of every call before it takes a lock: not in the child of a fork, where there is no
+    /// store, and not within a closure that holds the store's lock.
     #[inline]
     pub(crate) fn admit(&self) -> Result<()> {
         self.refuse_child()?;
@@ -493,8 +495,8 @@ impl Shared {
 impl Drop for Shared {
     fn drop(&mut self) {
         if self.is_child() {
-            // Threads stayed with the parent, and so did the right to remove files. What they share
-            // is left where it is.
+            // Threads stayed with the parent, and so did the right to remove files. Leak what they
+            // share.
             std::mem::forget((Arc::clone(&self.heap), Arc::clone(&self.versions)));
             let lsm_trees = Arc::clone(self.catalogue.lsm_trees());
             return std::mem::forget((Arc::clone(&self.workers), lsm_trees));
@@ -502,8 +504,8 @@ impl Drop for Shared {
         if !self.closed.load(Ordering::Acquire) {
             self.workers.end();
             self.catalogue.lsm_trees().end();
-            // Nobody is left to be told of a failure; what it kept from the pool is recovered
-            // from the log by the next open.
+            // There is no caller to report a failure to; the next open recovers from the log what
+            // the pool does not have.
             let _ = self.heap.close();
         }
     }

@@ -1,9 +1,10 @@
-//! Sets of keys as disjoint intervals.
+//! Interval sets of keys.
 //!
-//! Purpose: what a transaction has looked at, and where it knows that nothing is left: both grow at
+//! Purpose: the keys that a transaction has read, and those that it knows to be empty: both grow at
 //! an end, one key after the other, and stay one interval.
 //! Invariants: intervals do not overlap and do not touch. Each begins with a key (the empty one is
-//! below all) and ends before another, or has no end. Thread safety: none of its own.
+//! below all) and ends before another, or has no end.
+//! Thread safety: none of its own.
 
 use std::collections::BTreeMap;
 use std::ops::Bound::{self, Excluded, Included, Unbounded};
@@ -14,13 +15,13 @@ use adamant_wire::key::NEXT;
 use crate::bounds::{Direction, KeyRange};
 use crate::limits::KEY_BYTES_MAX;
 
-/// The interval's first key, and the one before which it ends.
+/// An interval: its first key, and the key before which it ends.
 type Span<'s> = (&'s Slice, &'s Option<Slice>);
 
-/// Keys.
+/// A set of keys, as disjoint intervals.
 #[derive(Debug, Default)]
 pub(crate) struct Spans {
-    /// Ends by first keys.
+    /// The end of each interval, by its first key.
     spans: BTreeMap<Slice, Option<Slice>>,
 }
 
@@ -47,7 +48,7 @@ pub(crate) fn end_of(upper: Bound<&[u8]>) -> Option<Slice> {
     }
 }
 
-/// As [`start_of`], the other way round. No key is longer than one may be.
+/// The inverse of [`start_of`]. No key is longer than `KEY_BYTES_MAX`.
 pub(crate) fn lower(start: &[u8]) -> Bound<&[u8]> {
     match start {
         [] => Unbounded,
@@ -56,7 +57,7 @@ pub(crate) fn lower(start: &[u8]) -> Bound<&[u8]> {
     }
 }
 
-/// As [`end_of`], the other way round.
+/// The inverse of [`end_of`].
 pub(crate) fn upper(end: Option<&[u8]>) -> Bound<&[u8]> {
     match end {
         None => Unbounded,
@@ -78,8 +79,8 @@ impl Spans {
         self.spans.len()
     }
 
-    /// Adds the keys from one on and before another. O(log n), of those that become one with it
-    /// too, spread over the calls that made them.
+    /// Adds the keys from `start` on and before `end`. O(log n), plus the intervals that it merges,
+    /// amortized over the calls that added them.
     pub(crate) fn insert(&mut self, mut start: Slice, mut end: Option<Slice>) {
         if end.as_ref().is_some_and(|end| *end <= start) {
             return;
@@ -103,7 +104,7 @@ impl Spans {
         self.spans.insert(start, end);
     }
 
-    /// Takes a key out. O(log n).
+    /// Removes a key. O(log n).
     pub(crate) fn remove(&mut self, key: &[u8]) {
         let Some((start, end)) = self.over(key) else { return };
         let (start, end) = (start.clone(), end.clone());
@@ -125,8 +126,7 @@ impl Spans {
         span.1.as_ref().is_none_or(|end| end[..] > *key).then_some(span)
     }
 
-    /// The interval that holds the keys before this one, as far as it goes; `None`: the last keys
-    /// of all.
+    /// The interval that holds the keys just below this one; `None`: the highest keys of all.
     pub(crate) fn before(&self, end: Option<&[u8]>) -> Option<Span<'_>> {
         let bounds = (Unbounded, end.map_or(Unbounded, Excluded));
         let span = self.spans.range::<[u8], _>(bounds).next_back()?;
@@ -138,7 +138,7 @@ impl Spans {
         reaches.then_some(span)
     }
 
-    /// Whether a key is one of them, or next to them.
+    /// Whether a key is in the set, or adjacent to it.
     pub(crate) fn touches(&self, key: &[u8]) -> bool {
         if self.is_empty() {
             return false;
@@ -150,8 +150,8 @@ impl Spans {
         })
     }
 
-    /// What is left of a range without those of its keys that are at its ends, or at one of them
-    /// (0: the low one); `None` for nothing.
+    /// A range without those of its keys that the set holds at both ends, or at one of them (0: the
+    /// low one); `None` if nothing is left.
     pub(crate) fn narrowed(&self, range: &KeyRange, at: Option<usize>) -> Option<KeyRange> {
         let mut left = range.clone();
         if self.is_empty() {
@@ -186,7 +186,7 @@ impl Spans {
     }
 }
 
-/// The one that is further up.
+/// The higher one.
 fn further(one: Option<Slice>, other: Option<Slice>) -> Option<Slice> {
     Some(one?.max(other?))
 }
@@ -195,7 +195,7 @@ fn further(one: Option<Slice>, other: Option<Slice>) -> Option<Slice> {
 mod tests {
     use super::*;
 
-    /// Keys of one byte, and whether each is one of them.
+    /// For each key of one byte, whether the set holds it.
     fn held(spans: &Spans) -> Vec<bool> {
         (0..=255_u8).map(|key| spans.over(&[key]).is_some()).collect()
     }
@@ -254,7 +254,7 @@ mod tests {
         let mut spans = Spans::default();
         for key in 0..100_u8 {
             spans.insert([key].into(), Some(after(&[key])));
-            // The keys between two of them are there only where they are said to be.
+            // Between two of them only added keys are in the set.
             assert_eq!(spans.len(), usize::from(key) + 1);
         }
         let mut spans = Spans::default();

@@ -1,11 +1,11 @@
-//! One keyspace, as handles have it.
+//! The state of one keyspace that its handles share.
 //!
-//! Purpose: which tree is a keyspace's, without asking the catalogue at each operation.
+//! Purpose: finds a keyspace's tree without a catalogue lookup at each operation.
 //! Invariants: a tree is a keyspace's until a transaction gives it another one or drops it, and
-//! that transaction counts `version` up before. It may yet fail: so the first who comes after it
-//! asks the catalogue, which is right under every lock, and what it says is good until the next
-//! such transaction. Another name changes nothing of all this.
-//! Thread safety: `version` changes under the exclusive lock, everybody else looks under the heap's
+//! that transaction increments `version` first. The transaction may still fail, so the next
+//! operation asks the catalogue, which is right under every lock, and its answer holds until the
+//! next such transaction. Renaming changes nothing of all this.
+//! Thread safety: `version` changes under the exclusive lock; all others read under the heap's
 //! lock.
 
 use std::borrow::Cow;
@@ -23,14 +23,13 @@ use crate::error::{Error, Result};
 use crate::kind::KeyspaceKind;
 use crate::limits::check_plain;
 
-/// One keyspace under a name and with a tree that it had when it was opened, whatever the number of
-/// its handles.
+/// A keyspace with its name and tree when it was opened, shared by all its handles.
 #[derive(Debug)]
 pub(crate) struct KeyspaceState {
     pub(crate) name: Box<str>,
     pub(crate) id: u64,
     pub(crate) kind: KeyspaceKind,
-    /// The number of its kind: of old keyspaces it is not known whether they are plain.
+    /// The number of its kind; for old keyspaces it does not say whether they are plain.
     pub(crate) kind_number: u16,
     map: Map,
     /// The version at which `map` was its tree.
@@ -39,7 +38,7 @@ pub(crate) struct KeyspaceState {
 }
 
 impl KeyspaceState {
-    /// Of an entry that was found under the lock that `heap` stands for.
+    /// The state for an entry that was found under the lock that `heap` stands for.
     pub(crate) fn new<R: Read>(
         heap: &R,
         catalogue: &Catalogue,
@@ -53,7 +52,7 @@ impl KeyspaceState {
         Ok(Arc::new(Self { name: name.into(), id, kind, kind_number, map, version, place }))
     }
 
-    /// The engine that kept the keyspace when it was opened.
+    /// The keyspace's engine when it was opened.
     pub(crate) fn engine(&self) -> Engine {
         self.map.engine()
     }
@@ -64,8 +63,8 @@ impl KeyspaceState {
         self.place.version.load(Ordering::Acquire) == self.version
     }
 
-    /// What keeps the keyspace, unless it was dropped. To be called under the lock that `heap`
-    /// stands for.
+    /// The keyspace's map, unless it was dropped. To be called under the lock that `heap` stands
+    /// for.
     #[inline]
     pub(crate) fn map<R: Read>(&self, heap: &R, catalogue: &Catalogue) -> Result<Cow<'_, Map>> {
         if self.is_current() {
@@ -87,7 +86,7 @@ impl KeyspaceState {
         }
     }
 
-    /// The name and the entry that the keyspace has now, unless it was dropped.
+    /// The current name and entry of the keyspace, unless it was dropped.
     pub(crate) fn find<R: Read>(
         &self,
         heap: &R,
@@ -99,19 +98,19 @@ impl KeyspaceState {
     }
 }
 
-/// What all states of one keyspace share.
+/// The part that all states of one keyspace share.
 #[derive(Debug)]
 pub(crate) struct Place {
     id: u64,
     /// Counts the transactions that may have given it another tree.
     version: AtomicU64,
-    /// What the catalogue said since the last of them.
+    /// The catalogue's answer since the last of them.
     now: RwLock<Now>,
 }
 
 #[derive(Debug)]
 struct Now {
-    /// Its name when it was last looked for: where to look first.
+    /// Its name when it was last looked up: the first to try.
     name: Box<str>,
     tree: Tree,
 }
@@ -129,18 +128,18 @@ impl Place {
         Arc::new(Self { id, version: AtomicU64::new(0), now: RwLock::new(now) })
     }
 
-    /// Within a transaction that gives the keyspace another tree or kind, or drops it.
+    /// Marks it stale, within a transaction that changes the keyspace's tree or kind, or drops it.
     pub(crate) fn doubt(&self) {
         self.version.fetch_add(1, Ordering::AcqRel);
         self.now.write().tree = Tree::Unknown;
     }
 
-    /// It was found under that name.
+    /// Notes its current name.
     pub(crate) fn is_called(&self, name: &str) {
         self.now.write().name = name.into();
     }
 
-    /// Asks the catalogue what became of the keyspace, unless somebody did so since it changed.
+    /// Looks the keyspace up in the catalogue, unless another thread did so since it changed.
     fn learn<R: Read>(&self, heap: &R, catalogue: &Catalogue) -> Result<()> {
         if !matches!(self.now.read().tree, Tree::Unknown) {
             return Ok(());

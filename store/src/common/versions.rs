@@ -1,14 +1,15 @@
-//! What open snapshots see that the trees no longer hold.
+//! Multiversion store: what open snapshots see that the trees no longer hold.
 //!
 //! Purpose: before a commit changes a key that an open snapshot sees, it puts the old value here:
-//! of up to 4 KiB a copy, of a longer one its block, lent. See `docs/decisions/0060-versions.md`.
-//! Invariants: commits that find a snapshot open have numbers, one after the other; a snapshot has
-//! the number of the last one before it. For each snapshot `s` and key, the oldest version with a
-//! number above `s` is what it sees, and if there is none, what the tree holds. A version is put
-//! here before the tree changes, in the same hold of the heap's exclusive lock; one whose
-//! transaction failed says what the tree still holds, and does no harm.
-//! Thread safety: lock order: the heap's, then `state`. Snapshots are opened under the heap's shared
-//! lock, so that none falls into a commit which saw none open; they are closed under no lock.
+//! up to 4 KiB a copy, a longer one as its borrowed block. See `docs/decisions/0060-versions.md`.
+//! Invariants: commits that find a snapshot open have consecutive numbers; a snapshot has the
+//! number of the last one before it. For each snapshot `s` and key, it sees the oldest version with
+//! a number above `s`, and if there is none, what the tree holds. A version is put here before the
+//! tree changes, in the same hold of the heap's exclusive lock; a version of a failed transaction
+//! equals what the tree still holds, and does no harm.
+//! Thread safety: lock order: the heap's, then `state`. Snapshots are opened under the heap's
+//! shared lock, so that none falls into a commit which saw none open; they are closed under no
+//! lock.
 
 use std::cell::Cell;
 use std::collections::{BTreeSet, VecDeque};
@@ -33,7 +34,7 @@ use crate::engine::map::Map;
 use crate::engine::tree::Tree;
 use crate::error::{Error, Result};
 
-/// Figures of the snapshots that are open.
+/// Figures of the open snapshots.
 ///
 /// ```
 /// # let store = adamant::Store::in_memory()?;
@@ -50,7 +51,7 @@ use crate::error::{Error, Result};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SnapshotStats {
-    /// Handles of snapshots that are open, clones and those of iterators among them.
+    /// Handles of open snapshots, including clones and those of iterators.
     pub open: u64,
     /// Age of the oldest one.
     pub oldest: Duration,
@@ -58,35 +59,36 @@ pub struct SnapshotStats {
     pub versions: u64,
     /// Bytes that these take, about.
     pub bytes: u64,
-    /// Keyspaces that were dropped, or cleared, and are kept for them.
+    /// Dropped or cleared keyspaces that are kept for them.
     pub keyspaces: u64,
-    /// Snapshots that were ended because the versions took too many bytes.
+    /// Snapshots that expired because the versions took too many bytes.
     pub expired: u64,
 }
 
 /// The versions of a store.
 #[derive(Debug)]
 pub(crate) struct Versions {
-    /// Whether a snapshot is open: all that a commit looks at otherwise.
+    /// Whether a snapshot is open: the only check of a commit if none is.
     any: AtomicBool,
-    /// Whether a commit has come since the first of the open snapshots: else trees say what they see.
+    /// Whether there was a commit since the first of the open snapshots: otherwise trees hold what
+    /// they see.
     is_changed: AtomicBool,
-    /// Whether there are trees to be destroyed.
+    /// Whether there are trees to be freed.
     has_unseen: AtomicBool,
     bytes_max: u64,
-    /// The clock of what keeps versions itself.
+    /// The sequence clock of the LSM trees, which keep versions themselves.
     sequences: Arc<Sequences>,
     state: RwLock<State>,
-    /// Snapshots closed within a closure that was lent something, and whether there are some.
+    /// Snapshots closed within a closure under the lock, and whether there are any.
     closed: Mutex<Vec<u64>>,
     has_closed: AtomicBool,
-    /// A mistake, planted to see that tests notice it: ranges are not looked at.
+    /// A planted mistake that tests have to notice: ranges are not checked.
     #[cfg(test)]
     pub(crate) skips_ranges: AtomicBool,
 }
 
 impl Versions {
-    /// None, which may take so many bytes.
+    /// No versions yet, which may take so many bytes.
     pub(crate) fn new(bytes_max: u64, sequences: Arc<Sequences>) -> Self {
         Self {
             any: AtomicBool::new(false),
@@ -102,21 +104,21 @@ impl Versions {
         }
     }
 
-    /// Whether a snapshot is open. Whoever has the heap exclusively can rely on a `false`.
+    /// Whether a snapshot is open. The holder of the heap's exclusive lock can rely on a `false`.
     #[inline]
     pub(crate) fn any(&self) -> bool {
         self.any.load(Ordering::Acquire)
     }
 
-    /// Whether trees may not say what snapshots see. Whoever has one open, and the heap shared, can
-    /// rely on a `false`.
+    /// Whether trees may differ from what snapshots see. The holder of an open snapshot and the
+    /// heap's shared lock can rely on a `false`.
     #[inline]
     pub(crate) fn is_changed(&self) -> bool {
         self.is_changed.load(Ordering::Acquire)
     }
 
-    /// Tells what keeps versions itself which moments snapshots see. To be called when that has
-    /// changed, while the lock is held, so that none is opened meanwhile.
+    /// Tells the LSM trees which moments snapshots see. To be called when these have changed, while
+    /// the lock is held, so that none is opened meanwhile.
     fn tell_moments(&self, state: &State) {
         let moments = state.open.keys().filter_map(|number| state.moments.get(number));
         self.sequences.hold(moments.copied());
@@ -131,7 +133,7 @@ impl Versions {
     /// Opens a snapshot and returns its number. To be called under the heap's shared lock.
     pub(crate) fn open(&self, view: &View<'_>) -> u64 {
         let mut state = self.state.write();
-        // A commit in pieces has a number from its beginning.
+        // A chunked commit has a number from its beginning.
         let number = state.number - u64::from(view.is_early());
         match state.open.get_mut(&number) {
             Some(opened) => opened.count += 1,
@@ -148,7 +150,7 @@ impl Versions {
         number
     }
 
-    /// Opens a snapshot once more that is open, or was ended.
+    /// Opens another handle of a snapshot that is open, or expired.
     pub(crate) fn open_again(&self, number: u64) {
         let mut state = self.state.write();
         match state.open.get_mut(&number) {
@@ -157,14 +159,14 @@ impl Versions {
         }
     }
 
-    /// Closes a snapshot later, because this thread is in a closure that was lent something: the
-    /// next one that is closed, or the next commit, closes this one too.
+    /// Closes a snapshot later, because this thread is in a closure under the lock: the next close,
+    /// or the next commit, closes this one too.
     pub(crate) fn close_later(&self, number: u64) {
         self.closed.lock().push(number);
         self.has_closed.store(true, Ordering::Release);
     }
 
-    /// Closes a snapshot, and lets go what no other one sees.
+    /// Closes a snapshot, and drops the versions that no other one sees.
     pub(crate) fn close(&self, number: u64) {
         self.close_late();
         self.close_one(number);
@@ -208,21 +210,21 @@ impl Versions {
         }
     }
 
-    /// Lets go all that is kept: the store is closed, and nobody can look at it any more. Slices of
-    /// blocks would keep its directory.
+    /// Drops all versions: the store is closed, and no read can see them any more. Slices of blocks
+    /// would keep its directory.
     pub(crate) fn end(&self) {
         self.expire_all();
     }
 
-    /// Lets go all that is kept; no snapshot is open.
+    /// Drops all versions; no snapshot is open.
     fn forget_all(&self, mut state: RwLockWriteGuard<'_, State>) {
-        // Those that were ended must go on finding it out.
+        // Reads through expired snapshots must still notice that.
         self.is_changed.store(state.expired_open > 0, Ordering::Release);
         state.forget_trees(u64::MAX);
         self.note_unseen(&state);
         (state.bytes, state.stale) = (0, 0);
         let all = (std::mem::take(&mut state.keyspaces), std::mem::take(&mut state.queue));
-        // A million versions take a while to free: nobody shall wait for that.
+        // A million versions take a while to free: do so outside the lock.
         drop(state);
         drop(all);
     }
@@ -239,15 +241,15 @@ impl Versions {
         self.has_unseen.load(Ordering::Acquire)
     }
 
-    /// Trees that were kept for snapshots and that none sees any more.
+    /// Takes the trees that were kept for snapshots and that none sees any more.
     pub(crate) fn take_unseen(&self) -> Vec<Map> {
         let mut state = self.state.write();
         self.has_unseen.store(false, Ordering::Release);
         std::mem::take(&mut state.unseen)
     }
 
-    /// The versions that a commit adds to; `None` when no snapshot is open, which is one load. To be
-    /// called under the heap's exclusive lock.
+    /// The recorder for a commit's versions; `None` if no snapshot is open, which costs one load.
+    /// To be called under the heap's exclusive lock.
     #[inline]
     pub(crate) fn recorder(&self) -> Option<Recorder<'_>> {
         if self.any() { self.start_recorder() } else { None }
@@ -267,7 +269,7 @@ impl Versions {
         self.resume_recorder(number)
     }
 
-    /// The number of a commit in pieces that begins. To be called under the heap's exclusive lock.
+    /// The number of a chunked commit that begins. To be called under the heap's exclusive lock.
     pub(crate) fn begin_chunks(&self) -> u64 {
         self.close_late();
         let mut state = self.state.write();
@@ -276,8 +278,8 @@ impl Versions {
         state.number
     }
 
-    /// The versions that a commit with this number, the last one, adds to; `None` when no snapshot is
-    /// open. To be called under the heap's exclusive lock.
+    /// The recorder for the commit with this number, the last one; `None` if no snapshot is open.
+    /// To be called under the heap's exclusive lock.
     pub(crate) fn resume_recorder(&self, number: u64) -> Option<Recorder<'_>> {
         if !self.any() {
             return None;
@@ -289,7 +291,7 @@ impl Versions {
         Some(Recorder { number, newest, versions: self, state })
     }
 
-    /// Ends all snapshots: what they see could not be kept.
+    /// Makes all snapshots expire: what they see could not be kept.
     pub(crate) fn expire_all(&self) {
         let mut state = self.state.write();
         while let Some(opened) = state.oldest().and_then(|number| state.end(number)) {
@@ -301,8 +303,8 @@ impl Versions {
         self.forget_all(state);
     }
 
-    /// Keeps the tree of a keyspace that is dropped or cleared, if the commit succeeds. To be called under the
-    /// heap's exclusive lock.
+    /// Keeps the tree of a keyspace that is dropped or cleared, if the commit succeeds. To be
+    /// called under the heap's exclusive lock.
     pub(crate) fn drop_keyspace(&self, id: u64, map: Map) {
         let mut state = self.state.write();
         if state.open.is_empty() {
@@ -317,8 +319,7 @@ impl Versions {
         state.keyspaces.entry(id).or_default().dropped.push((number, map));
     }
 
-    /// The moment that a snapshot sees of what keeps versions itself. To be called under the heap's shared
-    /// lock.
+    /// The moment of the LSM trees that a snapshot sees. To be called under the heap's shared lock.
     pub(crate) fn moment_of(&self, number: u64) -> u64 {
         let moment = self.state.read().moments.get(&number).copied();
         moment.unwrap_or_else(|| self.sequences.visible())
@@ -331,7 +332,7 @@ impl Versions {
         oldest.unwrap_or_else(|| self.sequences.visible())
     }
 
-    /// What a snapshot sees beside the trees. To be called under the heap's shared lock.
+    /// A snapshot's view beside the trees. To be called under the heap's shared lock.
     ///
     /// # Errors
     /// `Error::SnapshotExpired`.
@@ -343,15 +344,15 @@ impl Versions {
         Ok(Seen { state, number })
     }
 
-    /// Whether any of these keys of a keyspace was changed by a commit that a snapshot does not see,
-    /// one of its reads in a transaction. To be called under the heap's exclusive lock.
+    /// Validates a transaction's reads: whether a commit after its snapshot changed any of these
+    /// keys of a keyspace. To be called under the heap's exclusive lock.
     ///
     /// # Errors
     /// `Error::SnapshotExpired`.
     pub(crate) fn has_changed(&self, number: u64, id: u64, read: &ReadSet) -> Result<bool> {
         let seen = self.seen_by(number)?;
         let Some(keyspace) = seen.state.keyspaces.get(&id) else { return Ok(false) };
-        // Whatever was read of it, it is there no more.
+        // Whatever was read of it is gone.
         let is_cleared = keyspace.dropped.iter().any(|(changed, _)| *changed > number);
         if is_cleared && !read.is_empty() {
             return Ok(true);
@@ -385,17 +386,17 @@ impl Versions {
         Ok(has_changed)
     }
 
-    /// Keys that were looked at for ranges, so far.
+    /// Keys that range reads visited so far.
     pub(crate) fn walked(&self) -> u64 {
         self.state.read().walked()
     }
 
-    /// Snapshots that were ever opened.
+    /// Snapshots ever opened.
     pub(crate) fn opened(&self) -> u64 {
         self.state.read().opened
     }
 
-    /// Figures.
+    /// The figures.
     pub(crate) fn stats(&self) -> SnapshotStats {
         let state = self.state.read();
         let oldest = state.open.values().map(|opened| opened.first.elapsed()).max();
@@ -410,7 +411,7 @@ impl Versions {
     }
 }
 
-/// What a commit puts here before it changes anything.
+/// Records old versions for a commit, before it changes anything.
 pub(crate) struct Recorder<'v> {
     state: RwLockWriteGuard<'v, State>,
     number: u64,
@@ -419,8 +420,8 @@ pub(crate) struct Recorder<'v> {
 }
 
 impl Recorder<'_> {
-    /// Opens a snapshot of the commit before, to be closed by its number, which this returns: what is
-    /// kept is not let go then when others are closed, and holds for all that are opened meanwhile.
+    /// Opens a snapshot of the commit before and returns its number, by which it is to be closed:
+    /// kept versions then stay when others are closed, and serve all that are opened meanwhile.
     pub(crate) fn hold(&mut self) -> u64 {
         let before = self.number - 1;
         self.state.open.entry(before).or_insert_with(|| Opened::now(0)).count += 1;
@@ -432,7 +433,7 @@ impl Recorder<'_> {
     /// Keeps what a tree holds under a key that is about to change.
     ///
     /// # Errors
-    /// Those of looking for the key.
+    /// Those of looking up the key.
     pub(crate) fn keep<R: Read>(
         &mut self,
         heap: &R,
@@ -447,7 +448,7 @@ impl Recorder<'_> {
         }
         let versions = keyspace.keys.get(key);
         if versions.and_then(|versions| versions.back()).is_some_and(|(n, _)| *n > self.newest) {
-            // Every snapshot that is open sees that one, or an older one.
+            // Every open snapshot sees that version, or an older one.
             return Ok(());
         }
         if is_planted("S2.snapshots-see-an-overwrite") {
@@ -463,7 +464,7 @@ impl Recorder<'_> {
         Ok(())
     }
 
-    /// Ends the oldest snapshots if all is too much; whether it did.
+    /// Makes the oldest snapshots expire if all versions take too much; returns whether it did.
     pub(crate) fn finish(mut self) -> bool {
         let state = &mut *self.state;
         let before = state.expired;
@@ -488,27 +489,27 @@ impl Recorder<'_> {
     }
 }
 
-/// What a transaction read of a keyspace.
+/// The read set of a transaction in a keyspace.
 #[derive(Debug, Default)]
 pub(crate) struct ReadSet {
     keys: BTreeSet<Slice>,
     spans: Spans,
-    /// What the last iterator has come by, from each end.
+    /// The ranges that the last iterator has covered, from each end.
     open: [Option<KeyRange>; 2],
-    /// Whether nobody will ask, since nothing of it can change.
+    /// Whether it will never be validated, since nothing that was read can change.
     pub(crate) is_needless: bool,
 }
 
 impl ReadSet {
-    /// Notes that a key was looked at.
+    /// Notes that a key was read.
     pub(crate) fn note(&mut self, key: &[u8]) {
         if !self.is_needless {
             self.keys.insert(Slice::from(key));
         }
     }
 
-    /// Notes that all keys from an end of a range up to this one were looked at (0: the low end, 1:
-    /// the high one); `None`: all of it. One iterator at a time does so.
+    /// Notes that all keys from an end of a range up to this one were read (0: the low end, 1: the
+    /// high one); `None`: all of it. For one iterator at a time.
     pub(crate) fn cover(&mut self, end: usize, range: &KeyRange, key: Option<&Slice>) {
         if self.is_needless {
             return;
@@ -532,12 +533,12 @@ impl ReadSet {
         self.keys.is_empty() && self.ranges().next().is_none()
     }
 
-    /// What was looked at as a whole.
+    /// The ranges that were read.
     fn ranges(&self) -> impl Iterator<Item = (Bound<&[u8]>, Bound<&[u8]>)> {
         self.spans.bounds().chain(self.open.iter().flatten().map(KeyRange::bounds))
     }
 
-    /// Whether any of it was changed after a moment, in a map that keeps versions itself.
+    /// Whether any of it was changed after a moment, in an LSM map.
     pub(crate) fn has_changed(&self, map: &Map, since: u64) -> Result<bool> {
         for key in &self.keys {
             if map.has_changed((Bound::Included(key), Bound::Included(key)), since)? {

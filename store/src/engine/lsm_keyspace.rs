@@ -1,8 +1,8 @@
-//! A log-structured merge tree as a keyspace: what it needs of the store beside its heap.
+//! An LSM tree as a keyspace.
 //!
-//! Purpose: reads and writes of one such tree, with errors that name the keyspace, and the background
-//! told of what was written.
-//! Invariants: the background is told with the commit, not before.
+//! Purpose: reads and writes of one LSM tree, with errors that name the keyspace, and notifications
+//! of the background workers.
+//! Invariants: the workers are notified with the commit, not before.
 //! Thread safety: as of the tree: reading takes a view or a transaction, writing a transaction.
 
 use std::ops::{Bound, ControlFlow};
@@ -23,7 +23,7 @@ use crate::limits::KEY_BYTES_MAX;
 /// Bytes that a scan copies out of each memtable under one hold of the lock.
 pub(crate) const COPIED_BYTES: usize = 64 << 10;
 
-/// A log-structured merge tree, and the keyspace that it is, for messages.
+/// An LSM tree, and the name of its keyspace for messages.
 #[derive(Clone, Debug)]
 pub(crate) struct Log {
     pub(crate) tree: Arc<Lsm>,
@@ -40,7 +40,7 @@ impl Log {
         Error::of_lsm(&self.name)
     }
 
-    /// The last moment that is complete.
+    /// The last complete moment.
     pub(crate) fn visible(&self) -> u64 {
         self.tree.context().sequences().visible()
     }
@@ -49,8 +49,8 @@ impl Log {
         self.tree.look(heap, key, at).and_then(|look| look.finish(key)).map_err(self.wrong())
     }
 
-    /// Looks before the turn to write for what a change of a key will ask for; `with_value`: not only
-    /// whether it is there.
+    /// Pre-reads what a change of a key needs, before the writer lock is taken; `with_value`: the
+    /// value too, not only whether the key exists.
     pub(crate) fn foresee(&self, view: View<'_>, key: &[u8], with_value: bool) -> Result<Foreseen> {
         let glance = self.tree.glance();
         let look = glance.look(&view, key);
@@ -62,7 +62,8 @@ impl Log {
         Ok(Foreseen { tree: Arc::clone(&self.tree), glance, found: found.map_err(self.wrong())? })
     }
 
-    /// As a transaction sees it that did nothing yet: what was foreseen, unless somebody came between.
+    /// The value as seen by a transaction without changes yet: the pre-read one, unless another
+    /// commit came between.
     pub(crate) fn find_foreseen(
         &self,
         heap: &Transaction<'_>,
@@ -94,7 +95,7 @@ impl Log {
         Ok(())
     }
 
-    /// Has the background told of so many bytes, with the commit.
+    /// Notifies the workers of so many bytes, with the commit.
     fn note(&self, heap: &mut Transaction<'_>, bytes: u64, removes: bool) {
         let (tree, write_stall) = (Arc::clone(&self.tree), Arc::clone(&self.write_stall));
         heap.on_commit(move |_| {
@@ -105,8 +106,8 @@ impl Log {
         });
     }
 
-    /// Removes all keys within bounds by one range tombstone; without an upper bound those up to `last`, if
-    /// there is one. O(log n).
+    /// Removes all keys within bounds by one range tombstone; without an upper bound those up to
+    /// `last`, if there is one. O(log n).
     pub(crate) fn remove_range(
         &self,
         heap: &mut Transaction<'_>,
@@ -131,7 +132,8 @@ impl Log {
         }
     }
 
-    /// Removes the keys from `start` on and below `end`; no `end`: up to `last`, which no key is above.
+    /// Removes the keys from `start` on and below `end`; without `end`, up to `last`, the highest
+    /// key.
     fn remove_between(
         &self,
         heap: &mut Transaction<'_>,
@@ -152,8 +154,8 @@ impl Log {
         Ok(())
     }
 
-    /// How many of these keys, which ascend, have a value. Looked for only where there may be some: who loads
-    /// behind all there is pays nothing.
+    /// How many of these keys, in ascending order, have a value. Reads only if some may: a load
+    /// behind all existing keys pays nothing.
     pub(crate) fn count_there(&self, heap: &Transaction<'_>, pairs: &[Pair<'_>]) -> Result<u64> {
         let (Some((first, _)), Some((last, _))) = (pairs.first(), pairs.last()) else {
             return Ok(0);
@@ -170,7 +172,7 @@ impl Log {
         Ok(count)
     }
 
-    /// Begins a check of all that it has; what it says of the heap is known at once.
+    /// Begins a check of the tree; the findings in the heap are known at once.
     pub(crate) fn check<R: Read>(&self, heap: &R) -> Result<LsmCheck> {
         self.tree.check(heap).map_err(self.wrong())
     }
@@ -185,8 +187,8 @@ impl Log {
         self.tree.check_part(view, checking, &is_wanted).map_err(self.wrong())
     }
 
-    /// What a closure makes of the first entries of a range, at most so many, as of a moment; with or without
-    /// their values.
+    /// Calls a closure with the first entries of a range, at most so many, as of a moment; with or
+    /// without their values.
     fn first<R: Read, T>(
         &self,
         heap: &R,
@@ -218,7 +220,7 @@ impl Log {
         self.first(heap, at, range, (entries_max, true), pair)
     }
 
-    /// Their keys.
+    /// The first keys of a range, at most so many, as of a moment.
     pub(crate) fn keys<R: Read>(
         &self,
         heap: &R,
@@ -230,8 +232,8 @@ impl Log {
     }
 }
 
-/// What a log-structured tree was found to hold under a key, by somebody who is going to write and waits for
-/// the device before the turn to write is there.
+/// A pre-read of a key in an LSM tree, made before the writer lock is taken, so that a writer does
+/// not wait for the device under it.
 pub(crate) struct Foreseen {
     tree: Arc<Lsm>,
     glance: Glance,
@@ -245,7 +247,7 @@ fn next_key(key: &[u8]) -> Option<Vec<u8>> {
         next.extend_from_slice(NEXT);
         return Some(next);
     }
-    // No key is longer, so what begins with it is no key.
+    // No key is longer, so the next key does not begin with this one.
     while let Some(last) = next.pop() {
         if last < u8::MAX {
             next.push(last + 1);

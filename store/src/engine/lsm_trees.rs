@@ -1,10 +1,10 @@
-//! The log-structured merge trees of a store: what they share, and which are open.
+//! The LSM trees of a store: what they share, and which are open.
 //!
-//! Purpose: a tree has skip lists and a cache in memory, so there is one of it whatever the number of
-//! handles. What the trees share is made with the first of them: a store without them has neither their
-//! directories nor their cache.
-//! Invariants: a tree is listed from the transaction that makes it, unless that is undone, to the one
-//! that destroys it.
+//! Purpose: a tree has skip lists and a cache in memory, so it is opened once, whatever the number
+//! of handles. The shared tree context is made with the first tree: a store without one has neither
+//! their directories nor their cache.
+//! Invariants: a tree is listed from the transaction that makes it, unless that is undone, to the
+//! one that destroys it.
 //! Thread safety: `trees` is held for itself, while a tree is opened.
 
 use std::collections::HashMap;
@@ -25,13 +25,13 @@ use crate::engine::write_stall::WriteStall;
 use crate::error::{Error, Result};
 use crate::layout::{HEAD_NEXT_FILE_AT, STORE_ROOT, StoreHead};
 
-/// Where tables and blob files are, in the directory of the store.
+/// Directories of tables and blob files, in the store's directory.
 const TABLES_NAME: &str = "tables";
 const BLOBS_NAME: &str = "blobs";
 /// Bytes of a file that are copied at once.
 const COPY_BYTES: usize = 1 << 20;
 
-/// The trees.
+/// The LSM trees of a store.
 pub(crate) struct LsmTrees {
     directory: Arc<dyn Directory>,
     options: LsmOptions,
@@ -40,7 +40,7 @@ pub(crate) struct LsmTrees {
     environment: OnceLock<Arc<TreeContext>>,
     trees: Mutex<HashMap<u64, Arc<Lsm>>>,
     write_stall: Arc<WriteStall>,
-    /// Backups that are being made.
+    /// Backups in progress.
     pins: Mutex<usize>,
 }
 
@@ -51,7 +51,7 @@ impl fmt::Debug for LsmTrees {
 }
 
 impl LsmTrees {
-    /// Of a store in a directory.
+    /// The trees of the store in a directory.
     pub(crate) fn new(
         directory: Arc<dyn Directory>,
         options: LsmOptions,
@@ -69,28 +69,28 @@ impl LsmTrees {
         }
     }
 
-    /// What the background is told by.
+    /// The write stall, which also wakes the background workers.
     pub(crate) fn write_stall(&self) -> &Arc<WriteStall> {
         &self.write_stall
     }
 
-    /// The clock of all trees.
+    /// The sequence clock of all trees.
     pub(crate) fn sequences(&self) -> &Arc<Sequences> {
         &self.sequences
     }
 
-    /// What the trees share, if there is or was one.
+    /// The tree context, if there is or was a tree.
     pub(crate) fn environment(&self) -> Option<&Arc<TreeContext>> {
         self.environment.get()
     }
 
-    /// All trees that are open.
+    /// All open trees.
     pub(crate) fn all(&self) -> Vec<Arc<Lsm>> {
         self.trees.lock().values().cloned().collect()
     }
 
-    /// What the trees share, made if need be: with the identity of the store's files, and the head of the
-    /// store, which keeps the number of the next one. `is_first`: no tree is there yet.
+    /// The tree context, made if need be: with the identity of the store's files, and the head of
+    /// the store, which keeps the number of the next one. `is_first`: no tree is there yet.
     fn environment_or_new<R: Read>(
         &self,
         heap: &R,
@@ -113,7 +113,7 @@ impl LsmTrees {
             (self.options.clone(), Arc::clone(&self.sequences)),
             (FileCounter { block: head, at: HEAD_NEXT_FILE_AT }, next_file),
         );
-        // A backup that began before there was anything to keep keeps all of it from the start.
+        // A backup that began before there was a tree pins its files from the start.
         let pins = self.pins.lock();
         Ok(self.environment.get_or_init(|| {
             (0..*pins).for_each(|_| environment.pin_files());
@@ -121,13 +121,13 @@ impl LsmTrees {
         }))
     }
 
-    /// The directory of a name, made if need be; durable when the directory of the store was synced.
-    /// `is_first`: nothing was ever kept in it.
+    /// The directory with a name, made if need be; durable once the store's directory was synced.
+    /// `is_first`: no file was ever kept in it.
     fn subdirectory(&self, name: &str, is_first: bool) -> Result<Arc<dyn Directory>> {
         let may_be_doubtful = is_first && !is_planted("rename.a-left-shelf-keeps-its-name");
         if may_be_doubtful && self.directory.list()?.iter().any(|known| known == name) {
-            // Left by an attempt whose sync failed: it may look as if its name was durable. A name that is
-            // given again is written again.
+            // Left by an attempt whose sync failed: its name may look durable and not be. Renaming
+            // it writes the name again.
             let again = format!("{name}.new");
             self.directory.rename(name, &again)?;
             self.directory.rename(&again, name)?;
@@ -135,7 +135,7 @@ impl LsmTrees {
         Ok(self.directory.subdirectory(name)?)
     }
 
-    /// Keeps all files that are there, or come to be, until the pin is dropped: for a backup.
+    /// Keeps all files, existing and new, until the pin is dropped: for a backup.
     pub(crate) fn pin_files(&self) -> FilePin<'_> {
         let mut pins = self.pins.lock();
         *pins += 1;
@@ -145,7 +145,7 @@ impl LsmTrees {
         FilePin(self)
     }
 
-    /// Makes a tree. It is in the list unless the transaction is undone.
+    /// Makes a tree. It is listed unless the transaction is undone.
     pub(crate) fn create(self: &Arc<Self>, heap: &mut Transaction<'_>) -> Result<Arc<Lsm>> {
         let random = || {
             let mut uuid = [0; 16];
@@ -162,7 +162,7 @@ impl LsmTrees {
         Ok(tree)
     }
 
-    /// The tree with a head, of the store with a head.
+    /// The tree with this head, in the store with that head.
     pub(crate) fn tree<R: Read>(
         &self,
         heap: &R,
@@ -181,7 +181,8 @@ impl LsmTrees {
         Ok(tree)
     }
 
-    /// What is left of the tree with a head, whose memtables are damaged; `lost` is told what is not.
+    /// Opens a tree with damaged memtables as far as possible; `lost` is called with the lost
+    /// records.
     pub(crate) fn salvage(
         &self,
         heap: &Salvage,
@@ -239,7 +240,7 @@ impl LsmTrees {
         Ok(target.sync()?)
     }
 
-    /// Removes files that no tree has. To be called when all trees are open.
+    /// Removes files that belong to no tree. To be called when all trees are open.
     pub(crate) fn remove_orphans(&self) -> Result<()> {
         let Some(environment) = self.environment.get() else { return Ok(()) };
         let trees = self.all();
@@ -248,14 +249,14 @@ impl LsmTrees {
         Ok(())
     }
 
-    /// Removes no file any more: the store is being closed.
+    /// Stops removing files: the store is being closed.
     pub(crate) fn end(&self) {
         if let Some(environment) = self.environment.get() {
             environment.end();
         }
     }
 
-    /// Removes files that commits let go, which become durable now.
+    /// Deletes obsolete files of commits, which become durable now.
     pub(crate) fn bury(&self, heap: &Heap) -> Result<()> {
         match self.environment.get() {
             Some(environment) => environment.bury(heap).map_err(Error::of_lsm("")),
@@ -264,7 +265,7 @@ impl LsmTrees {
     }
 }
 
-/// Keeps files.
+/// A pin that keeps files from removal.
 pub(crate) struct FilePin<'f>(&'f LsmTrees);
 
 impl Drop for FilePin<'_> {
@@ -277,7 +278,7 @@ impl Drop for FilePin<'_> {
     }
 }
 
-/// A tree in the list that is there only if its transaction commits.
+/// A listed tree that stays only if its transaction commits.
 struct Listing {
     lsm_trees: Arc<LsmTrees>,
     head: u64,

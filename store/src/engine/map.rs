@@ -1,10 +1,11 @@
-//! What keeps a keyspace: a tree on the heap, or a log-structured merge tree.
+//! The map behind a keyspace: a tree on the heap, or an LSM tree.
 //!
-//! Purpose: the difference between the two. A tree on the heap lends what it holds, under the heap's
-//! lock; a log-structured one looks at memtables under that lock and at tables without it, for that may
-//! wait for the device. The first keeps one version of each key, and old ones are kept beside it for
-//! snapshots (`versions.rs`); the second keeps versions itself, by the sequence numbers of all such trees.
-//! Invariants: a view looks at a moment that is complete; a transaction sees its own writes.
+//! Purpose: hides the difference between the two. A tree on the heap lends its values under the
+//! heap's lock. An LSM tree searches memtables under that lock and tables without it, since these
+//! may wait for the device. The first keeps one version of each key, and old ones are kept beside
+//! it for snapshots (`versions.rs`); the second keeps versions itself, by the sequence numbers of
+//! all such trees.
+//! Invariants: a view reads at a complete moment; a transaction sees its own writes.
 //! Thread safety: reading takes a view (shared lock), writing a transaction (exclusive lock).
 
 use std::ops::{Bound, ControlFlow, Deref};
@@ -24,7 +25,7 @@ use crate::engine::tree::{Engine, Tree};
 use crate::error::{Error, Result};
 use crate::layout::KeyspaceEntry;
 
-/// What keeps a keyspace.
+/// The map of a keyspace.
 #[derive(Clone, Debug)]
 pub(crate) enum Map {
     Tree(Tree),
@@ -50,7 +51,7 @@ impl Deref for Found<'_> {
 }
 
 impl Found<'_> {
-    /// The value by itself.
+    /// The value as a slice of its own.
     pub(crate) fn into_slice(self) -> Slice {
         match self {
             Self::Lent(bytes) => Slice::from(bytes),
@@ -60,7 +61,7 @@ impl Found<'_> {
 }
 
 impl Map {
-    /// Makes an empty one.
+    /// Makes an empty map.
     pub(crate) fn create(
         lsm_trees: &Arc<LsmTrees>,
         name: &str,
@@ -73,7 +74,7 @@ impl Map {
         }
     }
 
-    /// The one that an entry of the catalogue names, of the store with a head.
+    /// Opens the map of a catalogue entry, in the store with that head.
     pub(crate) fn open<R: Read>(
         (lsm_trees, store): (&LsmTrees, u64),
         heap: &R,
@@ -99,7 +100,7 @@ impl Map {
         }
     }
 
-    /// Which engine this is.
+    /// Its engine.
     pub(crate) fn engine(&self) -> Engine {
         match self {
             Self::Tree(tree) => tree.engine(),
@@ -107,12 +108,12 @@ impl Map {
         }
     }
 
-    /// What the catalogue says of it.
+    /// Its entry for the catalogue.
     pub(crate) fn entry(&self, id: u64) -> KeyspaceEntry {
         self.engine().entry(id, self.head())
     }
 
-    /// The tree of which versions are kept beside it; `None` if it keeps them itself.
+    /// The tree whose old versions are kept beside it; `None` if the map keeps them itself.
     pub(crate) fn tree(&self) -> Option<&Tree> {
         match self {
             Self::Tree(tree) => Some(tree),
@@ -120,7 +121,7 @@ impl Map {
         }
     }
 
-    /// The log-structured tree, if it is one.
+    /// The LSM tree, if it is one.
     pub(crate) fn lsm(&self) -> Option<&Arc<Lsm>> {
         match self {
             Self::Tree(_) => None,
@@ -128,8 +129,8 @@ impl Map {
         }
     }
 
-    /// The value of a key, as of a moment; `None`: the last one that is complete. The lock is given back
-    /// before the device is waited for.
+    /// The value of a key, as of a moment; `None`: the last complete one. The lock is released
+    /// before the device is read.
     #[inline]
     pub(crate) fn get(&self, view: View<'_>, key: &[u8], at: Option<u64>) -> Result<Option<Slice>> {
         match self {
@@ -143,7 +144,7 @@ impl Map {
         }
     }
 
-    /// As [`Map::get`], lent to a closure where that can be.
+    /// Like [`Map::get`], with a borrowed value where possible.
     pub(crate) fn get_with<T>(
         &self,
         view: View<'_>,
@@ -157,7 +158,7 @@ impl Map {
         }
     }
 
-    /// Whether the key has a value. As [`Map::get`].
+    /// Whether the key has a value. Like [`Map::get`].
     pub(crate) fn contains(&self, view: View<'_>, key: &[u8], at: Option<u64>) -> Result<bool> {
         match self {
             Self::Tree(tree) => Ok(tree.find(&view, key)?.is_some()),
@@ -170,8 +171,8 @@ impl Map {
         }
     }
 
-    /// As [`Tree::scan`], as of a moment; the lock is given back before the device is waited for, and blob
-    /// files are not looked at.
+    /// Like [`Tree::scan`], as of a moment; the lock is released before the device is read, and
+    /// blob files are not read.
     pub(crate) fn scan(
         &self,
         view: View<'_>,
@@ -202,7 +203,7 @@ impl Map {
         }
     }
 
-    /// Entries, counted if need be, without the lock.
+    /// The number of entries, counted if need be, without the lock.
     pub(crate) fn count(&self, view: View<'_>) -> Result<u64> {
         match self {
             Self::Tree(tree) => tree.len(&view),
@@ -214,7 +215,7 @@ impl Map {
         }
     }
 
-    /// Entries, if that is known without counting them.
+    /// The number of entries, if it is known without counting.
     pub(crate) fn len<R: Read>(&self, heap: &R) -> Result<Option<u64>> {
         match self {
             Self::Tree(tree) => tree.len(heap).map(Some),
@@ -279,8 +280,8 @@ impl Map {
         Ok(found)
     }
 
-    /// Whether a commit after a moment changed a key between bounds; what is kept beside the map is not
-    /// looked at.
+    /// Whether a commit after a moment changed a key between bounds; ignores what is kept beside
+    /// the map.
     pub(crate) fn has_changed(
         &self,
         bounds: (Bound<&[u8]>, Bound<&[u8]>),
@@ -292,7 +293,7 @@ impl Map {
         }
     }
 
-    /// Frees all that it holds, and its head.
+    /// Frees the map, with its head.
     pub(crate) fn destroy(
         self,
         lsm_trees: &Arc<LsmTrees>,

@@ -1,9 +1,9 @@
-//! Changes of what keeps a keyspace.
+//! Changes of a keyspace's map.
 //!
-//! Purpose: single changes, moves, batches and loads, by whichever engine; between two trees on the heap
-//! entries move, else they are copied.
-//! Invariants: what says whether a key was there has looked for it; what does not say has not.
-//! Thread safety: all in a transaction (exclusive lock), but for what is foreseen before it.
+//! Purpose: single changes, moves, batches and loads, in any engine. Between two trees on the heap
+//! entries move; otherwise they are copied.
+//! Invariants: calls that report whether a key existed have looked it up; the others have not.
+//! Thread safety: all in a transaction (exclusive lock), except the pre-read before it.
 
 use std::ops::Bound;
 
@@ -19,8 +19,9 @@ use crate::error::Result;
 use crate::reserved::ReservedValue;
 
 impl Map {
-    /// Looks before the turn to write for what a change of a key will ask for; `with_value`: not only
-    /// whether it is there. Nothing for a tree on the heap, which finds it there.
+    /// Pre-reads what a change of a key needs, before the writer lock is taken; `with_value`: the
+    /// value too, not only whether the key exists. Nothing for a tree on the heap, which finds it
+    /// under the lock.
     pub(crate) fn foresee(
         &self,
         view: View<'_>,
@@ -33,8 +34,8 @@ impl Map {
         }
     }
 
-    /// Sets the value of a key; true if the key had one, which a log-structured tree has to look for, if it
-    /// was not foreseen.
+    /// Sets the value of a key; true if the key had one, which an LSM tree has to look up if it was
+    /// not pre-read.
     pub(crate) fn insert(
         &self,
         heap: &mut Transaction<'_>,
@@ -52,7 +53,7 @@ impl Map {
         }
     }
 
-    /// Takes a key out; true if it was there. As [`Map::insert`].
+    /// Removes a key; true if it existed. Like [`Map::insert`].
     pub(crate) fn remove(
         &self,
         heap: &mut Transaction<'_>,
@@ -71,7 +72,7 @@ impl Map {
         }
     }
 
-    /// Takes a key out; its value if it was there, which is to be foreseen with its value or not at all.
+    /// Removes a key and returns its value, which must be pre-read with its value or not at all.
     pub(crate) fn take(
         &self,
         heap: &mut Transaction<'_>,
@@ -88,7 +89,7 @@ impl Map {
         Ok(found)
     }
 
-    /// Sets the value of a key, or takes it out, whatever it was.
+    /// Sets or removes the value of a key, without looking it up.
     pub(crate) fn write(
         &self,
         heap: &mut Transaction<'_>,
@@ -102,7 +103,7 @@ impl Map {
         }
     }
 
-    /// Sets the value of a key to one that lies where it will be. In a tree it stays there, unless it is so
+    /// Sets the value of a key to one allocated in place. In a tree it stays there, unless it is so
     /// short that its entry holds it.
     pub(crate) fn insert_reserved(
         &self,
@@ -142,7 +143,7 @@ impl Map {
         Ok(if replaced && !is_same { Moved::Replaced } else { Moved::Placed })
     }
 
-    /// Swaps the values of two keys; false if one of them is not there.
+    /// Swaps the values of two keys; false if one of them does not exist.
     pub(crate) fn swap(
         &self,
         heap: &mut Transaction<'_>,
@@ -162,7 +163,7 @@ impl Map {
         Ok(true)
     }
 
-    /// Moves the first entries of a range, about so many of them, to another map of the same heap.
+    /// Moves the first entries of a range, about so many, to another map of the same heap.
     pub(crate) fn move_range(
         &self,
         heap: &mut Transaction<'_>,
@@ -188,8 +189,8 @@ impl Map {
         Ok(piece)
     }
 
-    /// Copies all entries of another map to this one, which is empty; from tree to tree they are moved, their
-    /// blocks stay where they are. O(n log n).
+    /// Fills this empty map with all entries of another. From tree to tree they are moved, and
+    /// their blocks stay in place. O(n log n).
     pub(crate) fn fill(&self, heap: &mut Transaction<'_>, source: &Self) -> Result<()> {
         if let (Self::Tree(target), Self::Tree(source)) = (self, source) {
             return target.fill(heap, source);
@@ -206,7 +207,8 @@ impl Map {
         }
     }
 
-    /// Makes the changes of a batch, whose keys ascend strictly. `present` is room to work in.
+    /// Applies the changes of a batch, whose keys are strictly ascending. `present` is scratch
+    /// space.
     pub(crate) fn apply(
         &self,
         heap: &mut Transaction<'_>,
@@ -222,7 +224,7 @@ impl Map {
         }
     }
 
-    /// Inserts pairs whose keys ascend strictly; how many replaced one.
+    /// Inserts pairs with strictly ascending keys; returns how many replaced one.
     pub(crate) fn load_sorted(
         &self,
         heap: &mut Transaction<'_>,

@@ -1,5 +1,4 @@
-//! Keyspaces as the engines have them: the four trees and the LSM behind one interface. Used by the
-//! core.
+//! Storage engines of keyspaces: the four trees and the LSM tree behind one interface.
 
 pub(crate) mod scan_batch;
 pub(crate) mod tree;

@@ -1,8 +1,8 @@
-//! What a scan is to look at, and what it comes by.
+//! Scan options and scan results.
 //!
-//! Purpose: a scan finds keys; what becomes of their values is up to who scans: they are looked at, copied,
-//! lent, kept to be read later, or not wanted at all.
-//! Invariants: what is met is good for the call that hands it on, under the view of the scan.
+//! Purpose: a scan finds keys; the caller decides about their values: read, copied, borrowed, kept
+//! to be read later, or not wanted at all.
+//! Invariants: an item is valid for the call that passes it on, under the view of the scan.
 
 use std::ops::Bound;
 
@@ -14,43 +14,43 @@ use crate::bounds::Direction;
 use crate::engine::tree::Tree;
 use crate::error::{Error, Result};
 
-/// Values in trees from here on are lent rather than copied, where that is asked for: finding the block
-/// that is lent takes as long as copying half of it.
+/// Values in trees from this size on are borrowed rather than copied, if requested: finding the
+/// block to borrow takes as long as copying half of that.
 const LENT_BYTES_MIN: usize = 2048;
 
-/// What a scan is to look at.
+/// The options of a scan.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ScanOptions<'r> {
     pub(crate) direction: Direction,
     pub(crate) bounds: (Bound<&'r [u8]>, Bound<&'r [u8]>),
-    /// Entries after which it ends, with the end of a node.
+    /// The scan ends after this many entries, at the end of a node.
     pub(crate) entries_min: usize,
-    /// Whether values are looked at; else what is met has none.
+    /// Whether values are read; otherwise items have none.
     pub(crate) with_values: bool,
 }
 
-/// The value of an entry that a scan came by.
+/// The value of an entry that a scan found.
 pub(crate) enum ScanItem<'m, 'v> {
     /// In a tree on the heap.
     Tree { value: &'m [u8], tree: &'m Tree, view: &'m View<'v> },
-    /// Kept for a snapshot.
+    /// A version kept for a snapshot.
     Version(&'m Slice),
-    /// In a log-structured keyspace of that name.
+    /// In an LSM keyspace with that name.
     Log { value: Scanned<'m>, name: &'m str },
 }
 
-/// A value for who keeps it.
+/// A value for a caller that keeps it.
 pub(crate) enum Keep<'m> {
     /// To be copied.
     Copy(&'m [u8]),
-    /// Lent, or shared.
+    /// Borrowed, or shared.
     Share(Slice),
     /// In a blob file.
     Later(LaterValue),
 }
 
 impl<'m> ScanItem<'m, '_> {
-    /// What a closure makes of the value of a key; one in a blob file is read.
+    /// Calls a closure with the value of a key; one in a blob file is read.
     ///
     /// # Errors
     /// Those of blob files.
@@ -63,7 +63,7 @@ impl<'m> ScanItem<'m, '_> {
         }
     }
 
-    /// The value of a key, to be kept without looking at more of it than need be.
+    /// The value of a key, to be kept without reading more of it than necessary.
     ///
     /// # Errors
     /// Those of the heap.

@@ -1,20 +1,20 @@
-//! A bunch of entries, copied out of the heap under one hold of the lock.
+//! Scan batches: entries copied out of the heap under one hold of the lock.
 //!
-//! Purpose: what an iterator has fetched and not yielded. All keys and small values of a bunch
-//! share one allocation, of which the slices handed out are parts: an allocation for each value
-//! would cost more than the walk through the tree.
-//! Invariants: entries lie in the order in which they were fetched.
+//! Purpose: the entries that an iterator has fetched and not yielded. All keys and small values of
+//! a batch share one allocation, of which the slices handed out are parts: an allocation for each
+//! value would cost more than the walk through the tree.
+//! Invariants: entries are in the order in which they were fetched.
 
 use std::sync::Arc;
 
 use adamant_lsm::LaterValue;
 use adamant_slice::Slice;
 
-/// Values from here on get an allocation of their own, so that keeping a small one does not keep
-/// large neighbours.
+/// Values from this size on get an allocation of their own, so that keeping a small one does not
+/// keep large neighbours.
 const OWN_BYTES_MIN: usize = 2048;
 
-/// Where an entry lies.
+/// The location of an entry in a batch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EntryLocation {
     /// First byte of the key in the shared bytes; the value follows.
@@ -25,19 +25,19 @@ pub(crate) struct EntryLocation {
 
 #[derive(Clone, Copy, Debug)]
 enum ValuePlace {
-    /// Behind the key, of that many bytes.
+    /// Behind the key, of this many bytes.
     Shared(u32),
-    /// In `owned`, at that index.
+    /// In `owned`, at this index.
     Owned(u32),
-    /// In `later`, at that index.
+    /// In `later`, at this index.
     Later(u32),
 }
 
-/// A value of a bunch.
+/// A value of a batch.
 pub(crate) enum Value {
     /// As it was fetched.
     Here(Slice),
-    /// One of those to be read later, at that index.
+    /// A lazy value, at this index.
     Later(Arc<Vec<LaterValue>>, u32),
 }
 
@@ -46,20 +46,20 @@ pub(crate) enum Value {
 pub(crate) struct ScanBatch {
     shared: Slice,
     owned: Vec<Slice>,
-    /// Values that are to be read later; `None`: there are none, as mostly.
+    /// Lazy values; `None`: there are none, as mostly.
     later: Option<Arc<Vec<LaterValue>>>,
     places: Vec<EntryLocation>,
-    /// Places before it were yielded.
+    /// The entries before this index were yielded.
     first: usize,
 }
 
 impl ScanBatch {
-    /// How many entries are left.
+    /// How many entries remain.
     pub(crate) fn len(&self) -> usize {
         self.places.len() - self.first
     }
 
-    /// Whether none is left.
+    /// Whether none remains.
     pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -81,7 +81,7 @@ impl ScanBatch {
         self.places.pop()
     }
 
-    /// Lets everything go.
+    /// Drops all entries.
     pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }
@@ -109,7 +109,7 @@ impl ScanBatch {
     }
 }
 
-/// Fills a bunch.
+/// Fills a batch.
 #[derive(Debug)]
 pub(crate) struct Filler {
     bytes: Vec<u8>,
@@ -119,7 +119,7 @@ pub(crate) struct Filler {
 }
 
 impl Filler {
-    /// Refills an empty bunch with about so many entries, which have about so many bytes in all.
+    /// Refills an empty batch with about so many entries, of about so many bytes in all.
     pub(crate) fn new(mut scan_batch: ScanBatch, entries: usize, bytes: usize) -> Self {
         debug_assert!(scan_batch.is_empty(), "what was fetched is yielded first");
         scan_batch.shared = Slice::default();
@@ -145,7 +145,7 @@ impl Filler {
         self.scan_batch.places.push(EntryLocation { start, key_len: key.len() as u32, value });
     }
 
-    /// Takes an entry whose value is shared with others.
+    /// Adds an entry whose value is a shared slice.
     pub(crate) fn add_shared(&mut self, key: &[u8], value: Slice) {
         if value.len() < OWN_BYTES_MIN {
             return self.add(key, &value);
@@ -153,7 +153,7 @@ impl Filler {
         self.add_owned(key, value);
     }
 
-    /// Takes an entry whose value is to be read later.
+    /// Adds an entry with a lazy value.
     pub(crate) fn add_later(&mut self, key: &[u8], value: LaterValue) {
         self.later.push(value);
         self.add_key(key, ValuePlace::Later(self.later.len() as u32 - 1));
@@ -180,9 +180,9 @@ impl Filler {
         self.bytes.len() + self.owned_bytes
     }
 
-    /// The bunch, filled.
+    /// The filled batch.
     pub(crate) fn finish(mut self) -> ScanBatch {
-        // Taken over as it is: a copy would cost as much as filling it did.
+        // Taken over without a copy, which would cost as much as filling it did.
         self.scan_batch.shared = Slice::from_owner(self.bytes, ..).unwrap_or_default();
         self.scan_batch.later = (!self.later.is_empty()).then(|| Arc::new(self.later));
         self.scan_batch

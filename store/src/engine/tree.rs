@@ -1,8 +1,8 @@
-//! The engines that can keep a keyspace, behind one enum.
+//! The engines that can hold a keyspace, behind one enum.
 //!
 //! Purpose: the only file of the store that knows the engines; the others see a `Tree`.
-//! Invariants: a `Tree` is the address of a head block and no more; what it names is verified by
-//! the heap and the engine whenever it is followed (S3).
+//! Invariants: a `Tree` is the address of a head block and no more; the heap and the engine verify
+//! what it refers to whenever they follow it (S3).
 //! Thread safety: reading takes a view (shared lock), writing a transaction (exclusive lock).
 
 use std::collections::HashSet;
@@ -25,10 +25,10 @@ use crate::layout::{
     KeyspaceEntry,
 };
 
-/// Pairs whose keys are in memory beside the trees while one is filled from another.
+/// Pairs per step when one tree is filled from another; their keys are in memory beside the trees.
 pub(crate) const FILL_PAIRS: usize = 1024;
 
-/// The data structure that keeps a keyspace.
+/// The data structure of a keyspace.
 ///
 /// ```
 /// use adamant::Engine;
@@ -45,22 +45,22 @@ pub enum Engine {
     /// A B+ tree whose leaves split without copying values: the default.
     #[default]
     Bplus,
-    /// A B-tree: pairs in all of its nodes.
+    /// A B-tree, with pairs in all of its nodes.
     Btree,
-    /// A crit-bit tree: the fewest bytes changed by an insert.
+    /// A crit-bit tree, whose inserts change the fewest bytes.
     Critbit,
     /// A red-black tree.
     Redblack,
-    /// A log-structured merge tree: for data much larger than memory, whose files it keeps beside the
+    /// A log-structured merge tree, for data much larger than memory; keeps its files beside the
     /// pool.
     Lsm,
 }
 
 impl Engine {
-    /// All of them.
+    /// All engines.
     pub const ALL: [Self; 5] = [Self::Bplus, Self::Btree, Self::Critbit, Self::Redblack, Self::Lsm];
 
-    /// The name that the command and messages use.
+    /// The name that the command line and messages use.
     pub fn name(self) -> &'static str {
         match self {
             Self::Bplus => "bplus",
@@ -71,7 +71,7 @@ impl Engine {
         }
     }
 
-    /// The engine with a number of the catalogue, if this version knows it in that format.
+    /// The engine with this number in the catalogue, if this version knows it in that format.
     pub(crate) fn numbered(number: u16, format: u16) -> Option<Self> {
         let engine = match number {
             ENGINE_BPLUS => Self::Bplus,
@@ -102,7 +102,7 @@ impl Engine {
         }
     }
 
-    /// What the catalogue says of a map of this engine with that head.
+    /// The catalogue's entry of a map of this engine with that head.
     pub(crate) fn entry(self, id: u64, head: u64) -> KeyspaceEntry {
         KeyspaceEntry {
             id: id.into(),
@@ -131,9 +131,9 @@ impl FromStr for Engine {
     }
 }
 
-/// The version of the format of each tree on the heap.
+/// The format version of each tree on the heap.
 const FORMAT: u16 = 1;
-/// That of the log-structured merge tree. Version 1 had no checksums on the heap.
+/// The format version of the LSM tree. Version 1 had no checksums on the heap.
 const FORMAT_LSM: u16 = 2;
 
 /// An ordered map on the heap.
@@ -145,7 +145,7 @@ pub(crate) enum Tree {
     Redblack(Redblack),
 }
 
-/// Does the same with the map that a `Tree` is.
+/// Dispatches to the map that a `Tree` is.
 macro_rules! with {
     ($this:expr, $tree:ident => $work:expr) => {
         match $this {
@@ -169,7 +169,7 @@ impl Tree {
         })
     }
 
-    /// The tree of an engine with this head.
+    /// Opens the tree of an engine with this head.
     pub(crate) fn open_as<R: Read>(heap: &R, engine: Engine, head: u64) -> Result<Self> {
         Ok(match engine {
             Engine::Bplus => Self::Bplus(Bplus::open(heap, head)?),
@@ -185,8 +185,8 @@ impl Tree {
         with!(self, tree => tree.head())
     }
 
-    /// Hands out what can be read of a damaged tree. `leaves` grows by the leaves that were read
-    /// of a bplus tree.
+    /// Emits what can be read of a damaged tree. Adds the leaves of a bplus tree that were read to
+    /// `leaves`.
     pub(crate) fn salvage<'r, R: Read>(
         heap: &'r R,
         engine: Engine,
@@ -199,12 +199,12 @@ impl Tree {
             Engine::Btree => Btree::salvage(heap, head, each),
             Engine::Critbit => Critbit::salvage(heap, head, each),
             Engine::Redblack => Redblack::salvage(heap, head, each),
-            // Has its own way.
+            // Salvaged elsewhere.
             Engine::Lsm => {}
         }
     }
 
-    /// Which engine this is.
+    /// Its engine.
     pub(crate) fn engine(&self) -> Engine {
         match self {
             Self::Bplus(_) => Engine::Bplus,
@@ -214,7 +214,7 @@ impl Tree {
         }
     }
 
-    /// Entries in the tree. O(1).
+    /// The number of entries. O(1).
     pub(crate) fn len<R: Read>(&self, heap: &R) -> Result<u64> {
         with!(self, tree => Ok(tree.len(heap)?))
     }
@@ -224,7 +224,7 @@ impl Tree {
         with!(self, tree => Ok(tree.get(heap, key)?))
     }
 
-    /// The value of a key as a slice of its own: a copy, or its block lent if it has one.
+    /// The value of a key as a slice of its own: a copy, or its block borrowed if it has one.
     pub(crate) fn get(&self, view: &View<'_>, key: &[u8]) -> Result<Option<Slice>> {
         Ok(match self.find_with_block(view, key)? {
             None => None,
@@ -233,7 +233,7 @@ impl Tree {
         })
     }
 
-    /// The value of a key, and the offset of the block that it begins, if it has one of its own.
+    /// The value of a key, and the offset of its block if it has one of its own.
     pub(crate) fn find_with_block<'a, R: Read>(
         &self,
         heap: &'a R,
@@ -242,10 +242,10 @@ impl Tree {
         with!(self, tree => Ok(tree.get_with_block(heap, key)?))
     }
 
-    /// Hands the entries between the bounds to `each`, in order, until it breaks, or until at the
-    /// end of a node it had `entries_min` of them: else the next scan would sort that node again.
-    /// Returns where a later scan goes on that misses nothing which was there, given as the bound
-    /// at this end; `None` when nothing is left.
+    /// Passes the entries between the bounds to `each`, in order, until it breaks, or until it had
+    /// `entries_min` of them and a node ends: otherwise the next scan would sort that node again.
+    /// Returns where a later scan continues without missing an entry, as the bound at this end;
+    /// `None` if nothing is left.
     pub(crate) fn scan<'a, R: Read>(
         &self,
         heap: &'a R,
@@ -260,8 +260,8 @@ impl Tree {
         })
     }
 
-    /// Moves all entries of another tree of the same heap to this one, which is empty: their blocks
-    /// stay where they are. O(n log n).
+    /// Moves all entries of another tree of the same heap to this empty one: their blocks stay in
+    /// place. O(n log n).
     pub(crate) fn fill<W: Write>(&self, heap: &mut W, source: &Self) -> Result<()> {
         let mut lower = Bound::Unbounded;
         loop {
@@ -279,7 +279,7 @@ impl Tree {
         with!(self, tree => Ok(tree.insert(heap, key, value)?))
     }
 
-    /// Sets the value of a key to a block that begins with it, and belongs to nobody else.
+    /// Sets the value of a key to a block that begins with it and has no other owner.
     pub(crate) fn insert_block<W: Write>(
         &self,
         heap: &mut W,
@@ -291,7 +291,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Takes a key out; true if it was there.
+    /// Removes a key; true if it existed.
     pub(crate) fn remove<W: Write>(&self, heap: &mut W, key: &[u8]) -> Result<bool> {
         with!(self, tree => Ok(tree.remove(heap, key)?))
     }
@@ -309,7 +309,7 @@ impl Tree {
         }))
     }
 
-    /// Swaps the values of two keys; false if one of them is not there.
+    /// Swaps the values of two keys; false if one of them does not exist.
     pub(crate) fn swap<W: Write>(
         &self,
         heap: &mut W,
@@ -336,7 +336,7 @@ impl Tree {
         Ok(keys)
     }
 
-    /// Moves the first entries of a range, about so many of them, to another tree of the same heap.
+    /// Moves the first entries of a range, about so many, to another tree of the same heap.
     pub(crate) fn move_range<W: Write>(
         &self,
         heap: &mut W,
@@ -349,7 +349,8 @@ impl Tree {
         }))
     }
 
-    /// Makes the changes of a batch, whose keys ascend strictly. `present` is room to work in.
+    /// Applies the changes of a batch, whose keys are strictly ascending. `present` is scratch
+    /// space.
     pub(crate) fn apply<W: Write>(
         &self,
         heap: &mut W,
@@ -360,17 +361,17 @@ impl Tree {
         with!(self, tree => Ok(tree.apply_sorted(heap, operations, present)?))
     }
 
-    /// Inserts pairs whose keys ascend strictly; how many replaced one.
+    /// Inserts pairs with strictly ascending keys; returns how many replaced one.
     pub(crate) fn load_sorted<W: Write>(&self, heap: &mut W, pairs: &[Pair<'_>]) -> Result<u64> {
         with!(self, tree => Ok(tree.load_sorted(heap, pairs)?))
     }
 
-    /// Frees all that the tree holds, and its head.
+    /// Frees the tree, with its head.
     pub(crate) fn destroy<W: Write>(self, heap: &mut W) -> Result<()> {
         with!(self, tree => Ok(tree.destroy(heap)?))
     }
 
-    /// Blocks of the heap that a tree takes of which this was found.
+    /// Heap blocks of a tree, given its report.
     pub(crate) fn blocks(&self, report: &Report) -> u64 {
         // The head, an entry for each pair, large values, the nodes.
         let nodes = report.leaves + report.inner_nodes;
@@ -387,20 +388,20 @@ impl Tree {
         with!(self, tree => Ok(tree.check(heap)?))
     }
 
-    /// The same until a transaction waits for the view, from where the last part ended; whether it
-    /// was the last one.
+    /// The same until a transaction waits for the view, from where the last part ended; returns
+    /// whether it was the last one.
     pub(crate) fn check_part(&self, view: &View<'_>, checking: &mut Checking) -> Result<bool> {
         let is_wanted = || view.is_waited_for();
         with!(self, tree => Ok(tree.check_part(view, checking, &is_wanted)?))
     }
 }
 
-/// Trees on the heap are what this file knows.
+/// This file knows only trees on the heap.
 fn no_tree() -> Error {
     Error::Damaged { what: "expected the head of a tree, found one of the engine lsm".into() }
 }
 
-/// As [`Tree::scan`], by a cursor of whatever tree.
+/// [`Tree::scan`], by a cursor of any tree.
 fn scan<'a>(
     cursor: &mut impl Cursor<'a>,
     forward: bool,

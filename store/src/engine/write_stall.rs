@@ -1,10 +1,10 @@
-//! What the background of log-structured merge trees is told, and what those who write are told by it.
+//! The write stall: wakes the LSM's background threads and throttles writers.
 //!
-//! Purpose: wakes the threads that flush and merge when a memtable is full, and makes who writes wait in
-//! proportion to what is to be done yet.
-//! Invariants: nobody waits under a lock of the store, nor longer than `WAIT_MAX` for each MiB of what it
-//! wrote, or where the background is far behind a few times that, so that memory is bounded on a slow
-//! device, too; nobody waits when the background cannot go on.
+//! Purpose: wakes the threads that flush and merge when a memtable is full, and makes writers wait
+//! in proportion to the compaction debt.
+//! Invariants: no writer waits under a lock of the store, nor longer than `WAIT_MAX` for each MiB
+//! that it wrote, or a few times that if the background is far behind, so that memory is bounded on
+//! a slow device, too. No writer waits while the background cannot work.
 //! Thread safety: `state` is held for itself.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,14 +12,15 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-/// Debts, in thousandths of a memtable, from which on writers wait, and at which they go no faster than
-/// the background allows at least.
+/// Compaction debt, in thousandths of a memtable: from the first value on writers wait; at the
+/// second they go no faster than the background.
 const DEBT_SOFT: u64 = 2_500;
 const DEBT_HARD: u64 = 8_000;
 /// How long a writer waits at most, for each so many bytes.
 const WAIT_MAX: Duration = Duration::from_millis(5);
 const WAIT_BYTES: u64 = 1 << 20;
-/// Each memtable of debt beyond `DEBT_HARD` doubles that wait, so many times at most: 4 MiB a second.
+/// Each memtable of debt beyond `DEBT_HARD` doubles that wait, so many times at most: 4 MiB a
+/// second.
 const WAIT_DOUBLINGS_MAX: u64 = 5;
 
 #[derive(Debug, Default)]
@@ -27,20 +28,20 @@ struct State {
     is_stopped: bool,
     /// Grows with each reason to look for work.
     generation: u64,
-    /// Bytes that may be written before somebody waits; below zero for what was written beyond.
+    /// Bytes that may be written before a writer waits; below zero after writes beyond it.
     credit: i64,
-    /// Threads that wait to write more.
+    /// Writers that wait.
     waiting: usize,
 }
 
-/// The pulse.
+/// The write stall of a store's LSM trees.
 #[derive(Debug, Default)]
 pub(crate) struct WriteStall {
-    /// Whether there is work that nobody was woken for.
+    /// Whether there is work for which no thread was woken.
     is_wanted: AtomicBool,
-    /// Bytes of changes that are not paid for.
+    /// Bytes of changes that have not been paid for.
     written: AtomicU64,
-    /// In thousandths of a memtable.
+    /// Compaction debt, in thousandths of a memtable.
     debt: AtomicU64,
     is_failing: AtomicBool,
     /// Whether something was removed since room was made on a full device.
@@ -50,8 +51,7 @@ pub(crate) struct WriteStall {
 }
 
 impl WriteStall {
-    /// Takes note of a change that was committed; `is_full`: of a memtable that is full now. Waits for
-    /// nothing.
+    /// Notes a committed change; `is_full`: its memtable is full now. Does not wait.
     pub(crate) fn note(&self, bytes: u64, is_full: bool) {
         self.written.fetch_add(bytes, Ordering::Relaxed);
         if is_full {
@@ -59,19 +59,19 @@ impl WriteStall {
         }
     }
 
-    /// Takes note that something was removed.
+    /// Notes that something was removed.
     pub(crate) fn note_removal(&self) {
         if !self.has_removed.load(Ordering::Relaxed) {
             self.has_removed.store(true, Ordering::Release);
         }
     }
 
-    /// Whether something was removed since this was asked before.
+    /// Whether something was removed since the last call.
     pub(crate) fn take_removed(&self) -> bool {
         self.has_removed.swap(false, Ordering::AcqRel)
     }
 
-    /// Whether there is work, and takes note that it is being done.
+    /// Whether there is work; clears the flag, since the caller does it.
     #[inline]
     pub(crate) fn take_wanted(&self) -> bool {
         self.is_wanted.load(Ordering::Acquire) && self.is_wanted.swap(false, Ordering::AcqRel)
@@ -89,18 +89,18 @@ impl WriteStall {
         self.changed.notify_all();
     }
 
-    /// Whether the threads are to end.
+    /// Whether the threads have to end.
     pub(crate) fn is_stopped(&self) -> bool {
         self.state.lock().is_stopped
     }
 
-    /// Whether somebody who writes waits: that nothing is committed then is no rest.
+    /// Whether a writer waits: then a lack of commits is no idle time.
     pub(crate) fn holds_up(&self) -> bool {
         self.state.lock().waiting > 0
     }
 
-    /// Waits for a reason to look for work that is newer than the last one, which it becomes, or so long;
-    /// false when it is time to end.
+    /// Waits for a reason to look for work that is newer than `last`, which it updates, or for so
+    /// long; false when the thread has to end.
     pub(crate) fn wait(&self, last: &mut u64, time_max: Option<Duration>) -> bool {
         let until = time_max.map(|time| Instant::now() + time);
         let mut state = self.state.lock();
@@ -115,7 +115,7 @@ impl WriteStall {
         !state.is_stopped
     }
 
-    /// Says how much there is to be done, and whether it can be.
+    /// Sets the compaction debt, and whether the background is failing.
     pub(crate) fn set_debt(&self, debt: f64, is_failing: bool) {
         self.debt.store((debt * 1_000.0) as u64, Ordering::Release);
         self.is_failing.store(is_failing, Ordering::Release);
@@ -125,8 +125,8 @@ impl WriteStall {
         }
     }
 
-    /// The background has read so many bytes: as many may be written, fewer where the debt is high. False
-    /// when it is to end.
+    /// The background has read so many bytes: as many may be written, or fewer if the debt is high.
+    /// False when the thread has to end.
     pub(crate) fn progress(&self, bytes: u64) -> bool {
         let debt = self.debt.load(Ordering::Acquire).clamp(DEBT_SOFT, DEBT_HARD);
         let share = bytes * (DEBT_HARD - debt) / (DEBT_HARD - DEBT_SOFT);
@@ -138,7 +138,7 @@ impl WriteStall {
         !state.is_stopped
     }
 
-    /// Waits, if the debt is high, until the background has done its share for what was written.
+    /// If the debt is high, waits until the background has done its share for what was written.
     #[inline]
     pub(crate) fn pay(&self) {
         if self.written.load(Ordering::Relaxed) == 0 {
@@ -162,7 +162,7 @@ impl WriteStall {
         state.waiting += 1;
         while state.credit < 0 && !state.is_stopped {
             if self.changed.wait_until(&mut state, until).timed_out() {
-                // What was not paid is forgiven: who comes next shall not wait for it.
+                // Unpaid debt is forgiven: the next writer must not wait for it.
                 state.credit = 0;
             }
         }

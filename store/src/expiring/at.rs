@@ -1,4 +1,4 @@
-//! Entries that end, through a snapshot.
+//! Snapshot reads of expiring entries.
 
 use adamant_slice::Slice;
 
@@ -11,7 +11,8 @@ use crate::keyspace::iterate::Iter;
 use crate::keyspace::snapshot::Snapshot;
 
 impl Expiring {
-    /// What a snapshot sees of it. Time goes on for a snapshot too: what is over now is not there.
+    /// The keyspace as a snapshot sees it. Time goes on for a snapshot too: expired entries are not
+    /// there.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -28,7 +29,7 @@ impl Expiring {
     }
 }
 
-/// A keyspace of entries that end as a snapshot sees it, see [`Expiring::at`].
+/// An expiring keyspace as a snapshot sees it, see [`Expiring::at`].
 #[derive(Debug)]
 pub struct ExpiringSnapshot<'s> {
     expiring: &'s Expiring,
@@ -37,7 +38,7 @@ pub struct ExpiringSnapshot<'s> {
 }
 
 impl ExpiringSnapshot<'_> {
-    /// The value of a key. As [`Snapshot::get`].
+    /// The value of a key. Like [`Snapshot::get`].
     ///
     /// # Errors
     /// As [`Snapshot::get`]; [`Error::Encoding`](crate::Error::Encoding).
@@ -45,7 +46,7 @@ impl ExpiringSnapshot<'_> {
         Ok(self.get_with_deadline(key)?.map(|(value, _)| value))
     }
 
-    /// The value of a key, and when it ends.
+    /// The value of a key, and its deadline.
     ///
     /// # Errors
     /// As [`ExpiringSnapshot::get`].
@@ -57,17 +58,18 @@ impl ExpiringSnapshot<'_> {
         self.expiring.living_at(stored, || self.now)
     }
 
-    /// All entries, from both ends. As [`Snapshot::iter`].
+    /// All entries, from both ends. Like [`Snapshot::iter`].
     pub fn iter(&self) -> Living<Iter> {
         self.living(self.snapshot.iter(&self.expiring.entries))
     }
 
-    /// The entries in a range of keys. As [`Snapshot::range`].
+    /// The entries in a range of keys. Like [`Snapshot::range`].
     pub fn range(&self, range: impl KeyBounds) -> Living<Iter> {
         self.living(self.snapshot.range(&self.expiring.entries, range))
     }
 
-    /// Entries: exact. As [`Snapshot::len`], and O(log n) for each that is over and was not taken away.
+    /// The number of entries, exactly. Like [`Snapshot::len`], plus O(log n) for each expired entry
+    /// that was not removed.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -92,7 +94,7 @@ impl ExpiringSnapshot<'_> {
         };
         for row in rows {
             let (row, _) = row?;
-            // A row without its entry can be there after a crash while a keyspace was dropped.
+            // A row without an entry can remain from a crash during a drop of the keyspace.
             let key = &row[DEADLINE_BYTES.min(row.len())..];
             let of_entry = |stored: &[u8]| deadline_of(entries.name(), stored);
             let deadline =
@@ -103,7 +105,7 @@ impl ExpiringSnapshot<'_> {
         Ok(living)
     }
 
-    /// Whether there are none.
+    /// Whether there are no entries.
     ///
     /// # Errors
     /// As [`ExpiringSnapshot::get`].

@@ -1,4 +1,4 @@
-//! Changing a keyspace of entries that end, each call in a commit of its own.
+//! Changes of an expiring keyspace, each call one commit.
 
 use adamant_slice::Slice;
 
@@ -8,8 +8,8 @@ use super::within::ExpiringTransaction;
 use crate::error::Result;
 
 impl Expiring {
-    /// Sets the value of a key, and when it ends, in a commit of its own; true if it replaced one that was
-    /// not over. O(log n).
+    /// Sets the value and the deadline of a key, in a commit of its own; true if it replaced an
+    /// entry that had not expired. O(log n).
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -32,7 +32,7 @@ impl Expiring {
         self.change(false, |all| all.insert(key, value, deadline))
     }
 
-    /// Takes an entry out, in a commit of its own; true if it was there and not over.
+    /// Removes an entry, in a commit of its own; true if it existed and had not expired.
     ///
     /// # Errors
     /// As [`Expiring::insert`].
@@ -40,7 +40,7 @@ impl Expiring {
         self.change(true, |all| all.remove(key.as_ref()))
     }
 
-    /// Takes an entry out and returns its value, in a commit of its own.
+    /// Removes an entry and returns its value, in a commit of its own.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -57,8 +57,8 @@ impl Expiring {
         self.change(true, |all| all.take(key.as_ref()))
     }
 
-    /// Gives an entry another deadline, or none, in a commit of its own; false if it is not there. O(log n)
-    /// and a copy of the value.
+    /// Changes or removes the deadline of an entry, in a commit of its own; false if there is no
+    /// entry. O(log n) and a copy of the value.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -75,8 +75,9 @@ impl Expiring {
         self.change(false, |all| all.set_deadline(key.as_ref(), deadline))
     }
 
-    /// Takes entries away that are over, at most so many, in a commit of its own; how many. To be called now
-    /// and then, best when [`Expiring::next_deadline`] is over: they take room until then.
+    /// Removes expired entries, at most so many, in a commit of its own; returns how many. To be
+    /// called now and then, best when [`Expiring::next_deadline`] has passed: until then they take
+    /// space.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -92,7 +93,7 @@ impl Expiring {
     /// # Errors
     /// As [`Expiring::insert`].
     pub fn remove_expired(&self, entries_max: usize) -> Result<u64> {
-        // Most calls find nothing: no turn to write is taken for that.
+        // Most calls find nothing: they do not take the writer lock.
         match self.next_deadline()? {
             Some(deadline) if deadline.is_over(self.now()) => {
                 self.change(true, |all| all.remove_expired(entries_max))
@@ -101,8 +102,8 @@ impl Expiring {
         }
     }
 
-    /// Waits for what was committed by now as a write by this handle does, without writing. As
-    /// [`Keyspace::settle`](crate::Keyspace::settle).
+    /// Waits until everything committed so far is as durable as a write through this handle,
+    /// without writing. Like [`Keyspace::settle`](crate::Keyspace::settle).
     ///
     /// # Errors
     /// As [`Keyspace::settle`](crate::Keyspace::settle).
@@ -111,7 +112,7 @@ impl Expiring {
         self.entries.with_durability(durability).settle()
     }
 
-    /// Takes all entries out, and their deadlines, in one commit. As
+    /// Removes all entries and their deadlines, in one commit. Like
     /// [`Keyspace::clear`](crate::Keyspace::clear).
     ///
     /// ```

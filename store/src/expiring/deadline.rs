@@ -1,4 +1,4 @@
-//! The moment at which an entry ends, and where it is stored.
+//! Deadlines and their encoding.
 
 use std::num::NonZeroU64;
 use std::time::{Duration, SystemTime};
@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 /// Bytes of a deadline, before a value and before the key of a row.
 pub(crate) const DEADLINE_BYTES: usize = 8;
 
-/// The moment from which on an entry is not there: milliseconds since 1970, UTC, without leap seconds.
+/// The moment at which an entry expires: milliseconds since 1970, UTC, without leap seconds.
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
@@ -24,7 +24,7 @@ pub(crate) const DEADLINE_BYTES: usize = 8;
 pub struct Deadline(NonZeroU64);
 
 impl Deadline {
-    /// Of so many milliseconds since 1970. 0 counts as 1: both are over.
+    /// The deadline at so many milliseconds since 1970. 0 counts as 1: both have passed.
     ///
     /// ```
     /// use adamant::expiring::Deadline;
@@ -53,35 +53,35 @@ impl Deadline {
 }
 
 impl From<SystemTime> for Deadline {
-    /// Whole milliseconds; what is before 1970 is over, as 1970 is.
+    /// Whole milliseconds; a time before 1970 has passed, as 1970 has.
     fn from(time: SystemTime) -> Self {
         let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Self::after(0, since)
     }
 }
 
-/// Most significant byte first: ordered as the number is.
+/// Most significant byte first: in the order of the numbers.
 fn ordered(millis: u64) -> [u8; DEADLINE_BYTES] {
     millis.swap_bytes().to_le_bytes()
 }
 
-/// A value as it is stored: behind its deadline.
+/// The stored form of a value: behind its deadline.
 pub(super) fn join(deadline: Option<Deadline>, value: &[u8]) -> Slice {
     Slice::fused(&ordered(deadline.map_or(0, Deadline::millis)), value)
 }
 
-/// Writes a deadline to the start of what is stored.
+/// Writes a deadline to the start of a stored value.
 pub(super) fn write(deadline: Option<Deadline>, stored: &mut [u8]) {
     stored[..DEADLINE_BYTES].copy_from_slice(&ordered(deadline.map_or(0, Deadline::millis)));
 }
 
-/// A value and its deadline, of what is stored in the keyspace of that name.
+/// A value and its deadline, from a stored value of the keyspace with this name.
 pub(super) fn split(name: &str, stored: &Slice) -> Result<(Slice, Option<Deadline>)> {
     let deadline = deadline_of(name, stored)?;
     Ok((stored.slice(DEADLINE_BYTES..), deadline))
 }
 
-/// The deadline of what is stored in the keyspace of that name.
+/// The deadline of a stored value of the keyspace with this name.
 pub(crate) fn deadline_of(name: &str, stored: &[u8]) -> Result<Option<Deadline>> {
     let Some(bytes) = stored.first_chunk::<DEADLINE_BYTES>() else {
         return Err(Error::Encoding {
@@ -93,12 +93,12 @@ pub(crate) fn deadline_of(name: &str, stored: &[u8]) -> Result<Option<Deadline>>
     Ok(NonZeroU64::new(u64::from_le_bytes(*bytes).swap_bytes()).map(Deadline))
 }
 
-/// The key of the row that says when an entry ends.
+/// The key of the row for an entry's deadline.
 pub(crate) fn row(deadline: Deadline, key: &[u8]) -> Slice {
     Slice::fused(&ordered(deadline.millis()), key)
 }
 
-/// The key above those of all rows whose deadline is over; `None` at the end of time.
+/// The key above those of all rows whose deadline has passed; `None` at the end of time.
 pub(crate) fn rows_end(now: u64) -> Option<[u8; DEADLINE_BYTES]> {
     now.checked_add(1).map(ordered)
 }

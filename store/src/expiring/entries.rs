@@ -1,4 +1,4 @@
-//! Iterating over entries that are not over.
+//! Iterators over entries that have not expired.
 
 use std::iter::FusedIterator;
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use adamant_slice::Slice;
 use super::deadline::{Deadline, split};
 use crate::error::Result;
 
-/// The entries of an iterator that were not over when it began, from both ends. One that is not stored as
-/// it should be is an error, and the next one comes after it.
+/// The entries of an iterator that had not expired when it began, from both ends. A malformed entry
+/// is an error, and the next one comes after it.
 ///
 /// ```
 /// # let store = adamant::Store::in_memory()?;
@@ -36,7 +36,7 @@ impl<I> Living<I> {
 }
 
 impl<I> Living<I> {
-    /// The entry; `None` if it is over.
+    /// The entry; `None` if it has expired.
     fn living(&self, entry: Result<(Slice, Slice)>) -> Option<Result<Entry>> {
         let split = entry.and_then(|(key, stored)| {
             let (value, deadline) = split(&self.name, &stored)?;
@@ -49,7 +49,7 @@ impl<I> Living<I> {
     }
 }
 
-/// A key, its value, and when it ends.
+/// A key, its value, and its deadline.
 type Entry = (Slice, Slice, Option<Deadline>);
 
 impl<I: Iterator<Item = Result<(Slice, Slice)>>> Iterator for Living<I> {

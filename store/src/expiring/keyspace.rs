@@ -1,6 +1,6 @@
-//! A keyspace whose entries may end.
+//! The expiring keyspace: a keyspace with deadlines.
 //!
-//! Purpose: each call is a transaction over both keyspaces, or a look at one entry.
+//! Purpose: each call is a transaction over both keyspaces, or a read of one entry.
 //! Thread safety: as keyspaces: any number of threads.
 
 use std::fmt;
@@ -22,13 +22,13 @@ use crate::kind::KeyspaceKind;
 use crate::limits::KEY_BYTES_MAX;
 use crate::store::handle::Store;
 
-/// Gives the milliseconds since 1970.
+/// A clock: milliseconds since 1970.
 type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
 
 /// An ordered map whose entries may have a [`Deadline`], see [`crate::expiring`]. Keys have up to
 /// 65,527 bytes, values up to 4 GiB - 9.
 ///
-/// Both keyspaces are written by this only: [`Store::keyspace`] refuses them.
+/// Only this type writes the two keyspaces: [`Store::keyspace`] refuses them.
 ///
 /// ```
 /// # let store = adamant::Store::in_memory()?;
@@ -46,27 +46,26 @@ pub struct Expiring {
     pub(super) store: Store,
     pub(super) entries: Keyspace,
     pub(super) deadlines: Keyspace,
-    /// What its own commits wait for, if not what all of the store do.
+    /// The durability of its own commits; `None`: that of the store.
     pub(super) durability: Option<Durability>,
     clock: Clock,
 }
 
 impl Store {
-    /// The keyspace of that name for entries that may end, created if there is none, and the one beside it
-    /// that has their deadlines, in order, as `NAME.deadlines`. The two are made, renamed,
-    /// exchanged and dropped together, by the name of the first.
+    /// The expiring keyspace with this name, created if there is none, and the one beside it that
+    /// holds its deadlines in order, `NAME.deadlines`. The two are made, renamed, exchanged and
+    /// dropped together, by the name of the first.
     ///
-    /// What a version wrote that did not say of keyspaces what they hold is looked through once,
-    /// O(n).
+    /// Keyspaces of versions that did not record kinds are read through once, O(n).
     ///
     /// # Errors
-    /// As [`Store::keyspace`]; [`Error::NotExpiring`] if there is one of one of the names with
-    /// other entries.
+    /// As [`Store::keyspace`]; [`Error::NotExpiring`] if a keyspace with one of the names has other
+    /// entries.
     pub fn expiring(&self, name: &str) -> Result<Expiring> {
         self.expiring_with(name, KeyspaceOptions::new())
     }
 
-    /// As [`Store::expiring`], with options; deadlines are kept by the default engine.
+    /// Like [`Store::expiring`], with options; deadlines use the default engine.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -98,7 +97,7 @@ impl Store {
         }
     }
 
-    /// Opens a keyspace of entries that end, which exists.
+    /// Opens an existing expiring keyspace.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -109,7 +108,8 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// [`Error::UnknownKeyspace`] if there is none of that name; else as [`Store::expiring`].
+    /// [`Error::UnknownKeyspace`] if there is none with this name; otherwise as
+    /// [`Store::expiring`].
     pub fn open_expiring(&self, name: &str) -> Result<Expiring> {
         loop {
             let found = match self.shared.open_ending(name)? {
@@ -124,7 +124,7 @@ impl Store {
         }
     }
 
-    /// What was found, to be used; `None` if it is to be looked for again.
+    /// Makes a handle of what was found; `None` to search again.
     fn expiring_of(
         &self,
         found: Ending,
@@ -144,12 +144,12 @@ impl Store {
         Ok(Some(Expiring { store: self.clone(), entries, deadlines, durability: None, clock }))
     }
 
-    /// Finds out whether keyspaces from before kinds were kept hold entries that end and their
-    /// deadlines, and has the catalogue say so. Where nothing may be written the halves are used as
+    /// Finds out whether keyspaces without recorded kinds hold expiring entries and their
+    /// deadlines, and records that in the catalogue. In a read-only store the halves are used as
     /// they are.
     fn insert_entry(&self, name: &str, options: KeyspaceOptions) -> Result<Option<Halves>> {
         let is_read_only = self.check_writable().is_err_and(|error| error.is_read_only());
-        // Nobody else writes while they are looked at.
+        // No other commit changes them while they are read.
         let turn = if is_read_only { None } else { Some(self.shared.take_write_permit()?) };
         let Ending::Unsaid(entries, deadlines) = self.shared.open_ending(name)? else {
             return Ok(None);
@@ -169,7 +169,7 @@ impl Store {
         Ok(None)
     }
 
-    /// Drops a keyspace of entries that end, and their deadlines; false if there is none of that name.
+    /// Drops an expiring keyspace with its deadlines; false if there is none with this name.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -183,19 +183,20 @@ impl Store {
     /// As [`Store::drop_keyspace`]; [`Error::NotExpiring`].
     pub fn drop_expiring(&self, name: &str) -> Result<bool> {
         match self.open_expiring(name) {
-            // Who dropped it may not have waited for the device, as a call that finds nothing does.
+            // The thread that dropped it may not have waited for the device; a call that finds
+            // nothing must.
             Err(Error::UnknownKeyspace { .. }) => {
                 self.shared.settle(Durability::Sync).map(|()| false)
             }
             opened => {
                 opened?;
-                // It may be another one's name by now.
+                // The name may be another keyspace's by now.
                 self.shared.drop_keyspace(name, Some(KeyspaceKind::Expiring))
             }
         }
     }
 
-    /// As [`Store::swap_keyspaces`], of two keyspaces both of which hold entries that end.
+    /// Like [`Store::swap_keyspaces`], for two expiring keyspaces.
     ///
     /// # Errors
     /// As [`Store::swap_keyspaces`]; [`Error::NotExpiring`].
@@ -204,7 +205,7 @@ impl Store {
     }
 }
 
-/// Whether one keyspace has entries that end, and the other one just their deadlines.
+/// Whether one keyspace has expiring entries, and the other one exactly their deadlines.
 fn belong_together((entries, deadlines): (Option<Keyspace>, Option<Keyspace>)) -> Result<bool> {
     let mut rows = 0;
     for entry in entries.iter().flat_map(Keyspace::iter) {
@@ -224,8 +225,8 @@ fn belong_together((entries, deadlines): (Option<Keyspace>, Option<Keyspace>)) -
 }
 
 impl Expiring {
-    /// The same, by a clock of one's own: for tests, and for those who have a better one. It gives the
-    /// milliseconds since 1970 and should not go back.
+    /// The same, with another clock: for tests, or for a better clock. It returns the milliseconds
+    /// since 1970 and should not go back.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -242,7 +243,8 @@ impl Expiring {
         Self { clock: Arc::new(clock), ..self.clone() }
     }
 
-    /// This keyspace by another handle, whose own commits wait for `durability`. A transaction has its own.
+    /// A handle to the same keyspace whose own commits have this `durability`. A transaction has
+    /// its own.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -255,7 +257,8 @@ impl Expiring {
         Self { durability: Some(durability), ..self.clone() }
     }
 
-    /// The keyspaces of the entries and of their deadlines, to look at: sizes, snapshots, checks.
+    /// The keyspaces of the entries and of their deadlines, for inspection: sizes, snapshots,
+    /// checks.
     pub fn keyspaces(&self) -> (&Keyspace, &Keyspace) {
         (&self.entries, &self.deadlines)
     }
@@ -265,20 +268,20 @@ impl Expiring {
         (self.clock)()
     }
 
-    /// The deadline of what is to end after so long.
+    /// The deadline after this duration.
     pub fn after(&self, duration: Duration) -> Deadline {
         Deadline::after(self.now(), duration)
     }
 
-    /// The value of a key that is not over. O(log n); copies nothing that a keyspace would not.
+    /// The value of a key that has not expired. O(log n); copies nothing that a keyspace would not.
     ///
     /// # Errors
-    /// As [`Keyspace::get`]; [`Error::Encoding`] if the entry was not written by this.
+    /// As [`Keyspace::get`]; [`Error::Encoding`] if the entry was not written by this type.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         Ok(self.get_with_deadline(key)?.map(|(value, _)| value))
     }
 
-    /// The value of a key that is not over, and when it will be.
+    /// The value and the deadline of a key that has not expired.
     ///
     /// # Errors
     /// As [`Expiring::get`].
@@ -289,7 +292,7 @@ impl Expiring {
         self.living(self.entries.get(key)?)
     }
 
-    /// Whether there is an entry that is not over. Copies no value.
+    /// Whether there is an entry that has not expired. Copies no value.
     ///
     /// # Errors
     /// As [`Expiring::get`].
@@ -300,17 +303,17 @@ impl Expiring {
         Ok(deadline.is_none_or(|deadline| !deadline.is_over(self.now())))
     }
 
-    /// All entries that are not over now, by key, from both ends. As [`Keyspace::iter`].
+    /// All entries that have not expired now, by key, from both ends. Like [`Keyspace::iter`].
     pub fn iter(&self) -> Living<Iter> {
         self.living_of(self.entries.iter())
     }
 
-    /// Those in a range of keys. As [`Keyspace::range`].
+    /// Those in a range of keys. Like [`Keyspace::range`].
     pub fn range(&self, range: impl KeyBounds) -> Living<Iter> {
         self.living_of(self.entries.range(range))
     }
 
-    /// Those whose keys start with `prefix`. As [`Keyspace::prefix`].
+    /// Those whose keys start with `prefix`. Like [`Keyspace::prefix`].
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -326,8 +329,8 @@ impl Expiring {
         self.living_of(self.entries.prefix(prefix))
     }
 
-    /// Entries that are not over: exact. As [`Keyspace::len`], and O(log n) for each that is over and was not
-    /// taken away yet.
+    /// The number of entries that have not expired, exactly. Like [`Keyspace::len`], plus O(log n)
+    /// for each expired entry that was not removed yet.
     ///
     /// # Errors
     /// As [`Keyspace::len`].
@@ -335,7 +338,7 @@ impl Expiring {
         self.at(&self.store.snapshot()?).len()
     }
 
-    /// Whether there are none. As [`Expiring::len`].
+    /// Whether there are no entries. Like [`Expiring::len`].
     ///
     /// # Errors
     /// As [`Expiring::len`].
@@ -343,7 +346,7 @@ impl Expiring {
         Ok(self.iter().next().transpose()?.is_none())
     }
 
-    /// When the next entry will be over, or was; `None` when none ever is. O(log n).
+    /// The earliest deadline, which may have passed; `None` if no entry has one. O(log n).
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -364,13 +367,13 @@ impl Expiring {
         deadline_of(self.deadlines.name(), &row)
     }
 
-    /// What is stored under a key, unless it is over.
+    /// The entry from a stored value, unless it has expired.
     fn living(&self, stored: Option<Slice>) -> Result<Option<(Slice, Option<Deadline>)>> {
         self.living_at(stored, || self.now())
     }
 
-    /// As [`Expiring::living`], by a clock that is asked only where there is a deadline: a call of 20 to
-    /// 50 ns.
+    /// Like [`Expiring::living`], with a clock that is read only if there is a deadline: a call of
+    /// 20 to 50 ns.
     pub(super) fn living_at(
         &self,
         stored: Option<Slice>,

@@ -1,10 +1,9 @@
-//! Entries that end: a keyspace whose entries may have a deadline, from which on they are not
-//! there.
+//! Expiring entries (TTL): a keyspace whose entries may have a deadline, at which they expire.
 //!
-//! Purpose: caches, sessions, leases. A deadline is a moment of wall-clock time, kept with the
-//! entry, so it is exact across restarts and in copies: an entry is not seen from its deadline on,
-//! whether anybody has taken it away by then or not ([`Expiring::remove_expired`] does).
-//! Invariants: a value is stored behind its deadline; for each entry that has one, a second
+//! Purpose: caches, sessions, leases. A deadline is a moment of wall-clock time, stored with the
+//! entry, so it is exact across restarts and in copies: an entry is not visible from its deadline
+//! on, whether it was already removed ([`Expiring::remove_expired`]) or not.
+//! Invariants: a value is stored behind its deadline; for each entry with a deadline, a second
 //! keyspace, ordered by time, has a row, written in the same transaction. The bytes:
 //! `docs/format/expiring.md`.
 //!

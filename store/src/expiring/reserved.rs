@@ -1,6 +1,6 @@
-//! Values with a deadline, written where they will lie.
+//! Values with a deadline, allocated in place.
 //!
-//! Purpose: as `ReservedValue`, with room for the deadline in front, which is known last.
+//! Purpose: a `ReservedValue` with room in front for the deadline, which is known last.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -10,14 +10,13 @@ use super::keyspace::Expiring;
 use crate::error::{Error, Result};
 use crate::reserved::ReservedValue;
 
-/// Room for the value of an entry that may end, see [`Expiring::reserve`].
+/// The value of an expiring entry, allocated in place, see [`Expiring::reserve`].
 pub struct ReservedExpiring(ReservedValue);
 
 impl Expiring {
-    /// Room for a value of so many bytes, in the place where a commit will leave it: as
-    /// [`Store::reserve`](crate::Store::reserve), for
-    /// [`ExpiringTransaction::insert_reserved`](super::ExpiringTransaction::insert_reserved) of any
-    /// keyspace of entries that end.
+    /// Allocates a value of this length in place: like [`Store::reserve`](crate::Store::reserve),
+    /// for [`ExpiringTransaction::insert_reserved`](super::ExpiringTransaction::insert_reserved) of
+    /// any expiring keyspace.
     ///
     /// # Errors
     /// As [`Store::reserve`](crate::Store::reserve); [`Error::ValueTooLong`] above 4 GiB - 9.
@@ -34,7 +33,7 @@ impl Expiring {
 }
 
 impl ReservedExpiring {
-    /// As it is stored.
+    /// The stored form.
     pub(super) fn ending(mut self, deadline: Option<Deadline>) -> ReservedValue {
         write(deadline, &mut self.0);
         self.0

@@ -1,4 +1,4 @@
-//! Beside a map that is asked for the time.
+//! Tests of expiring keyspaces against a model with a clock.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::kind::KeyspaceKind;
 use crate::limits::KEY_BYTES_MAX;
 use crate::store::handle::Store;
 
-/// Values and when they end, by key.
+/// Values and deadlines, by key.
 type Model = BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)>;
 
 struct Place {
@@ -43,7 +43,8 @@ impl Place {
         self.model.get(key).filter(|(_, deadline)| self.is_living(*deadline)).cloned()
     }
 
-    /// Everything there is to look at, and that each deadline has its row and no other is there.
+    /// Compares all reads with the model; checks that each deadline has its row and that there is
+    /// no other.
     fn compare(&self, what: &str) {
         let living: Vec<_> = self.model.iter().filter(|(_, v)| self.is_living(v.1)).collect();
         let found: Vec<_> = self.all.iter().map(Result::unwrap).collect();
@@ -170,7 +171,7 @@ fn a_transaction_sees_one_time_and_its_own_writes() {
     assert_eq!(made.unwrap(), Some(("a".into(), "2".into(), None)));
     assert_eq!(all.next_deadline().unwrap(), None);
 
-    // Whoever replaces an entry has read it.
+    // A write that replaces an entry has read it.
     let mut late = place.store.begin().unwrap();
     all.within(&mut late).insert("a", "late", None).unwrap();
     all.insert("a", "3", end).unwrap();
@@ -186,12 +187,12 @@ fn what_is_no_keyspace_of_such_entries_is_refused() {
     let error = store.expiring("plain").unwrap_err();
     assert!(matches!(&error, Error::NotExpiring { name } if name == "plain"), "{error}");
     assert!(store.open_keyspace("plain.deadlines").is_err(), "nothing was made");
-    // Empty, it is still what it was made to be.
+    // An empty keyspace still has its kind.
     plain.clear().unwrap();
     assert!(matches!(store.expiring("plain"), Err(Error::NotExpiring { .. })));
     assert!(store.drop_keyspace("plain").unwrap());
     let all = store.expiring("plain").unwrap();
-    // What no door lets anybody write.
+    // Bytes that no public function writes.
     let plain = Keyspace::new(&store.shared, Arc::clone(&all.entries.state));
     plain.insert("short", "7 bytes").unwrap();
     plain.insert("long", "8 bytes..").unwrap();
@@ -211,7 +212,7 @@ fn a_keyspace_that_was_half_dropped_begins_anew() {
     let store = Store::in_memory().unwrap();
     let all = store.expiring("all").unwrap().with_clock(|| 1_000);
     all.insert("a", "1", Some(Deadline::from_millis(2_000))).unwrap();
-    // As a version left it that dropped the one behind the other.
+    // As left by a version that dropped one keyspace after the other.
     Keyspace::new(&store.shared, Arc::clone(&all.entries.state)).clear().unwrap();
     let all = store.expiring("all").unwrap().with_clock(|| 3_000);
     assert_eq!((all.len().unwrap(), all.iter().count()), (0, 0));
@@ -225,20 +226,20 @@ fn a_keyspace_that_was_half_dropped_begins_anew() {
     assert!(store.keyspaces().unwrap().is_empty());
 }
 
-/// The kind was looked at, and what had the name by then was dropped.
+/// The kind was checked before the commit, so that a keyspace which took the name meanwhile was
+/// dropped.
 #[test]
 fn the_kind_is_asked_within_the_commit_that_drops() {
     let store = Store::in_memory().unwrap();
     store.keyspace("plain").unwrap().insert("key", "value").unwrap();
-    // Between the look and the commit the names were exchanged.
+    // As if the names were exchanged between the check and the commit.
     let expected = Some(KeyspaceKind::Expiring);
     let error = store.shared.drop_keyspace("plain", expected).unwrap_err();
     assert!(matches!(&error, Error::NotExpiring { name } if name == "plain"), "{error}");
     assert_eq!(store.open_keyspace("plain").unwrap().len().unwrap(), 1);
 }
 
-/// Both halves of such a keyspace are asked for what has changed, and no more of what is kept for older
-/// snapshots.
+/// A read visits in both halves what has changed, and nothing that is kept for older snapshots.
 #[test]
 fn what_is_kept_for_an_older_snapshot_costs_a_newer_one_nothing() {
     const ENTRIES: u32 = 4_000;

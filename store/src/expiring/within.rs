@@ -1,8 +1,8 @@
-//! Entries that end, within transactions.
+//! Expiring entries within transactions.
 //!
-//! Purpose: where an entry and the row of its deadline are changed together.
-//! Invariants: after each call each entry that has a deadline has its row, and no other row is there that
-//! was not before.
+//! Purpose: changes an entry and the row of its deadline together.
+//! Invariants: after each call each entry with a deadline has its row, and the call has added no
+//! other row.
 
 use adamant_slice::Slice;
 
@@ -17,7 +17,7 @@ use crate::transaction::handle::Transaction;
 use crate::transaction::iterate::TransactionIter;
 
 impl Expiring {
-    /// What a transaction sees and makes of it, at the time of this call.
+    /// The keyspace within a transaction, at the time of this call.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -38,8 +38,8 @@ impl Expiring {
     }
 }
 
-/// A keyspace of entries that end within a transaction, see [`Expiring::within`]. Writes look at the entry
-/// before, since its deadline goes with it: it counts as read.
+/// An expiring keyspace within a transaction, see [`Expiring::within`]. Writes read the entry
+/// first, since its deadline's row has to go: it counts as read.
 #[derive(Debug)]
 pub struct ExpiringTransaction<'t> {
     expiring: &'t Expiring,
@@ -48,7 +48,7 @@ pub struct ExpiringTransaction<'t> {
 }
 
 impl ExpiringTransaction<'_> {
-    /// The value of a key. As [`Transaction::get`].
+    /// The value of a key. Like [`Transaction::get`].
     ///
     /// # Errors
     /// As [`Transaction::get`]; [`Error::Encoding`].
@@ -56,7 +56,7 @@ impl ExpiringTransaction<'_> {
         Ok(self.get_with_deadline(key)?.map(|(value, _)| value))
     }
 
-    /// The value of a key, and when it ends.
+    /// The value of a key, and its deadline.
     ///
     /// # Errors
     /// As [`ExpiringTransaction::get`].
@@ -68,12 +68,12 @@ impl ExpiringTransaction<'_> {
         self.expiring.living_at(stored, || self.now)
     }
 
-    /// Sets the value of a key, and when it ends: at once, if that is over. True if it replaced one that was
-    /// not over.
+    /// Sets the value and the deadline of a key; the entry expires at once if the deadline has
+    /// passed. True if it replaced an entry that had not expired.
     ///
     /// # Errors
-    /// As [`ExpiringTransaction::get`] and [`Transaction::insert`]; [`Error::KeyTooLong`] above 65,527 bytes,
-    /// [`Error::ValueTooLong`] above 4 GiB - 9. Nothing is changed.
+    /// As [`ExpiringTransaction::get`] and [`Transaction::insert`]; [`Error::KeyTooLong`] above
+    /// 65,527 bytes, [`Error::ValueTooLong`] above 4 GiB - 9. Nothing is changed.
     pub fn insert(
         &mut self,
         key: impl AsRef<[u8]>,
@@ -87,7 +87,7 @@ impl ExpiringTransaction<'_> {
         Ok(is_replaced)
     }
 
-    /// Sets the value of a key to one that lies where it will be, see [`Expiring::reserve`]. As
+    /// Sets the value of a key to one allocated in place, see [`Expiring::reserve`]. Like
     /// [`ExpiringTransaction::insert`].
     ///
     /// ```
@@ -116,8 +116,8 @@ impl ExpiringTransaction<'_> {
         Ok(is_replaced)
     }
 
-    /// The value and the deadline of what is stored for an entry, as
-    /// [`Store::open_stored`](crate::Store::open_stored) gives it: for copies.
+    /// The value and the deadline of an entry's stored bytes, as
+    /// [`Store::open_stored`](crate::Store::open_stored) returns them: for copies.
     ///
     /// # Errors
     /// [`Error::Encoding`].
@@ -125,7 +125,7 @@ impl ExpiringTransaction<'_> {
         split(self.expiring.entries.name(), stored)
     }
 
-    /// Takes an entry out; true if it was there and not over.
+    /// Removes an entry; true if it existed and had not expired.
     ///
     /// # Errors
     /// As [`ExpiringTransaction::get`].
@@ -133,7 +133,7 @@ impl ExpiringTransaction<'_> {
         Ok(self.take(key)?.is_some())
     }
 
-    /// Takes an entry out and returns its value.
+    /// Removes an entry and returns its value.
     ///
     /// # Errors
     /// As [`ExpiringTransaction::get`].
@@ -143,7 +143,7 @@ impl ExpiringTransaction<'_> {
         Ok(value)
     }
 
-    /// Gives an entry another deadline, or none; false if it is not there. A copy of the value.
+    /// Changes or removes the deadline of an entry; false if there is no entry. Copies the value.
     ///
     /// # Errors
     /// As [`ExpiringTransaction::insert`].
@@ -159,18 +159,19 @@ impl ExpiringTransaction<'_> {
         }
     }
 
-    /// All entries, from both ends. As [`Transaction::iter`].
+    /// All entries, from both ends. Like [`Transaction::iter`].
     pub fn iter(&mut self) -> Living<TransactionIter<'_>> {
         self.range(..)
     }
 
-    /// The entries in a range of keys. As [`Transaction::range`].
+    /// The entries in a range of keys. Like [`Transaction::range`].
     pub fn range(&mut self, range: impl KeyBounds) -> Living<TransactionIter<'_>> {
         let entries = self.transaction.range(&self.expiring.entries, range);
         Living::new(entries, self.expiring.entries.name(), self.now)
     }
 
-    /// When the next entry will be over, or was; `None` when none ever is. As [`Expiring::next_deadline`].
+    /// The earliest deadline, which may have passed; `None` if no entry has one. Like
+    /// [`Expiring::next_deadline`].
     ///
     /// # Errors
     /// As [`Transaction::first`].
@@ -180,7 +181,7 @@ impl ExpiringTransaction<'_> {
         deadline_of(deadlines.name(), &row)
     }
 
-    /// Takes entries away that are over, at most so many; how many.
+    /// Removes expired entries, at most so many; returns how many.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -211,7 +212,7 @@ impl ExpiringTransaction<'_> {
         for row in rows {
             let key = &row[DEADLINE_BYTES.min(row.len())..];
             let deadline = deadline_of(deadlines.name(), &row)?;
-            // A row without its entry can be there after a crash while a keyspace was dropped.
+            // A row without an entry can remain from a crash during a drop of the keyspace.
             let stored = self.transaction.get(entries, key)?;
             let of_entry = stored.map(|stored| deadline_of(entries.name(), &stored)).transpose()?;
             if of_entry == Some(deadline) {
@@ -223,7 +224,7 @@ impl ExpiringTransaction<'_> {
         Ok(removed)
     }
 
-    /// Takes all entries out, of those that are over too. O(n): [`Expiring::clear`] is not.
+    /// Removes all entries, expired ones too. O(n), unlike [`Expiring::clear`].
     ///
     /// # Errors
     /// As [`ExpiringTransaction::get`].
@@ -238,10 +239,11 @@ impl ExpiringTransaction<'_> {
         Ok(())
     }
 
-    /// Makes the row of an entry that of another deadline; whether the entry is there and not over.
+    /// Replaces the row of an entry by that of another deadline; returns whether the entry exists
+    /// and has not expired.
     fn replace(&mut self, key: &[u8], deadline: Option<Deadline>) -> Result<bool> {
         let Expiring { entries, deadlines, .. } = self.expiring;
-        // The value is not asked for: no copy of it is made.
+        // Does not request the value, so that no copy of it is made.
         let of_entry = |stored: &[u8]| deadline_of(entries.name(), stored);
         let before = self.transaction.get_briefly(entries, key, of_entry)?.transpose()?;
         let is_replaced = match before {
@@ -254,7 +256,8 @@ impl ExpiringTransaction<'_> {
         Ok(is_replaced)
     }
 
-    /// Removes the row of an entry's deadline; the value, if the entry is there and not over.
+    /// Removes the row of an entry's deadline; returns the value if the entry exists and has not
+    /// expired.
     fn end(&mut self, key: &[u8]) -> Result<Option<Slice>> {
         let entries = &self.expiring.entries;
         let Some(stored) = self.transaction.get(entries, key)? else { return Ok(None) };
@@ -262,7 +265,7 @@ impl ExpiringTransaction<'_> {
         Ok((!self.end_row(key, deadline)?).then_some(value))
     }
 
-    /// Removes the row of a deadline that an entry has, if it has one; whether that is over.
+    /// Removes the row of an entry's deadline, if it has one; returns whether that has passed.
     fn end_row(&mut self, key: &[u8], deadline: Option<Deadline>) -> Result<bool> {
         let Some(deadline) = deadline else { return Ok(false) };
         self.transaction.remove_own(&self.expiring.deadlines, &row(deadline, key))?;

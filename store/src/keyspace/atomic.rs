@@ -1,7 +1,7 @@
-//! Reading and changing one key as one: commits of their own, which cannot conflict.
+//! Atomic read-modify-write of one key: commits of their own, which cannot conflict.
 //!
-//! Purpose: `insert_unique`, `compare_and_swap`, and upon it `fetch_update` and `update_fetch`, whose
-//! closures run under no lock.
+//! Purpose: `insert_unique`, `compare_and_swap`, and based on it `fetch_update` and `update_fetch`,
+//! whose closures run under no lock.
 
 use adamant_slice::Slice;
 
@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::keyspace::handle::Keyspace;
 use crate::limits::{check_key, check_value};
 
-/// What came of a comparison: `Err` says what was found instead of what was expected.
+/// The result of a comparison: `Err` holds the value found instead of the expected one.
 ///
 /// ```
 /// # let store = adamant::Store::in_memory()?;
@@ -42,8 +42,9 @@ impl Keyspace {
         Ok(swapped.is_ok())
     }
 
-    /// Sets the value of a key, or takes it out (`None`), if its value is the expected one, or it has
-    /// none (`None`). Says what it has if not, and changes nothing. O(log n) and one commit.
+    /// Sets (`Some`) or removes (`None`) the value of a key if its value is the expected one;
+    /// `None` expects no value. Otherwise changes nothing and returns what it found. O(log n) and
+    /// one commit.
     ///
     /// ```
     /// let store = adamant::Store::in_memory()?;
@@ -80,8 +81,8 @@ impl Keyspace {
         })
     }
 
-    /// Sets the value of a key to what a closure makes of it, or takes it out (`None`); returns what
-    /// it had before. The closure runs under no lock, and again if the value changes meanwhile.
+    /// Sets the value of a key to what a closure makes of it, or removes it (`None`); returns the
+    /// value before. The closure runs under no lock, and again if the value changes meanwhile.
     ///
     /// ```
     /// let store = adamant::Store::in_memory()?;
@@ -103,7 +104,7 @@ impl Keyspace {
         Ok(self.update(key.as_ref(), update)?.0)
     }
 
-    /// As [`Keyspace::fetch_update`]; returns what the key has after it.
+    /// Like [`Keyspace::fetch_update`]; returns the value after.
     ///
     /// # Errors
     /// As [`Keyspace::insert`].

@@ -1,8 +1,10 @@
-//! What iterators yield: pairs, keys, or entries whose values are read when they are asked for.
+//! Iterator items: pairs, keys, and entries with lazy values.
 //!
-//! Purpose: what the three have of each entry that a scan meets, and what they make of it later.
-//! Invariants: an entry has the value that its key had when it was met, whatever is written beside it: a
-//! value in a blob file stays there, a lent one in its block, while the entry is kept.
+//! Purpose: what each of the three takes of an entry during a scan, and what it makes of that
+//! later.
+//! Invariants: an entry has the value that its key had when the scan reached it, whatever is
+//! written later: while the entry is kept, a value in a blob file stays there and a borrowed one in
+//! its block.
 //! Thread safety: entries may be sent to and shared with other threads.
 
 use std::fmt;
@@ -16,12 +18,13 @@ use crate::engine::scan_batch::{EntryLocation, Filler, ScanBatch, Value};
 use crate::error::{Error, Result};
 use crate::keyspace::handle::Keyspace;
 
-/// A key, and its value when it is asked for: what [`Entries`](crate::Entries) yields.
+/// A key with a lazy value: the item of [`Entries`](crate::Entries).
 ///
-/// It has the value that the key had when the iterator came by, however late it is asked for. A value in a
-/// blob file of the engine `lsm` is read then, and each time; the file stays meanwhile. One of 2 KiB or more
-/// of another engine is lent, as [`Keyspace::get`] lends it; a shorter one was copied. An entry keeps the
-/// store open, as every handle does, and while it is kept the disk may keep files that nothing else needs.
+/// Its value is the one that the key had when the iterator reached it, however late it is read. A
+/// value in a blob file of the engine `lsm` is read on demand, each time; the file stays meanwhile.
+/// A value of 2 KiB or more in another engine is borrowed, as by [`Keyspace::get`]; a shorter one
+/// was copied. An entry keeps the store open, as every handle does, and may keep files on the disk
+/// that nothing else needs.
 #[derive(Clone)]
 pub struct Entry {
     key: Slice,
@@ -31,8 +34,8 @@ pub struct Entry {
 #[derive(Clone)]
 enum EntryValue {
     Here(Slice),
-    /// One of the values of a bunch that are in blob files. The keyspace keeps the store open: it is
-    /// let go last.
+    /// One of the blob values of a scan batch. The keyspace keeps the store open; it is dropped
+    /// last.
     Later(Arc<Vec<LaterValue>>, u32, Keyspace),
 }
 
@@ -42,12 +45,12 @@ impl Entry {
         &self.key
     }
 
-    /// The key alone.
+    /// Returns the key and drops the rest.
     pub fn into_key(self) -> Slice {
         self.key
     }
 
-    /// The value. O(1) but for one in a blob file, which is read, or found in the cache.
+    /// The value. O(1), except for one in a blob file, which is read from the device or the cache.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -60,7 +63,7 @@ impl Entry {
     /// ```
     ///
     /// # Errors
-    /// Of a value in a blob file: damage, a device that fails, [`Error::Closed`] if the store was closed.
+    /// For a value in a blob file: damage, a failing device, [`Error::Closed`] for a closed store.
     pub fn value(&self) -> Result<Slice> {
         match &self.value {
             EntryValue::Here(value) => Ok(value.clone()),
@@ -83,7 +86,7 @@ impl fmt::Debug for Entry {
 }
 
 fn read_later(keyspace: &Keyspace, key: &[u8], value: Option<&LaterValue>) -> Result<Slice> {
-    // Files of a store that was closed may be another's by now; the child of a fork has no store.
+    // Files of a closed store may belong to another by now; the child of a fork has no store.
     drop(keyspace.shared.view()?);
     match value {
         Some(value) => value.read(key).map_err(Error::of_lsm(keyspace.name())),
@@ -91,18 +94,18 @@ fn read_later(keyspace: &Keyspace, key: &[u8], value: Option<&LaterValue>) -> Re
     }
 }
 
-/// What an iterator yields; nobody else is one.
+/// The item type of an iterator; implemented only here.
 pub(crate) trait Shape: Clone + Sized {
-    /// Whether it wants values.
+    /// Whether a scan has to supply values.
     const WITH_VALUES: bool;
 
-    /// Adds what it wants of an entry.
+    /// Adds what it needs of an entry.
     fn add(filler: &mut Filler, key: &[u8], met: ScanItem<'_, '_>) -> Result<()>;
 
-    /// What it is of an entry that was added, of whatever shape.
+    /// Makes the item from an entry that was added, of whatever shape.
     fn of(scan_batch: &ScanBatch, place: EntryLocation, keyspace: &Keyspace) -> Result<Self>;
 
-    /// What it is of a pair.
+    /// Makes the item from a pair.
     fn of_pair(key: Slice, value: Slice) -> Self;
 
     /// The key.

@@ -1,4 +1,4 @@
-//! A keyspace: a named, ordered map of the store.
+//! The keyspace handle: a named, ordered map of the store.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use crate::error::Result;
 use crate::kind::KeyspaceKind;
 use crate::limits::check_plain;
 
-/// A handle to one keyspace of a store: cheap to clone, to be shared between threads.
+/// A handle to one keyspace of a store: cheap to clone, and shared between threads.
 ///
-/// Any number of threads may read beside one that writes. When the keyspace is dropped its
-/// handles get [`Error::KeyspaceDropped`](crate::Error::KeyspaceDropped), also when another
-/// keyspace takes its name.
+/// Any number of threads may read beside one writer. When the keyspace is dropped its handles
+/// return [`Error::KeyspaceDropped`](crate::Error::KeyspaceDropped), even if another keyspace takes
+/// its name.
 ///
 /// ```
 /// let store = adamant::Store::in_memory()?;
@@ -34,7 +34,7 @@ pub struct Keyspace {
     pub(crate) shared: Arc<Shared>,
     pub(crate) state: Arc<KeyspaceState>,
     pub(crate) durability: Durability,
-    /// Whether it is there to look at what another door writes.
+    /// Whether it only shows stored bytes, and is refused to write unless the entries are plain.
     is_lent: bool,
 }
 
@@ -43,8 +43,7 @@ impl Keyspace {
         Self { shared: Arc::clone(shared), state, durability: shared.durability(), is_lent: false }
     }
 
-    /// To look at: it is refused to write by this handle, unless its entries are those that anybody
-    /// writes.
+    /// A handle to read stored bytes: it may not write, unless the entries are plain.
     pub(crate) fn lent(shared: &Arc<Shared>, state: Arc<KeyspaceState>) -> Self {
         Self { is_lent: true, ..Self::new(shared, state) }
     }
@@ -57,7 +56,7 @@ impl Keyspace {
         Ok(())
     }
 
-    /// What kind of entries it holds.
+    /// The kind of its entries.
     pub fn kind(&self) -> KeyspaceKind {
         self.state.kind
     }
@@ -67,7 +66,7 @@ impl Keyspace {
         &self.state.name
     }
 
-    /// The engine that kept it when this handle was opened.
+    /// The engine when this handle was opened.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -79,9 +78,9 @@ impl Keyspace {
         self.state.engine()
     }
 
-    /// Merges all that a keyspace of the engine `lsm` holds to one ordered run, without what nobody sees any
-    /// more: the smallest that it can be, and the fastest to read. Does nothing for other engines. O(n);
-    /// readers and writers go on.
+    /// Merges a keyspace of the engine `lsm` into one sorted run without obsolete versions: as
+    /// small and as fast to read as it can be. Does nothing for other engines. O(n); readers and
+    /// writers go on.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -104,8 +103,8 @@ impl Keyspace {
         }
     }
 
-    /// What a keyspace of the engine `lsm` is made of, and what was done to it since the store was opened;
-    /// `None` of other engines. O(tables), reads no file.
+    /// Figures of a keyspace of the engine `lsm` since the store was opened; `None` for other
+    /// engines. O(tables), reads no file.
     ///
     /// ```
     /// use adamant::{Engine, KeyspaceOptions, Store};
@@ -124,8 +123,8 @@ impl Keyspace {
         Ok(self.map()?.lsm().map(|tree| tree.stats()))
     }
 
-    /// The tables of a keyspace of the engine `lsm` by level: those of level 0 from the newest to the
-    /// oldest, the others by key; `None` of other engines. O(tables), reads no file.
+    /// The tables of a keyspace of the engine `lsm` by level: those of level 0 from the newest to
+    /// the oldest, the others by key; `None` for other engines. O(tables), reads no file.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -146,13 +145,13 @@ impl Keyspace {
         Ok(self.map()?.lsm().map(|tree| tree.levels()))
     }
 
-    /// What keeps it now.
+    /// The map that holds the entries now.
     pub(crate) fn map(&self) -> Result<Map> {
         let view = self.shared.view()?;
         Ok(self.state.map(&view, self.shared.catalogue())?.into_owned())
     }
 
-    /// This keyspace by another handle, whose writes wait for `durability`.
+    /// A handle to the same keyspace whose writes have this durability.
     ///
     /// ```
     /// use adamant::{Durability, Store};

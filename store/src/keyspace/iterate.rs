@@ -1,12 +1,12 @@
-//! Iterating over ranges of keys, from both ends.
+//! Iterators over ranges of keys, from both ends.
 //!
-//! Purpose: `Iter` takes entries in bunches, each under a short hold of the shared lock, and
-//! seeks again from the last key for the next one; so it owns all it yields and holds no lock
+//! Purpose: `Iter` takes entries in scan batches, each under a short hold of the shared lock, and
+//! seeks again from the last key for the next one. So it owns all it yields and holds no lock
 //! between calls.
-//! Invariants: entries in `front` are below `middle`, entries in `back` above it; what was
-//! yielded is outside all three, so the ends meet without a gap or a repetition.
+//! Invariants: entries in `front` are below `middle`, entries in `back` above it; yielded entries
+//! are outside all three, so the ends meet without a gap or a repetition.
 //! Thread safety: an iterator may move to another thread; it sees commits that come between its
-//! bunches.
+//! batches.
 
 use std::fmt;
 use std::iter::FusedIterator;
@@ -24,32 +24,32 @@ use crate::keyspace::entry::{Entry, Shape};
 use crate::keyspace::handle::Keyspace;
 use crate::keyspace::snapshot::Snapshot;
 
-/// Entries of the first bunch: small, since many iterators are asked for a few entries only.
+/// Entries of the first batch: small, since many iterators are asked for a few entries only.
 const BUNCH_ENTRIES_MIN: usize = 16;
-/// Entries of a bunch at most, give or take a node of the tree: a hold of the lock of some 20
+/// Entries of a batch at most, give or take a node of the tree: a hold of the lock of some 20
 /// microseconds.
 const BUNCH_ENTRIES_MAX: usize = 256;
-/// Bytes of an entry and the rest of its node, as the first bunch expects them.
+/// Bytes per entry, with the rest of its node, that the first batch allows for.
 const ENTRY_BYTES: usize = 256;
-/// Bytes that a bunch has room for at least.
+/// The least bytes that a batch allocates.
 const BUNCH_BYTES_MIN: usize = 1 << 10;
-/// Bytes of keys and values after which a bunch is full, so that large values do not pile up, and
-/// that a slice which is kept keeps at most.
+/// Bytes of keys and values after which a batch is full, so that large values do not pile up. Also
+/// the most memory that one kept slice keeps alive.
 const BUNCH_BYTES_MAX: usize = 32 << 10;
 
 /// Entries of a keyspace in the order of their keys, from both ends.
 ///
-/// An iterator takes entries in bunches of some 256 at most. Within a bunch it sees one state of
-/// the keyspace; between bunches it sees what was committed meanwhile. Keys come strictly in order
-/// whatever is written beside it, and an entry that stays untouched is never missed.
+/// An iterator takes entries in batches of some 256 at most. Within a batch it sees one state of
+/// the keyspace; between batches it sees later commits. Keys come in strict order whatever is
+/// written meanwhile, and an entry that stays untouched is never missed.
 ///
-/// Slices of one bunch share an allocation of at most some 32 KiB, which lives until the last of
-/// them is dropped: who keeps few of many entries copies those (`Slice::new(&value)`).
+/// Slices of one batch share an allocation of at most some 32 KiB, which lives until the last of
+/// them is dropped: to keep a few of many entries, copy those (`Slice::new(&value)`).
 ///
 /// After an error it yields nothing more.
 ///
-/// It yields pairs of keys and values; [`Iter::keys`] and [`Iter::entries`] make iterators of it that yield
-/// keys only, and entries whose values are read when they are asked for.
+/// It yields pairs of keys and values; [`Iter::keys`] and [`Iter::entries`] convert it into
+/// iterators over keys only, and over entries with lazy values.
 ///
 /// ```
 /// # let store = adamant::Store::in_memory()?;
@@ -65,24 +65,24 @@ const BUNCH_BYTES_MAX: usize = 32 << 10;
 /// ```
 pub struct Iter<T = (Slice, Slice)> {
     pub(crate) keyspace: Keyspace,
-    /// What it looks at; `None`: what is there when it comes by.
+    /// The snapshot to read; `None`: the current state.
     pub(crate) snapshot: Option<Snapshot>,
-    /// What was not fetched yet; `None` when nothing is left there.
+    /// The range not fetched yet; `None` if it is empty.
     pub(crate) middle: Option<KeyRange>,
     /// Fetched from the low end, ascending.
     pub(crate) front: ScanBatch,
     /// Fetched from the high end, descending.
     pub(crate) back: ScanBatch,
     batch_entries: usize,
-    /// Bytes of an entry, about, with some to spare.
+    /// Bytes per entry, about, with some to spare.
     entry_bytes: usize,
     yields: PhantomData<fn() -> T>,
 }
 
-/// Keys in their order, from both ends: what [`Iter::keys`] makes.
+/// Keys in order, from both ends: the result of [`Iter::keys`].
 pub type Keys = Iter<Slice>;
 
-/// Entries whose values are read when they are asked for, from both ends: what [`Iter::entries`] makes.
+/// Entries with lazy values, from both ends: the result of [`Iter::entries`].
 pub type Entries = Iter<Entry>;
 
 impl Keyspace {
@@ -103,7 +103,7 @@ impl Keyspace {
         Iter::new(self.clone(), Some(KeyRange::all()), None)
     }
 
-    /// The entries whose keys are in a range. A range that ends before it begins is empty.
+    /// The entries in a range of keys. A range that ends before it begins is empty.
     ///
     /// ```
     /// let store = adamant::Store::in_memory()?;
@@ -136,7 +136,8 @@ impl Keyspace {
 }
 
 impl Snapshot {
-    /// The entry with the lowest key. O(log n), and what was changed since then near that end.
+    /// The entry with the lowest key. O(log n), plus the versions near that end that changed since
+    /// then.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -155,7 +156,7 @@ impl Snapshot {
         self.iter(keyspace).next().transpose()
     }
 
-    /// The entry with the highest key. As [`Snapshot::first`].
+    /// The entry with the highest key. Like [`Snapshot::first`].
     ///
     /// # Errors
     /// As [`Snapshot::get`].
@@ -163,7 +164,7 @@ impl Snapshot {
         self.iter(keyspace).next_back().transpose()
     }
 
-    /// All entries that the keyspace had, by key, from both ends. The iterator keeps the snapshot.
+    /// All entries of the keyspace, by key, from both ends. The iterator keeps the snapshot open.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -181,7 +182,7 @@ impl Snapshot {
         Iter::new(keyspace.clone(), Some(KeyRange::all()), Some(self.clone()))
     }
 
-    /// The entries that the keyspace had in a range of keys.
+    /// The entries of the keyspace in a range of keys.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -196,7 +197,7 @@ impl Snapshot {
         Iter::new(keyspace.clone(), KeyRange::new(&range), Some(self.clone()))
     }
 
-    /// The entries that the keyspace had under keys that start with `prefix`.
+    /// The entries of the keyspace whose keys start with `prefix`.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -213,8 +214,8 @@ impl Snapshot {
 }
 
 impl Iter {
-    /// The keys that are left, without their values: no value is copied, and of the engine `lsm` no blob file
-    /// is read.
+    /// The remaining keys, without their values: no value is copied, and no blob file of the engine
+    /// `lsm` is read.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -228,8 +229,7 @@ impl Iter {
         self.shaped()
     }
 
-    /// The entries that are left, whose values are read when they are asked for: for who wants large values
-    /// of few of them.
+    /// The remaining entries with lazy values: suits callers that want few of many large values.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -272,7 +272,7 @@ impl<T> Iter<T> {
         }
     }
 
-    /// Moves the next bunch of the middle to one of the ends.
+    /// Moves the next batch of the middle to one of the ends.
     fn fetch(&mut self, direction: Direction) -> Result<()>
     where
         T: Shape,
@@ -309,13 +309,13 @@ impl<T> Iter<T> {
             return Err(error);
         }
         self.middle = rest.and_then(|bound| middle.rest(direction, bound));
-        // A quarter more than the average: growing would copy all of the next bunch.
+        // A quarter above the average: growing would copy all of the next batch.
         self.entry_bytes = filler.bytes() * 5 / 4 / filler.len().max(1);
         *scan_batch = filler.finish();
         Ok(())
     }
 
-    /// Counts the entries that are left.
+    /// Counts the remaining entries.
     pub(crate) fn count_all(self) -> Result<u64>
     where
         T: Shape,
@@ -328,7 +328,7 @@ impl<T> Iter<T> {
         Ok(count)
     }
 
-    /// What it yields of an entry that was taken from the bunch of an end.
+    /// The item for an entry taken from the batch of an end.
     fn yielded(&mut self, taken: Option<(EntryLocation, bool)>) -> Option<Result<T>>
     where
         T: Shape,
@@ -339,7 +339,7 @@ impl<T> Iter<T> {
         Some(yielded.map_err(|error| self.fuse(error)))
     }
 
-    /// Ends the iteration with an error: all that is left is let go.
+    /// Ends the iteration with an error; drops all that remains.
     pub(crate) fn fuse(&mut self, error: Error) -> Error {
         self.middle = None;
         self.front.clear();
@@ -352,7 +352,7 @@ impl<T: Shape> Iterator for Iter<T> {
     type Item = Result<T>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        // More than once where a snapshot sees nothing of what is there.
+        // More than once if a snapshot sees none of the entries fetched.
         while self.front.is_empty() && self.middle.is_some() {
             if let Err(error) = self.fetch(Direction::Up) {
                 return Some(Err(self.fuse(error)));

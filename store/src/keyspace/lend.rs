@@ -1,9 +1,9 @@
-//! Lending the entries of a range to a closure.
+//! Scans that lend borrowed entries to a closure.
 //!
-//! Purpose: a scan that copies nothing. What a closure is lent lies in the heap, and is there while
-//! the shared lock is held: so it runs under the lock, for a bunch of entries at a time.
-//! Invariants: nothing borrowed from the heap outlives the view it was read under (S1). What was
-//! lent has left the iterator, also when the closure breaks.
+//! Purpose: a scan that copies nothing. The closure borrows entries from the heap, which are there
+//! while the shared lock is held; so it runs under the lock, for a batch of entries at a time.
+//! Invariants: nothing borrowed from the heap outlives the view it was read under (S1). Entries
+//! that the closure got have left the iterator, also if the closure breaks.
 
 use std::ops::ControlFlow;
 
@@ -23,22 +23,23 @@ use crate::keyspace::iterate::Iter;
 /// Entries lent under one hold of the lock, give or take a node of the tree: some 10 microseconds
 /// and the time that the closure takes.
 const HOLD_ENTRIES: usize = 256;
-/// Entries of a log-structured keyspace that are lent at once, at most: the lock is held only while
-/// memtables are looked at, and each time all tables are searched again.
+/// The most entries of an LSM keyspace that are lent at once: the lock is held only during the
+/// search of the memtables, and each time all tables are searched again.
 const LOOSE_ENTRIES_MAX: usize = 16 << 10;
 
 impl Iter {
-    /// Lends the entries that are left to a closure, from the lowest key up, until it breaks, and
-    /// returns what it broke with. Nothing is copied: of many entries and of few this is the
-    /// fastest way to look at them.
+    /// Lends the remaining entries to a closure, from the lowest key up, until it breaks, and
+    /// returns what it broke with. Nothing is copied: this is the fastest way to read entries, many
+    /// or few.
     ///
-    /// The closure runs under the store's shared lock, which is given back after some 256 entries:
-    /// writers wait that long, and other closures behind them, but no other reads (`get`, scans,
-    /// `snapshot`). Within these entries it sees one state of the keyspace; between them
-    /// it sees what was committed meanwhile. The closure must not use the same store, which gives
-    /// [`Error::Reentrant`](crate::Error::Reentrant). It may panic; the iterator is then at its end.
+    /// The closure runs under the store's shared lock, which is released after some 256 entries.
+    /// Writers wait that long, and other closures behind them; other reads (`get`, scans,
+    /// `snapshot`) do not. Within these entries the closure sees one state of the keyspace; between
+    /// them it sees later commits. The closure must not use the same store, which gives
+    /// [`Error::Reentrant`](crate::Error::Reentrant). It may panic; the iterator is then at its
+    /// end.
     ///
-    /// What the closure was not lent can still be iterated over.
+    /// Entries that the closure did not get can still be iterated over.
     ///
     /// ```
     /// use std::ops::ControlFlow;
@@ -72,7 +73,7 @@ impl Iter {
         self.lend_all(Direction::Up, reader)
     }
 
-    /// As [`Iter::lend`], from the highest key down.
+    /// Like [`Iter::lend`], from the highest key down.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -115,7 +116,7 @@ impl Iter {
                 Ok((rest, None)) => {
                     self.middle = rest;
                     if self.keyspace.engine() == Engine::Lsm {
-                        // Few are wanted of many ranges, all of some.
+                        // A short scan wants few entries, a long one all of them.
                         hold = (4 * hold).min(LOOSE_ENTRIES_MAX);
                     }
                 }
@@ -131,7 +132,7 @@ impl Iter {
         lent.map_err(|error| self.fuse(error))
     }
 
-    /// Lends entries of a range under one hold of the lock. Returns what is left of the range.
+    /// Lends entries of a range under one hold of the lock. Returns the rest of the range.
     fn lend_hold<B>(
         &self,
         range: KeyRange,
@@ -175,8 +176,8 @@ impl Iter {
 }
 
 impl Keyspace {
-    /// Lends what an iterator had fetched before. No lock is held, but a closure shall not depend
-    /// on that.
+    /// Lends entries that an iterator had fetched before. No lock is held, but a closure must not
+    /// depend on that.
     fn lend_batch<B>(
         &self,
         scan_batch: &mut ScanBatch,

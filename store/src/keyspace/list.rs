@@ -1,11 +1,11 @@
-//! Which keyspaces there are: opening, creating, renaming, converting, dropping them.
+//! The list of keyspaces: opening, creating, renaming, converting, dropping them.
 //!
-//! Purpose: each change of the catalogue is one transaction, and what handles know follows it.
-//! Invariants: entries that end and their deadlines are two keyspaces that are made, renamed,
+//! Purpose: each change of the catalogue is one transaction, and the state of handles follows it.
+//! Invariants: expiring entries and their deadlines are two keyspaces, which are made, renamed,
 //! exchanged and dropped together, in one transaction: there is never one without the other. A
-//! keyspace of deadlines is not touched by its own name.
-//! Thread safety: the turn to write comes before the list, since who has it may wait for the list
-//! to open a keyspace.
+//! keyspace of deadlines cannot be changed by its own name.
+//! Thread safety: the writer lock comes before the list's lock, since its holder may wait for the
+//! list to open a keyspace.
 
 use std::sync::Arc;
 
@@ -25,8 +25,8 @@ use crate::kind::{KeyspaceKind, deadlines_of};
 use crate::layout::{KIND_DEADLINES, KIND_EXPIRING, KIND_UNSAID};
 use crate::limits::{check_name, check_plain};
 
-/// Fails unless a keyspace is of the kind that it is to be changed as: asked within the commit,
-/// before which the name may have been another one's.
+/// Fails unless a keyspace is of the expected kind. Checked within the commit, since the name may
+/// have been another keyspace's before.
 fn check_kind(name: &str, expected: Option<KeyspaceKind>, found: KeyspaceKind) -> Result<()> {
     match expected {
         Some(expected) if expected != found && !is_planted("expiring.any-kind-is-dropped") => {
@@ -36,16 +36,16 @@ fn check_kind(name: &str, expected: Option<KeyspaceKind>, found: KeyspaceKind) -
     }
 }
 
-/// Entries that end, and their deadlines.
+/// An expiring keyspace's entries and deadlines.
 pub(crate) type Halves = (Arc<KeyspaceState>, Arc<KeyspaceState>);
 
-/// What there is of a keyspace of entries that end.
+/// The keyspaces that exist under the name of an expiring keyspace.
 pub(crate) enum Ending {
     /// Both halves.
     Both(Halves),
-    /// Nothing.
+    /// Neither.
     Absent,
-    /// One or both, from before the catalogue said of keyspaces what they hold.
+    /// One or both, from before the catalogue recorded kinds.
     Unsaid(Option<Arc<KeyspaceState>>, Option<Arc<KeyspaceState>>),
 }
 
@@ -55,7 +55,7 @@ impl List {
         Arc::clone(self.places.entry(id).or_insert_with(|| Place::new(id, name)))
     }
 
-    /// What all handles of a keyspace share, given its entry.
+    /// The state that all handles of a keyspace share, given its entry.
     fn state<R: Read>(
         &mut self,
         heap: &R,
@@ -73,7 +73,7 @@ impl List {
         Ok(state)
     }
 
-    /// Whoever has a keyspace asks the catalogue what became of it.
+    /// Marks a keyspace as stale, so that its handles ask the catalogue again.
     fn doubt(&self, entry: &CatalogueEntry) {
         if let Some(place) = self.places.get(&entry.id.get()) {
             place.doubt();
@@ -82,7 +82,7 @@ impl List {
 }
 
 impl Shared {
-    /// The keyspace of that name, if there is one.
+    /// The keyspace with this name, if there is one.
     pub(crate) fn open_keyspace(&self, name: &str) -> Result<Option<Arc<KeyspaceState>>> {
         check_name(name)?;
         let mut list = self.lock_list()?;
@@ -98,10 +98,10 @@ impl Shared {
         list.state(&view, self.catalogue(), name, &entry).map(Some)
     }
 
-    /// Both halves of a keyspace of entries that end.
+    /// Both halves of an expiring keyspace.
     ///
     /// # Errors
-    /// [`Error::NotExpiring`] for what holds other entries; [`Error::WrongKind`] for deadlines.
+    /// [`Error::NotExpiring`] for one with other entries; [`Error::WrongKind`] for deadlines.
     pub(crate) fn open_ending(&self, name: &str) -> Result<Ending> {
         let beside = deadlines_of(name);
         check_name(name)?;
@@ -137,8 +137,8 @@ impl Shared {
         }
     }
 
-    /// All keyspaces, and a moment at which they are just these: none is made, dropped or renamed
-    /// while `moment` runs.
+    /// All keyspaces, and a moment at which these are all: none is made, dropped or renamed while
+    /// `moment` runs.
     pub(crate) fn all_keyspaces<T>(
         &self,
         moment: impl FnOnce() -> Result<T>,
@@ -160,8 +160,8 @@ impl Shared {
         Ok(self.list.lock())
     }
 
-    /// Changes which keyspaces there are, by one transaction, in a turn that may have been taken
-    /// before. New handles under `names` look for them anew, whatever came of it.
+    /// Changes the list of keyspaces, by one transaction, with a write permit that may have been
+    /// taken before. New handles under `names` look them up anew, whatever the outcome.
     pub(crate) fn change_list<'s, T>(
         &'s self,
         turn: Option<HeldWritePermit<'s>>,
@@ -182,8 +182,8 @@ impl Shared {
         changed
     }
 
-    /// Makes a keyspace of a kind that the catalogue has a number for; `None` if there is one of
-    /// that name.
+    /// Makes a keyspace of a kind, given by its number in the catalogue; `None` if the name is
+    /// taken.
     pub(crate) fn create_keyspace(
         &self,
         name: &str,
@@ -200,8 +200,8 @@ impl Shared {
         })
     }
 
-    /// Makes both halves of a keyspace of entries that end, or says of those that are there what
-    /// they are, which `turn` was taken to look at. Does nothing where somebody else was first.
+    /// Makes both halves of an expiring keyspace, or records the kinds of those that exist, for
+    /// which `turn` was taken before they were looked at. Does nothing if another thread was first.
     pub(crate) fn create_ending<'s>(
         &'s self,
         turn: Option<HeldWritePermit<'s>>,
@@ -234,7 +234,7 @@ impl Shared {
         })
     }
 
-    /// Makes a keyspace one of another engine; false if it is one already.
+    /// Converts a keyspace to another engine; false if it uses that engine already.
     pub(crate) fn convert_keyspace(&self, name: &str, engine: Engine) -> Result<bool> {
         check_name(name)?;
         let convert = |transaction: &mut Transaction<'_>, list: &mut List| {
@@ -258,7 +258,7 @@ impl Shared {
         Ok(converted)
     }
 
-    /// The entry of a keyspace that is to be changed by its name, and of what kind it is.
+    /// The entry and the kind of a keyspace that is to be changed by its name.
     fn known(
         &self,
         transaction: &Transaction<'_>,
@@ -274,7 +274,7 @@ impl Shared {
         Ok((entry, KeyspaceKind::Deadlines))
     }
 
-    /// Gives a keyspace another name, which none has; its deadlines too, if it has such.
+    /// Renames a keyspace to a free name, with its deadlines if it has any.
     pub(crate) fn rename_keyspace(&self, name: &str, new_name: &str) -> Result<()> {
         let (beside, new_beside) = (deadlines_of(name), deadlines_of(new_name));
         check_name(name)?;
@@ -302,7 +302,7 @@ impl Shared {
         self.rename_one(transaction, list, (beside, &entry), new_beside)
     }
 
-    /// The entry of a keyspace of deadlines, whose entries are there.
+    /// The entry of a keyspace of deadlines, whose entries exist.
     fn deadlines(&self, transaction: &Transaction<'_>, beside: &str) -> Result<CatalogueEntry> {
         let found = self.catalogue().find(transaction, beside)?;
         found.ok_or_else(|| Error::Damaged {
@@ -326,8 +326,8 @@ impl Shared {
         self.catalogue().rename(transaction, name, new_name, entry)
     }
 
-    /// Lets two keyspaces exchange their names, and those of their deadlines, in one commit.
-    /// `expected`: which kind both must be of.
+    /// Exchanges the names of two keyspaces, and of their deadlines, in one commit. `expected`: the
+    /// kind that both must have.
     pub(crate) fn exchange_keyspaces(
         &self,
         one: &str,
@@ -378,7 +378,7 @@ impl Shared {
         self.catalogue().exchange(transaction, (one, first), (other, second))
     }
 
-    /// Takes all entries out of keyspaces, whatever they are called now, in one commit.
+    /// Removes all entries of keyspaces, whatever their names are now, in one commit.
     pub(crate) fn clear_keyspaces(
         &self,
         states: &[&KeyspaceState],
@@ -396,8 +396,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Gives a keyspace an empty tree; the head of the one that it had, if nobody sees that any
-    /// more.
+    /// Gives a keyspace an empty tree. Returns the head of its old tree if no snapshot sees that.
     fn clear_one(
         &self,
         transaction: &mut Transaction<'_>,
@@ -418,8 +417,8 @@ impl Shared {
         Ok(Some(map.head()))
     }
 
-    /// Drops a keyspace, and its deadlines if it has such, and frees what it held; false if there
-    /// is none of that name. `expected`: which kind it must be of.
+    /// Drops a keyspace, with its deadlines if it has any, and frees what it held; false if there
+    /// is none with this name. `expected`: the kind that it must have.
     pub(crate) fn drop_keyspace(&self, name: &str, expected: Option<KeyspaceKind>) -> Result<bool> {
         check_name(name)?;
         let beside = deadlines_of(name);
@@ -441,7 +440,7 @@ impl Shared {
         let dropped = self.change_list(None, Durability::Sync, &[name, &beside], drop)?;
         let mut list = self.list.lock();
         for id in &dropped {
-            // Who has it keeps what says that it is gone.
+            // Handles keep their own reference to the state that says it is gone.
             list.places.remove(id);
         }
         std::mem::drop(list);

@@ -1,10 +1,10 @@
-//! Loading many entries: in order straight into full nodes, or in any order by sorting them first.
+//! Bulk loading: sorted entries straight into full nodes, or in any order by sorting them first.
 //!
-//! Purpose: `load_sorted` and `extend`. Both take entries from an iterator into memory, with no lock
-//! held, and commit them in pieces: so what they take of memory is bounded, readers and writers come
-//! in between, and the iterator may read the same store.
-//! Invariants: all entries of pieces that were committed are there, nothing of the others. What came
-//! before stays as it is but for the keys that were loaded.
+//! Purpose: `load_sorted` and `extend`. Both take entries from an iterator into memory, with no
+//! lock held, and commit them chunked: memory is bounded, readers and writers run between the
+//! chunks, and the iterator may read the same store.
+//! Invariants: all entries of committed chunks are there, and none of the others. Older entries
+//! stay, except those whose keys were loaded.
 
 use std::ops::Bound;
 
@@ -21,18 +21,18 @@ use crate::error::{Error, Result};
 use crate::keyspace::handle::Keyspace;
 use crate::limits::{check_key, check_value};
 
-/// Entries and bytes of a piece: some 500 microseconds during which readers wait.
+/// Entries and bytes of a chunk: some 500 microseconds during which readers wait.
 const PIECE_ENTRIES: usize = 1024;
 const PIECE_BYTES: usize = 1 << 20;
-/// Bytes of entries that are written to a table of the engine `lsm` at once, and from which on it is worth
-/// one of its own.
+/// Bytes of entries that are written to a table of the engine `lsm` at once, and the least that is
+/// worth a table of its own.
 const TABLE_BYTES_MAX: usize = 32 << 20;
 const TABLE_BYTES_MIN: usize = 1 << 20;
-/// Bytes and entries that `extend` sorts at once: with the entries' places some 100 MiB.
+/// Bytes and entries that `extend` sorts at once: some 100 MiB, with the entries' index.
 const SORTED_BYTES: usize = 64 << 20;
 const SORTED_ENTRIES: usize = 1 << 20;
 
-/// What a load did.
+/// The result of a load.
 ///
 /// ```
 /// # let store = adamant::Store::in_memory()?;
@@ -47,21 +47,22 @@ const SORTED_ENTRIES: usize = 1 << 20;
 pub struct Loaded {
     /// Entries taken from the iterator.
     pub entries: u64,
-    /// How many of them replaced one, of the keyspace or of the same load.
+    /// How many of them replaced an entry of the keyspace, or of the same load.
     pub replaced: u64,
 }
 
 impl Keyspace {
-    /// Inserts entries whose keys ascend strictly, which fills the nodes of the tree as it goes: the
-    /// fastest way to fill a keyspace, and the one that leaves it smallest. It need not be empty:
-    /// runs of keys that fall between two neighbours go in as new leaves, others one by one.
+    /// Inserts entries whose keys are strictly ascending, which fills the nodes of the tree as it
+    /// goes: the fastest way to fill a keyspace, and the one that leaves it smallest. It need not
+    /// be empty: runs of keys that fall between two neighbours become new leaves, others go in one
+    /// by one.
     ///
-    /// The entries are committed in pieces of up to 1,024, or 1 MiB, so the whole is not atomic (of the engine
-    /// `lsm` up to 32 MiB, which become tables where nothing is between the first and the last of them; others
-    /// that write wait for each): what
-    /// an error or a crash leaves is a start of the entries, in whole pieces. All of them are as
-    /// durable as this handle asks for when it returns `Ok`; the pieces before the last one do not
-    /// wait for the device. Loading the same entries again is harmless.
+    /// The entries are committed in chunks of up to 1,024, or 1 MiB, so the whole is not atomic.
+    /// For the engine `lsm` chunks have up to 32 MiB; a chunk becomes a table if no entry lies
+    /// between its first and its last key, and other writers wait for each. An error or a crash
+    /// leaves the first entries, in whole chunks. When this returns `Ok`, all entries are as
+    /// durable as this handle asks for; the chunks before the last do not wait for the device.
+    /// Loading the same entries again is harmless.
     ///
     /// ```
     /// let store = adamant::Store::in_memory()?;
@@ -76,8 +77,8 @@ impl Keyspace {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NotAscending`] where a key is not above the one before it; else as
-    /// [`Keyspace::insert`]. The pieces before are there.
+    /// [`Error::NotAscending`] if a key is not above the one before it; otherwise as
+    /// [`Keyspace::insert`]. The chunks before are there.
     pub fn load_sorted<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         entries: impl IntoIterator<Item = (K, V)>,
@@ -93,7 +94,7 @@ impl Keyspace {
             check_value(value)?;
             if last.as_ref().is_some_and(|last| key <= &last[..]) {
                 if !is_tree {
-                    // Its pieces are large: what came before shall not be lost with them.
+                    // Its chunks are large: do not lose the entries before the failing one.
                     self.load_pairs(&piece.pairs(), Durability::Deferred)?;
                 }
                 return Err(Error::NotAscending { position: loaded.entries });
@@ -116,14 +117,14 @@ impl Keyspace {
         Ok(loaded)
     }
 
-    /// Inserts entries in any order; of several with the same key the last one holds. They are sorted
-    /// in memory, up to 64 MiB or a million at a time, and loaded as [`Keyspace::load_sorted`] does,
-    /// which is faster than inserting them as they come, and leaves a smaller keyspace: the more so
-    /// the more of them are sorted at once.
+    /// Inserts entries in any order; of several with the same key the last one wins. They are
+    /// sorted in memory, up to 64 MiB or a million at a time, and loaded as by
+    /// [`Keyspace::load_sorted`]. This is faster than inserting them one by one and leaves a
+    /// smaller keyspace, the more so the more of them are sorted at once.
     ///
-    /// The entries are committed in pieces, so the whole is not atomic, and since they are sorted, what
-    /// an error or a crash leaves is not a start of them, but some of them. All of them are as durable
-    /// as this handle asks for when it returns `Ok`. Doing it again is harmless.
+    /// The entries are committed in chunks, so the whole is not atomic. Since they are sorted, an
+    /// error or a crash leaves some of the entries, not the first ones. When this returns `Ok`, all
+    /// of them are as durable as this handle asks for. Doing it again is harmless.
     ///
     /// ```
     /// let store = adamant::Store::in_memory()?;
@@ -157,8 +158,8 @@ impl Keyspace {
         Ok(loaded)
     }
 
-    /// Sorts entries and loads them, the last piece with this durability, which those before it then
-    /// have too. Forgets them.
+    /// Sorts entries, loads them and clears the run. The last chunk has this durability, which then
+    /// covers those before it.
     fn load_run(&self, run: &mut Content, durability: Durability) -> Result<u64> {
         let entries = run.len();
         run.sort();
@@ -168,7 +169,7 @@ impl Keyspace {
         Ok(replaced)
     }
 
-    /// Commits pairs, whose keys ascend, in pieces; how many replaced one.
+    /// Commits pairs in ascending order, chunked; returns how many replaced one.
     fn load_pairs(&self, pairs: &[Pair<'_>], durability: Durability) -> Result<u64> {
         if self.load_table(pairs, durability)? {
             return Ok(0);
@@ -186,8 +187,9 @@ impl Keyspace {
         }
     }
 
-    /// Commits pairs as a table of the engine `lsm`, where nothing is between the first and the last of them,
-    /// and they are many; else false. Others that write wait until the table is on the device.
+    /// Commits pairs as a table of the engine `lsm` if they are many and no entry lies between the
+    /// first and the last of them; otherwise false. Other writers wait until the table is on the
+    /// device.
     fn load_table(&self, pairs: &[Pair<'_>], durability: Durability) -> Result<bool> {
         let (Some((first, _)), Some((last, _))) = (pairs.first(), pairs.last()) else {
             return Ok(false);
@@ -214,13 +216,13 @@ impl Keyspace {
         let done =
             self.shared.change_after(Some(turn), durability, false, no_keys, no_check, commit);
         if done.is_err() {
-            // Its files go at once, unless it cannot be told whether the commit is in the log.
+            // Deletes its files at once, unless the commit may be in the log.
             let _ = self.shared.catalogue().lsm_trees().bury(self.shared.heap()?);
         }
         done.map(|()| true)
     }
 
-    /// Commits pairs, whose keys ascend; how many replaced one.
+    /// Commits pairs in ascending order; returns how many replaced one.
     fn load_piece(&self, pairs: &[Pair<'_>], durability: Durability) -> Result<u64> {
         let keys = |each: &mut KeyVisitor<'_>| {
             pairs.iter().try_for_each(|(key, _)| each(&self.state, key))

@@ -1,11 +1,11 @@
-//! Moving entries between keys and keyspaces: values are not copied.
+//! Moving entries between keys and keyspaces, without copying values.
 //!
-//! Purpose: `rename`, `move_to` and `swap`, each one commit, and `move_range`, a commit a piece. What
-//! moves is the block of an entry, or the small part of it that holds the key: so a move costs the
-//! same for a value of 5 KB and one of 500 MB, and slices of such a value go on being good.
-//! Invariants: an `Err` of a single move means that nothing was changed, as of every other write. A
-//! range moves from the lowest key up: what was moved when it fails, or when the process dies, is a
-//! whole number of pieces, and each entry is in exactly one of the keyspaces.
+//! Purpose: `rename`, `move_to` and `swap`, each one commit, and `move_range`, one commit per
+//! chunk. Only the block of an entry moves, or the small part of it that holds the key: a move
+//! costs the same for a value of 5 KB and one of 500 MB, and slices of such a value stay valid.
+//! Invariants: an `Err` of a single move means that nothing was changed, as for every other write.
+//! A range moves from the lowest key up: if it fails, or the process dies, whole chunks have moved,
+//! and each entry is in exactly one of the keyspaces.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::limits::check_key;
 /// Entries of a range that move in one commit: 200 to 500 microseconds during which readers wait.
 const PIECE_ENTRIES: usize = 256;
 
-/// What became of a range that was moved.
+/// The result of moving a range.
 ///
 /// ```
 /// # let store = adamant::Store::in_memory()?;
@@ -42,10 +42,10 @@ pub struct MovedRange {
 }
 
 impl Keyspace {
-    /// Moves the value of a key to another key, in one commit. It replaces what is there, as a
-    /// file does that is renamed; moved to its own key it stays. O(log n), whatever the size of the
-    /// value: one of more than 4 KiB is not copied, and slices of it stay good. In keyspaces of the engine
-    /// `lsm` the value is copied.
+    /// Moves the value of a key to another key, in one commit. It replaces that key's value, like
+    /// the renaming of a file; a move to the same key changes nothing. O(log n), whatever the size
+    /// of the value: one of more than 4 KiB is not copied, and slices of it stay valid. In
+    /// keyspaces of the engine `lsm` the value is copied.
     ///
     /// ```
     /// use adamant::{Moved, Store};
@@ -66,7 +66,7 @@ impl Keyspace {
     }
 
     /// Moves the value of a key to a key of another keyspace of the same store, in one commit, by
-    /// the rules of [`Keyspace::rename`]. The two may be kept by different engines; if one of them is
+    /// the rules of [`Keyspace::rename`]. The two may use different engines; if one of them is
     /// `lsm`, the value is copied. The commit is as durable as this handle asks for.
     ///
     /// ```
@@ -102,8 +102,8 @@ impl Keyspace {
         })
     }
 
-    /// Swaps the values of two keys in one commit; false, and nothing is changed, unless both are
-    /// there. The other key may be one of another keyspace of the same store. O(log n), whatever the
+    /// Swaps the values of two keys in one commit; false, and nothing is changed, unless both
+    /// exist. The other key may be in another keyspace of the same store. O(log n), whatever the
     /// size of the values.
     ///
     /// ```
@@ -139,15 +139,15 @@ impl Keyspace {
         })
     }
 
-    /// Moves the entries of a range to another keyspace of the same store, each under its key, where
-    /// it replaces what is there. O(log n) an entry, whatever the sizes of the values.
+    /// Moves the entries of a range to another keyspace of the same store, each under its key,
+    /// replacing existing entries there. O(log n) an entry, whatever the sizes of the values.
     ///
-    /// The range moves from the lowest key up, in pieces of 256 entries, each of which is one
-    /// commit: readers and writers come in between, and a range of any size takes little memory.
-    /// So it is not atomic as a whole: when it fails, or the process dies, a part has moved. Calling
-    /// it again moves the rest. Entries that come into the range behind it meanwhile stay.
+    /// The range moves from the lowest key up, in chunks of 256 entries, each of which is one
+    /// commit: readers and writers run in between, and a range of any size takes little memory. So
+    /// it is not atomic as a whole: if it fails, or the process dies, a part has moved. Calling it
+    /// again moves the rest. Entries inserted meanwhile into the part that has moved stay there.
     ///
-    /// A range moved to the keyspace that it is in stays: nothing is moved.
+    /// A range moved to its own keyspace stays: nothing is moved.
     ///
     /// ```
     /// let store = adamant::Store::in_memory()?;
@@ -161,7 +161,7 @@ impl Keyspace {
     /// ```
     ///
     /// # Errors
-    /// As [`Keyspace::move_to`]; the pieces before the failing one have moved.
+    /// As [`Keyspace::move_to`]; the chunks before the failing one have moved.
     pub fn move_range(&self, range: impl KeyBounds, target: &Keyspace) -> Result<MovedRange> {
         self.check_pair(target)?;
         let mut moved = MovedRange::default();
@@ -212,7 +212,7 @@ impl Keyspace {
         })
     }
 
-    /// Fails unless both are of one store, and may be written to.
+    /// Fails unless both keyspaces are of one store and writable.
     fn check_pair(&self, other: &Self) -> Result<()> {
         if !Arc::ptr_eq(&self.shared, &other.shared) {
             return Err(Error::OtherStore { name: other.name().into() });

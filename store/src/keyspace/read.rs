@@ -1,8 +1,9 @@
-//! Reading single entries.
+//! Point reads.
 //!
-//! Purpose: the flow of a get: the shared lock, the engine, a copy or a closure on borrowed bytes.
-//! Invariants: nothing borrowed from the heap outlives the view it was read under (S1); what is lent
-//! is kept by the heap (S2, S5).
+//! Purpose: a get takes the shared lock, asks the engine, and copies the value or lends it to a
+//! closure.
+//! Invariants: nothing borrowed from the heap outlives the view it was read under (S1); the heap
+//! keeps blocks that slices borrow (S2, S5).
 
 use std::ops::ControlFlow;
 
@@ -16,17 +17,18 @@ use crate::guard::Guard;
 use crate::keyspace::handle::Keyspace;
 use crate::keyspace::snapshot::ViewOf;
 
-/// Entries of memtables that are looked at in one hold of the lock by who looks for one that is there.
+/// The most memtable entries that a search for the first entry visits in one hold of the lock.
 const LOOK_ENTRIES_MAX: usize = 256;
 
 impl Keyspace {
     /// The value of a key, or `None`. O(log n), and a copy of a value of up to 4 KiB.
     ///
-    /// A longer value is not copied: the slice is its block in the store's memory. The block stays
-    /// as it is while the slice lives, whatever becomes of the key, of the keyspace and of the
-    /// store; its memory is used again when the last clone is gone. When the store is closed it is
-    /// copied to memory of its own, and nothing else of the store is kept for it. The child of a
-    /// `fork` does not have that memory, and must not look at slices that were lent before it.
+    /// A longer value is not copied: the slice borrows its block in the store's memory. The block
+    /// does not change while the slice lives, whatever becomes of the key, of the keyspace and of
+    /// the store; its memory is reused when the last clone is gone. When the store is closed, the
+    /// block is copied to memory of its own, and nothing else of the store is kept for it. The
+    /// child of a `fork` does not have that memory, and must not read slices that were borrowed
+    /// before it.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -38,8 +40,7 @@ impl Keyspace {
     /// ```
     ///
     /// # Errors
-    /// The keyspace was dropped, the store closed, or the pool
-    /// damaged where the key should be.
+    /// The keyspace was dropped, the store closed, or the pool damaged where the key should be.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         let key = key.as_ref();
         let view = self.shared.view()?;
@@ -47,13 +48,13 @@ impl Keyspace {
         map.get(view, key, None)
     }
 
-    /// What the closure makes of the value of a key, or `None` without calling it. The bytes are
-    /// lent by the store, nothing is copied.
+    /// Calls the closure with the value of a key and returns its result, or `None` without calling
+    /// it. The closure borrows the bytes; nothing is copied.
     ///
-    /// The closure runs under the store's shared lock: writers wait until it returns, and other
-    /// closures behind a writer that waits; `get`, scans, `snapshot` and all else that only reads
-    /// go on. It must not use the same store, which gives
-    /// [`Error::Reentrant`](crate::Error::Reentrant). It may panic.
+    /// The closure runs under the store's shared lock. Writers wait until it returns, and other
+    /// closures wait behind a waiting writer; `get`, scans, `snapshot` and all other reads go on.
+    /// It must not use the same store, which gives [`Error::Reentrant`](crate::Error::Reentrant).
+    /// It may panic.
     ///
     /// ```
     /// let store = adamant::Store::in_memory()?;
@@ -74,9 +75,9 @@ impl Keyspace {
         self.lend_value(Shared::long_view, key.as_ref(), reader)
     }
 
-    /// As [`Keyspace::get_with`], for a closure that takes some microseconds and waits for nothing,
-    /// such as a copy: it does not wait behind other closures. Should it take longer, all others
-    /// that read wait for it too, as soon as somebody writes.
+    /// Like [`Keyspace::get_with`], for a closure that takes some microseconds and waits for
+    /// nothing, such as a copy: it does not wait behind other closures. If it takes longer, all
+    /// other readers wait for it too, as soon as there is a writer.
     ///
     /// ```
     /// let store = adamant::Store::in_memory()?;
@@ -129,8 +130,8 @@ impl Keyspace {
         map.contains(view, key, None)
     }
 
-    /// The entry with the lowest key. O(log n); the engine `lsm` steps once over what was removed
-    /// and is not merged yet.
+    /// The entry with the lowest key. O(log n); the engine `lsm` also passes once over removed keys
+    /// that are not merged yet.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -146,7 +147,7 @@ impl Keyspace {
         self.end(Direction::Up)
     }
 
-    /// The entry with the highest key. O(log n); of the engine `lsm` as [`Keyspace::first`].
+    /// The entry with the highest key. O(log n); for the engine `lsm` as [`Keyspace::first`].
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -162,8 +163,7 @@ impl Keyspace {
         self.end(Direction::Down)
     }
 
-    /// Entries in the keyspace. O(1), but O(n) of the engine `lsm`, which counts them as they
-    /// are at one moment.
+    /// The number of entries. O(1), but O(n) for the engine `lsm`, which counts them at one moment.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -181,7 +181,7 @@ impl Keyspace {
         self.state.map(&view, self.shared.catalogue())?.count(view)
     }
 
-    /// Whether there is no entry. O(1); of the engine `lsm` as [`Keyspace::first`].
+    /// Whether there is no entry. O(1); for the engine `lsm` as [`Keyspace::first`].
     ///
     /// # Errors
     /// As [`Keyspace::get`].
@@ -196,8 +196,8 @@ impl Keyspace {
         self.first_of(direction, KeyRange::all(), None, true, copied)
     }
 
-    /// What the closure makes of the first entry of a range in a direction, as of a moment; `None`: the last
-    /// one that is complete. The lock is held for a look at a time.
+    /// Calls the closure with the first entry of a range in a direction, at a moment of the engine;
+    /// `None`: after the last complete commit. Each search takes the lock anew.
     pub(crate) fn first_of<T>(
         &self,
         direction: Direction,
@@ -207,7 +207,7 @@ impl Keyspace {
         reader: impl Fn(&[u8], ScanItem<'_, '_>) -> Result<T>,
     ) -> Result<Option<T>> {
         let (mut found, mut rest, mut entries_min) = (None, Some(range), 1);
-        // More than once where the engine `lsm` has tombstones only.
+        // More than once if the engine `lsm` finds only tombstones.
         while let Some(range) = rest.take().filter(|_| found.is_none()) {
             let view = self.shared.view()?;
             let map = self.state.map(&view, self.shared.catalogue())?;

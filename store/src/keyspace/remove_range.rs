@@ -1,9 +1,9 @@
-//! Removing the entries of a range.
+//! Range removal.
 //!
-//! Purpose: what an engine can say of a whole range at once is said at once; of a tree on the heap
-//! entries are taken out in pieces, each of which is one commit, so that nobody waits for all of them.
-//! Invariants: pieces go from the lowest key up; what was removed when it fails, or when the process
-//! dies, is a whole number of them. What open snapshots see of the keys is kept before.
+//! Purpose: an LSM tree records a range tombstone; trees on the heap remove entries chunked, each
+//! chunk one commit, so that no thread waits for all of them.
+//! Invariants: chunks go from the lowest key up; if it fails, or the process dies, whole chunks are
+//! removed. What open snapshots see of the keys is kept first.
 //! Thread safety: as all of a keyspace.
 
 use std::ops::Bound;
@@ -21,19 +21,20 @@ use crate::engine::tree::Engine;
 use crate::error::Result;
 use crate::keyspace::handle::Keyspace;
 
-/// Entries that are taken out in one commit: some 200 microseconds during which readers wait.
+/// Entries removed in one commit: some 200 microseconds during which readers wait.
 const PIECE_ENTRIES: usize = 256;
 
 impl Keyspace {
-    /// Takes all entries of a range out.
+    /// Removes all entries of a range.
     ///
-    /// A keyspace of the engine `lsm` notes the range as such: one commit, whose size does not depend on
-    /// how many entries there are, O(log n); merging gives their space back. The other engines take
-    /// entries out from the lowest key up, in pieces of 256, each of which is one commit: readers and
-    /// writers come in between, so it is not atomic as a whole, and when it fails a part is gone; O(log n)
-    /// an entry. To empty a whole keyspace of these in one commit there is [`Keyspace::clear`].
+    /// A keyspace of the engine `lsm` records a range tombstone: one commit, whose size does not
+    /// depend on the number of entries, O(log n); merging gives their space back. The other engines
+    /// remove entries from the lowest key up, in chunks of 256, each of which is one commit:
+    /// readers and writers run in between, so it is not atomic as a whole, and if it fails a part
+    /// is gone; O(log n) an entry. To empty one of these keyspaces in one commit, use
+    /// [`Keyspace::clear`].
     ///
-    /// Snapshots go on seeing what they saw; transactions that read in the range conflict.
+    /// Snapshots are not affected; transactions that read in the range conflict.
     ///
     /// ```
     /// use adamant::{Engine, KeyspaceOptions, Store};
@@ -49,7 +50,7 @@ impl Keyspace {
     /// ```
     ///
     /// # Errors
-    /// As [`Keyspace::insert`]; the pieces before the failing one are gone.
+    /// As [`Keyspace::insert`]; the chunks before the failing one are gone.
     pub fn remove_range(&self, range: impl KeyBounds) -> Result<()> {
         self.check_writes()?;
         let mut rest = KeyRange::new(&range);
@@ -63,8 +64,9 @@ impl Keyspace {
         Ok(())
     }
 
-    /// The last key of a range without an upper bound, of a keyspace that notes ranges, and the turn to write,
-    /// so that none comes behind it. It may lie on the device: readers do not wait for that, writers do.
+    /// For a range without an upper bound in an LSM keyspace: the last key, and the write permit,
+    /// so that no key comes behind it. The search may read the device; writers wait for that,
+    /// readers do not.
     fn last_to_remove(
         &self,
         range: &KeyRange,
@@ -78,7 +80,8 @@ impl Keyspace {
         Ok((Some(turn), last))
     }
 
-    /// Takes the first entries of a range out, in one commit; the last of them, if there may be more.
+    /// Removes the first entries of a range, in one commit; returns the last of them if there may
+    /// be more.
     fn remove_piece(&self, range: &KeyRange) -> Result<Option<Slice>> {
         let (catalogue, versions) = (self.shared.catalogue(), self.shared.versions());
         let mut lent = Lent::default();
@@ -94,7 +97,7 @@ impl Keyspace {
         let (turn, last) = self.last_to_remove(range)?;
         self.shared.transaction_in(turn, self.durability, |transaction| {
             let map = self.state.map(transaction, catalogue)?;
-            // Also where nothing is kept beside the map: that there was a commit.
+            // Also if nothing is kept beside the map: records that there was a commit.
             let mut recorder = versions.recorder();
             let tree = match &*map {
                 Map::Tree(tree) => *tree,

@@ -1,8 +1,8 @@
-//! Snapshots: the store as it was at one moment, for as long as somebody looks at it.
+//! Snapshots: the store as it was at one moment.
 //!
-//! Purpose: the flow of a read at a snapshot: the shared lock, the versions that commits kept for
-//! it, and where these say nothing, the tree.
-//! Invariants: the tree and the versions are looked at in one hold of the shared lock.
+//! Purpose: a read at a snapshot takes the shared lock, then looks at the old versions that commits
+//! kept for it, and for keys without one at the tree.
+//! Invariants: the tree and the versions are read in one hold of the shared lock.
 //! Thread safety: a snapshot can be sent, shared and dropped by any thread; it holds no lock.
 
 use std::borrow::Cow;
@@ -25,21 +25,20 @@ use crate::error::{Error, Result};
 use crate::guard::{self, Guard};
 use crate::keyspace::handle::Keyspace;
 
-/// Keys with versions that are looked at under one hold of the lock.
+/// Keys with old versions that are visited under one hold of the lock.
 const VERSIONS_MAX: usize = 1024;
 
-/// Is told of an entry, and whether it wants more.
+/// Called with each entry; says whether to go on.
 type Each<'e> = dyn FnMut(&[u8], ScanItem<'_, '_>) -> ControlFlow<()> + 'e;
 
-/// All keyspaces of a store as one commit left them. Reads through it see nothing of later commits,
-/// and nobody waits: neither who reads for those who write, nor the other way round.
+/// All keyspaces of a store as one commit left them. Reads through it see nothing of later commits.
+/// Snapshots never block writers and are never blocked.
 ///
-/// It costs nothing while nothing changes. From then on the store keeps what a commit changes and
-/// the snapshot sees: of each key the first old value, of up to 4 KiB as a copy, of a longer one its
-/// block; and dropped keyspaces. That is let go when the last snapshot that sees it is dropped. What
-/// they may take together is limited, see
-/// [`Options::snapshot_bytes_max`](crate::Options::snapshot_bytes_max); [`Stats`](crate::Stats) says
-/// what they take.
+/// It costs nothing while nothing changes. From then on the store keeps what commits change and the
+/// snapshot sees: of each key the first old value, a copy up to 4 KiB, otherwise its block; and
+/// dropped keyspaces. These are freed when the last snapshot that sees them is dropped. Their total
+/// is limited, see [`Options::snapshot_bytes_max`](crate::Options::snapshot_bytes_max);
+/// [`Stats`](crate::Stats) reports it.
 ///
 /// A handle: clones are the same snapshot. It keeps the store open, as every handle does.
 ///
@@ -62,7 +61,7 @@ pub struct Snapshot {
     is_closed: AtomicBool,
 }
 
-/// Where a view comes from: [`Shared::view`] or [`Shared::long_view`].
+/// The function that takes a view: [`Shared::view`] or [`Shared::long_view`].
 pub(crate) type ViewOf = fn(&Shared) -> Result<View<'_>>;
 
 impl Clone for Snapshot {
@@ -88,7 +87,7 @@ impl Drop for Snapshot {
             return self.shared.destroy_unseen();
         }
         if guard::is_held(self.shared.number()) {
-            // Within a closure that this thread was lent something for.
+            // Within a closure of this thread that runs under the store's lock.
             return versions.close_later(self.number);
         }
         versions.close(self.number);
@@ -106,7 +105,7 @@ impl Snapshot {
         Ok(Self { shared: Arc::clone(shared), number, is_closed: AtomicBool::new(false) })
     }
 
-    /// The store that it is of.
+    /// Its store.
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }
@@ -116,7 +115,7 @@ impl Snapshot {
         self.number
     }
 
-    /// Closes it before it is dropped: nothing is kept for this handle any more, and it is not to be
+    /// Closes it before it is dropped: nothing is kept for this handle any more, and it must not be
     /// read.
     pub(crate) fn close(&self) {
         if !self.is_closed.swap(true, Ordering::Relaxed) && !self.shared.is_child() {
@@ -124,7 +123,7 @@ impl Snapshot {
         }
     }
 
-    /// The value that a key had, or `None`. O(log n); large values are not copied, see
+    /// The value of the key, or `None`. O(log n); large values are not copied, see
     /// [`Keyspace::get`].
     ///
     /// ```
@@ -148,8 +147,9 @@ impl Snapshot {
         })
     }
 
-    /// What the closure makes of the value that a key had, or `None` without calling it. The bytes
-    /// are lent, under the store's shared lock: see [`Keyspace::get_with`].
+    /// Calls the closure with the value of the key and returns its result, or `None` without
+    /// calling it. The closure borrows the bytes under the store's shared lock: see
+    /// [`Keyspace::get_with`].
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -172,7 +172,7 @@ impl Snapshot {
         self.lend_value(Shared::long_view, keyspace, key.as_ref(), reader)
     }
 
-    /// As [`Keyspace::get_briefly`], for closures of ours.
+    /// Like [`Keyspace::get_briefly`], for closures of this crate.
     pub(crate) fn get_briefly<T>(
         &self,
         keyspace: &Keyspace,
@@ -221,7 +221,8 @@ impl Snapshot {
         })
     }
 
-    /// Entries that the keyspace had. O(1), but O(n) of the engine `lsm`, which counts them.
+    /// The number of entries of the keyspace. O(1), but O(n) for the engine `lsm`, which counts
+    /// them.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -251,7 +252,7 @@ impl Snapshot {
         }
     }
 
-    /// Whether the keyspace had no entry. As [`Snapshot::first`].
+    /// Whether the keyspace had no entry. Like [`Snapshot::first`].
     ///
     /// # Errors
     /// As [`Snapshot::get`].
@@ -269,9 +270,9 @@ impl Snapshot {
         self.with(view, keyspace, |seen| seen.version(key), reader)
     }
 
-    /// What a closure makes of a keyspace: what kept it, the moment to look at where that keeps versions
-    /// itself, and what `look` finds that overrides it. The closure runs under the heap's shared lock only: so nobody who opens or
-    /// closes a snapshot waits for it.
+    /// Calls a closure with the map that held a keyspace, the moment to read if the map keeps
+    /// versions itself, and what `look` finds that overrides it. The closure runs only under the
+    /// heap's shared lock, so opening or closing a snapshot does not wait for it.
     fn with<S: Default, T>(
         &self,
         view: ViewOf,
@@ -299,7 +300,7 @@ impl Snapshot {
         reader(view, &map, at, found)
     }
 
-    /// As [`Tree::scan`], of what the keyspace had; under one hold of the lock.
+    /// Like [`Tree::scan`], over the keyspace as the snapshot sees it, under one hold of the lock.
     pub(crate) fn scan(
         &self,
         view: ViewOf,
@@ -333,8 +334,8 @@ impl fmt::Debug for Snapshot {
     }
 }
 
-/// Where a scan goes on: at the end of the versions that were looked at, if the tree's node goes
-/// beyond that; others may lie between the two.
+/// Where a scan goes on: at the end of the versions read if the tree's node goes beyond that, since
+/// further versions may lie between the two.
 fn nearest(
     direction: Direction,
     rest: Option<Bound<Slice>>,
@@ -349,7 +350,7 @@ fn nearest(
     if is_nearer { rest } else { Some(Bound::Excluded(stop.clone())) }
 }
 
-/// Entries of a tree and versions, in one order.
+/// Merges the entries of a tree with versions, in order.
 struct Merge<'e> {
     direction: Direction,
     versions: VecDeque<(Slice, Option<Slice>)>,
@@ -359,8 +360,8 @@ struct Merge<'e> {
 }
 
 impl Merge<'_> {
-    /// Hands on the versions that come before the key of an entry, and then the entry, or the
-    /// version in its place.
+    /// Emits the versions before the key of an entry, and then the entry, or the version in its
+    /// place.
     fn entry(&mut self, key: &[u8], met: ScanItem<'_, '_>) -> ControlFlow<()> {
         while let Some((at, _)) = self.versions.front() {
             let order = match self.direction {
@@ -391,7 +392,7 @@ impl Merge<'_> {
         flow
     }
 
-    /// Hands on the versions that are left before the bound where the tree's scan ended.
+    /// Emits the remaining versions before the bound where the tree's scan ended.
     fn up_to(&mut self, rest: Option<&Bound<Slice>>) -> ControlFlow<()> {
         if self.broken.is_some() {
             return ControlFlow::Break(());

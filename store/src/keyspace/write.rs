@@ -1,8 +1,8 @@
-//! Writing single entries: each call is one commit.
+//! Single writes: each call is one commit.
 //!
-//! Purpose: the flow of a put: limits, the exclusive lock, the engine, the commit.
-//! Invariants: an `Err` means that nothing was changed, unless the store says that it is
-//! poisoned: then the commit may be visible, and reopening decides.
+//! Purpose: a put checks limits, takes the exclusive lock, changes the engine, and commits.
+//! Invariants: an `Err` means that nothing was changed, unless the store says that it is poisoned:
+//! then the commit may be visible, and reopening decides.
 
 use adamant_heap::Transaction;
 use adamant_slice::Slice;
@@ -29,9 +29,8 @@ impl Keyspace {
     /// ```
     ///
     /// # Errors
-    /// The key or value has no length that is allowed, the keyspace was dropped, the store is
-    /// closed, or there is no space: see
-    /// [`Error::is_out_of_space`](crate::Error::is_out_of_space).
+    /// The key or value is too long, the keyspace was dropped, the store is closed, or there is no
+    /// space: see [`Error::is_out_of_space`](crate::Error::is_out_of_space).
     pub fn insert(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
         let (key, value) = (key.as_ref(), value.as_ref());
         check_key(key)?;
@@ -43,8 +42,8 @@ impl Keyspace {
         })
     }
 
-    /// Sets the value of a key, whatever it had. As [`Keyspace::insert`], which says whether there was one: a
-    /// keyspace of the engine `lsm` has to look for that, on the device if need be, and here does not.
+    /// Sets the value of a key, whether it had one or not. [`Keyspace::insert`] reports whether it
+    /// had one, for which the engine `lsm` has to read, from the device if need be; this does not.
     ///
     /// ```
     /// use adamant::{Engine, KeyspaceOptions, Store};
@@ -71,7 +70,7 @@ impl Keyspace {
         })
     }
 
-    /// Takes a key out, if it is there. As [`Keyspace::remove`], without saying whether it was.
+    /// Removes a key if it exists. Like [`Keyspace::remove`], without reporting whether it did.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -93,8 +92,8 @@ impl Keyspace {
         })
     }
 
-    /// Sets the value of a key to one that lies where it will be, see [`Store::reserve`](crate::Store::reserve),
-    /// whatever it had. As [`Keyspace::put`].
+    /// Sets the value of a key to one allocated in place, see
+    /// [`Store::reserve`](crate::Store::reserve). Like [`Keyspace::put`].
     ///
     /// # Errors
     /// As [`Keyspace::insert`]; the value is of another store.
@@ -104,7 +103,7 @@ impl Keyspace {
         self.change(key, |transaction, map| map.insert_reserved(transaction, key, value))
     }
 
-    /// Takes a key and its value out; true if it was there. O(log n) and one commit.
+    /// Removes a key and its value; true if it existed. O(log n) and one commit.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -127,7 +126,7 @@ impl Keyspace {
         })
     }
 
-    /// Takes a key out and returns its value. O(log n) and one commit.
+    /// Removes a key and returns its value. O(log n) and one commit.
     ///
     /// ```
     /// let store = adamant::Store::in_memory()?;
@@ -150,12 +149,12 @@ impl Keyspace {
         })
     }
 
-    /// Takes all entries out, in one commit, whose size does not depend on how many there are:
-    /// the keyspace gets an empty tree. Open snapshots go on seeing what it held; after the last of
-    /// them, or at once, the old tree is freed by commits of some thousand entries each, before this
-    /// returns. A crash in between leaves the rest to the next opening. Transactions that read of the
-    /// keyspace conflict. Handles to it stay good. O(log keyspaces), and of the entries for
-    /// freeing them. The empty tree takes a block: on a full disk, where there may be none,
+    /// Removes all entries, in one commit whose size does not depend on how many there are: the
+    /// keyspace gets an empty tree. Open snapshots go on seeing the old one. After the last of
+    /// them, or at once, the old tree is freed by commits of some thousand entries each, before
+    /// this returns. A crash in between leaves the rest to the next open. Transactions that read
+    /// the keyspace conflict. Handles to it stay valid. O(log keyspaces), plus O(entries) for
+    /// freeing them. The empty tree takes a block; on a full disk, where there may be none,
     /// `remove_range(..)` does without.
     ///
     /// ```
@@ -176,8 +175,8 @@ impl Keyspace {
         self.with_room(true, || self.shared.clear_keyspaces(&[&self.state], self.durability))
     }
 
-    /// Waits for what was committed by now as a write by this handle does, without writing: for a
-    /// caller that looked first and found nothing to change.
+    /// Waits until everything committed so far is as durable as a write through this handle,
+    /// without writing: for a caller that found nothing to change.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -197,7 +196,7 @@ impl Keyspace {
         self.shared.settle(self.durability)
     }
 
-    /// What a change of a key will ask for, of a keyspace that may have to read it from the device.
+    /// Pre-reads what a change of a key needs, in an engine that may have to read the device.
     fn foresee(&self, key: &[u8], with_value: bool) -> Result<Option<Foreseen>> {
         if self.engine() != Engine::Lsm {
             return Ok(None);
@@ -207,7 +206,8 @@ impl Keyspace {
         map.foresee(view, key, with_value)
     }
 
-    /// Does what takes room of the device; once more where there is none and some can be made.
+    /// Does work that may need space on the device; retries once if space runs out and some can be
+    /// made.
     #[inline]
     pub(crate) fn with_room<T>(&self, removes: bool, work: impl Fn() -> Result<T>) -> Result<T> {
         let is_lsm = || self.engine() == Engine::Lsm;
@@ -217,8 +217,8 @@ impl Keyspace {
         }
     }
 
-    /// A small change of one key, which may share its commit with those of other threads; not so where it
-    /// foresees what it asks for, `Some(true)`: with the value.
+    /// A small change of one key, which may share its commit with those of other threads; not if it
+    /// pre-reads (`Some(true)`: with the value).
     #[inline]
     fn change_small<T: Send>(
         &self,

@@ -1,8 +1,9 @@
-//! Running a transaction again after a conflict, within limits.
+//! Retry limits of transactions after conflicts.
 //!
-//! Purpose: somebody always goes on, but not everybody: a long transaction beside many short ones
-//! loses to them time and again. After some attempts it takes its turn to write first, so that it
-//! is the last one. Thread safety: as all of a store.
+//! Purpose: some transaction always makes progress, but not each one: a long transaction beside
+//! many short ones loses to them time and again. After some attempts it takes the writer lock
+//! first, so that it cannot lose.
+//! Thread safety: as all of a store.
 
 use std::time::{Duration, Instant};
 
@@ -10,12 +11,12 @@ use crate::error::{Error, Result};
 use crate::store::handle::Store;
 use crate::transaction::handle::Transaction;
 
-/// Attempts of [`Store::transaction`] before it keeps others from writing.
+/// Attempts of [`Store::transaction`] before it takes the writer lock.
 const EXCLUSIVE_AFTER: u32 = 8;
-/// Attempts at most, where it does not.
+/// The most attempts if it never does.
 const ATTEMPTS_MAX: u32 = 100;
 
-/// How often, and how long, [`Store::transaction_with`] tries, set one after the other.
+/// Retry limits of [`Store::transaction_with`], in the builder style.
 ///
 /// ```
 /// use adamant::{Attempts, Error, Store};
@@ -46,7 +47,7 @@ impl Default for Attempts {
 }
 
 impl Attempts {
-    /// The default ones: 8 attempts beside others, and one alone.
+    /// The default: 8 optimistic attempts, then an exclusive one.
     pub fn new() -> Self {
         Self::default()
     }
@@ -59,18 +60,18 @@ impl Attempts {
     }
 
     /// After how many attempts the next one is an
-    /// [`ExclusiveTransaction`](crate::ExclusiveTransaction)'s, which cannot conflict: others that
-    /// write wait meanwhile, so the closure may not write to the store but by its transaction, nor
-    /// wait for somebody who does. 0 counts as 1; [`Store::exclusive`] makes the first one so.
-    /// `None`: never. Default: 8.
+    /// [`ExclusiveTransaction`](crate::ExclusiveTransaction), which cannot conflict. Other writers
+    /// wait meanwhile, so the closure may write to the store only through its transaction, and must
+    /// not wait for another writer. 0 counts as 1; to start with an exclusive transaction, use
+    /// [`Store::exclusive`]. `None`: never. Default: 8.
     #[must_use]
     pub fn exclusive_after(mut self, attempts: Option<u32>) -> Self {
         self.exclusive_after = attempts;
         self
     }
 
-    /// No attempt begins later than this after the first, and the turn to write is not waited for
-    /// longer. `None`: without a limit, which is the default.
+    /// No attempt begins later than this after the first one began, and none waits longer for the
+    /// writer lock. `None`, the default: no limit.
     #[must_use]
     pub fn time_max(mut self, time: Option<Duration>) -> Self {
         self.time_max = time;
@@ -79,11 +80,11 @@ impl Attempts {
 }
 
 impl Store {
-    /// Runs a closure in a serializable transaction and commits it; again, from the start, when
-    /// another commit changed what it read. On `Err` nothing of it happened. The closure runs under
-    /// no lock, and should have no effects beside the transaction's.
+    /// Runs a closure in a serializable transaction and commits it. If another commit changed what
+    /// it read, the closure runs again from the start. On `Err` nothing is changed. The closure
+    /// runs under no lock, and should have no effects beside the transaction's.
     ///
-    /// After 8 attempts it takes its turn to write first, and cannot lose: as
+    /// After 8 attempts it takes the writer lock first and cannot lose: this is
     /// [`Store::transaction_with`] with the default [`Attempts`].
     ///
     /// ```
@@ -105,7 +106,7 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// What the closure returns; those of [`Transaction::commit`] but for conflicts.
+    /// The closure's error; those of [`Transaction::commit`] except conflicts.
     pub fn transaction<T, E: From<Error>>(
         &self,
         work: impl FnMut(&mut Transaction) -> std::result::Result<T, E>,
@@ -113,8 +114,8 @@ impl Store {
         self.transaction_with(Attempts::new(), work)
     }
 
-    /// As [`Store::transaction`], within limits. [`Transaction::attempt`] tells the closure how
-    /// often it was run.
+    /// Like [`Store::transaction`], within limits. [`Transaction::attempt`] tells the closure which
+    /// attempt it is.
     ///
     /// ```
     /// use std::time::Duration;
@@ -155,13 +156,13 @@ impl Store {
             if limits.exclusive_after.is_some_and(|attempts| attempt > attempts) {
                 return self.attempt_alone(attempt, end, work).unwrap_or_else(|| Err(lost.into()));
             }
-            // Whoever it lost to has committed: somebody always goes on.
+            // The commit that it lost to is done: some transaction always makes progress.
             std::thread::yield_now();
         }
     }
 
-    /// One attempt beside others; the inner error is the conflict that it lost by, or that there
-    /// was no room, which was made once.
+    /// One optimistic attempt. The inner error is the conflict that it lost by, or a lack of space;
+    /// space is made once.
     fn attempt<T, E: From<Error>>(
         &self,
         attempt: u32,
@@ -183,7 +184,7 @@ impl Store {
         }
     }
 
-    /// The last attempt, while nobody else writes; `None` if its turn did not come in time.
+    /// The last attempt, under the writer lock; `None` if it did not get the lock in time.
     fn attempt_alone<T, E: From<Error>>(
         &self,
         attempt: u32,

@@ -1,9 +1,10 @@
-//! Transactions that have the one writer's place for themselves.
+//! Exclusive transactions, which hold the writer lock.
 //!
-//! Purpose: for those who prefer waiting to conflicts: a transaction that has the turn to write from its
-//! beginning to its end, so that nobody can change what it reads. It reads and writes as any other one.
-//! Thread safety: it stays on its thread. Others that write wait, asleep, until it has ended; who reads
-//! does not wait. Its thread cannot write beside it, which is an error.
+//! Purpose: for callers that prefer waiting to conflicts: a transaction that holds the write permit
+//! from its beginning to its end, so that no other commit can change what it reads. It reads and
+//! writes like any other.
+//! Thread safety: it stays on its thread. Other writers sleep until it has ended; readers do not
+//! wait. Its thread cannot write beside it; that is an error.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -15,9 +16,9 @@ use crate::error::Result;
 use crate::store::handle::Store;
 use crate::transaction::handle::Transaction;
 
-/// A [`Transaction`] beside which nobody else writes: its commit never conflicts. Others that write, the
-/// commits of other transactions among them, wait until it is committed or dropped; so it should not take
-/// long. Readers and snapshots do not wait.
+/// A [`Transaction`] that excludes other writers: its commit never conflicts. Other writers, the
+/// commits of other transactions included, wait until it is committed or dropped, so it should be
+/// short. Readers and snapshots do not wait.
 ///
 /// ```
 /// use adamant::Store;
@@ -34,25 +35,25 @@ use crate::transaction::handle::Transaction;
 /// ```
 #[must_use = "others that write wait until it is dropped"]
 pub struct ExclusiveTransaction<'s> {
-    // Before the turn ends, its snapshot is closed: nothing is kept for it.
+    // Declared first, so that its snapshot is closed before the permit is released: no old values
+    // are kept for it.
     transaction: Transaction,
     turn: HeldWritePermit<'s>,
 }
 
 impl Store {
-    /// Waits until nobody else writes, and begins a transaction beside which nobody does. See
-    /// [`ExclusiveTransaction`].
+    /// Waits for the writer lock and begins an exclusive transaction. See [`ExclusiveTransaction`].
     ///
     /// # Errors
-    /// The store is closed; [`Error::WithinExclusive`](crate::Error::WithinExclusive) if this thread has
-    /// one already.
+    /// The store is closed; [`Error::WithinExclusive`](crate::Error::WithinExclusive) if this
+    /// thread has one already.
     pub fn begin_exclusive(&self) -> Result<ExclusiveTransaction<'_>> {
         let turn = self.shared.take_write_permit()?;
         let transaction = Transaction::begin(&self.shared, true)?;
         Ok(ExclusiveTransaction { transaction, turn })
     }
 
-    /// As [`Store::begin_exclusive`], if nobody else writes just now; else `None`, at once.
+    /// Like [`Store::begin_exclusive`] if the writer lock is free; otherwise `None`, at once.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -71,8 +72,8 @@ impl Store {
         self.begin_exclusive_within(Duration::ZERO)
     }
 
-    /// As [`Store::begin_exclusive`], unless others write for longer than this; then `None`. Room
-    /// in the log, or in memory, is waited for before, by all that write.
+    /// Like [`Store::begin_exclusive`], but waits for the writer lock at most this long; then
+    /// `None`. Before that it waits, like every writer, for space in the log or in memory.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -100,8 +101,8 @@ impl Store {
         Ok(Some(ExclusiveTransaction { transaction, turn }))
     }
 
-    /// Runs a closure in an [`ExclusiveTransaction`] and commits it: once, since it never conflicts. On
-    /// `Err` nothing of it happened.
+    /// Runs a closure in an [`ExclusiveTransaction`] and commits it. The closure runs once, since
+    /// the commit never conflicts. On `Err` nothing is changed.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -119,7 +120,7 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// What the closure returns; as [`Store::begin_exclusive`] and [`ExclusiveTransaction::commit`].
+    /// The closure's error; as [`Store::begin_exclusive`] and [`ExclusiveTransaction::commit`].
     pub fn exclusive<T, E: From<crate::Error>>(
         &self,
         work: impl FnOnce(&mut Transaction) -> std::result::Result<T, E>,
@@ -132,7 +133,8 @@ impl Store {
 }
 
 impl ExclusiveTransaction<'_> {
-    /// Makes all writes in one commit, lets others write, and returns when it is as durable as asked.
+    /// Makes all writes in one commit, releases the writer lock, and returns when the commit is as
+    /// durable as asked.
     ///
     /// # Errors
     /// As [`Batch::commit`](crate::Batch::commit);
@@ -142,7 +144,7 @@ impl ExclusiveTransaction<'_> {
         transaction.commit_or_make_room(Some(turn))
     }
 
-    /// The same, for a caller that makes room itself, and tries again.
+    /// The same, for a caller that makes room itself and retries.
     pub(crate) fn commit_once(self) -> Result<()> {
         let Self { transaction, turn } = self;
         transaction.commit_in(Some(turn))

@@ -1,4 +1,4 @@
-//! The store: what is opened, and what everything else comes from.
+//! The store handle, [`Store`].
 
 use std::fmt;
 use std::path::Path;
@@ -28,9 +28,10 @@ use crate::transaction::handle::Transaction;
 
 /// A store of named keyspaces, in a directory of its own.
 ///
-/// A handle: clones are the same store, to be used from any thread. The store is closed by
+/// A handle: clones are the same store and may be used from any thread. The store is closed by
 /// [`Store::close`], or when its last handle, keyspace, batch and iterator is dropped. While it is
-/// open no other process can open it, but for [`Store::open_read_only`] beside others of its kind.
+/// open no other process can open it; only stores opened by [`Store::open_read_only`] share their
+/// directory with each other.
 ///
 /// ```
 /// use adamant::Store;
@@ -52,12 +53,12 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the store at a path, creating it if there is nothing. After a crash this recovers
-    /// what was committed: work bounded by the log, not by the data.
+    /// Opens the store at a path, creating it if there is nothing. After a crash this recovers all
+    /// commits; the work is bounded by the log, not by the data.
     ///
     /// # Errors
     /// [`Error::NotAStore`] if the path holds something else, [`Error::Locked`] if the store is
-    /// open elsewhere, and what the heap says of a store that is damaged or too new.
+    /// open elsewhere, and the heap's errors for a store that is damaged or too new.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::open_with(path, Options::default())
     }
@@ -77,20 +78,21 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// As [`Store::open`]; [`Error::Missing`] if there is nothing and nothing is to be created.
+    /// As [`Store::open`]; [`Error::Missing`] if there is no store and the options do not create
+    /// one.
     pub fn open_with(path: impl AsRef<Path>, options: Options) -> Result<Self> {
         let directory = open::directory_at(path.as_ref(), &options)?;
         Self::open_directory(directory, options)
     }
 
-    /// Opens a store for reading only. Any number of processes may have it open so
-    /// at once, but none for writing: who comes second gets [`Error::Locked`], which names who was
-    /// first. After a crash the log is replayed in memory. No file is changed, nor made, not even its
-    /// time, so it works on files and directories that may not be written, and on media that cannot be;
-    /// but for the file `lock`, if there is none because somebody copied the others.
+    /// Opens a store for reading only. Any number of processes may have it open this way at once,
+    /// but none for writing: the second to open gets [`Error::Locked`], which names the first.
+    /// After a crash the log is replayed in memory. No file is changed or created, not even its
+    /// time, so this works on read-only files, directories and media; the only exception is the
+    /// file `lock`, if it is missing because the other files were copied without it.
     ///
-    /// Everything that reads works: keyspaces, iterators, snapshots, `check`, figures, a backup. What
-    /// writes is an error, see [`Error::is_read_only`].
+    /// Everything that reads works: keyspaces, iterators, snapshots, `check`, figures, a backup.
+    /// Writes are errors, see [`Error::is_read_only`].
     ///
     /// ```
     /// use adamant::Store;
@@ -109,12 +111,12 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Missing`] if there is nothing; else as [`Store::open`].
+    /// [`Error::Missing`] if there is no store; otherwise as [`Store::open`].
     pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self> {
         Self::open_with(path, Options::new().read_only(true))
     }
 
-    /// A store in memory, gone with its last handle: for tests.
+    /// Opens a new store in memory, for tests; it is gone with its last handle.
     ///
     /// ```
     /// let store = adamant::Store::in_memory()?;
@@ -128,8 +130,8 @@ impl Store {
         Self::open_directory(Arc::new(MemoryDirectory::new()), Options::default())
     }
 
-    /// Opens the store in a directory of any medium. This is how the simulator of `testing/sim`
-    /// stands in for a file system; programs use [`Store::open`].
+    /// Opens the store in a directory of any storage backend. The simulator of `testing/sim` uses
+    /// this in place of a file system; programs use [`Store::open`].
     ///
     /// # Errors
     /// As [`Store::open_with`].
@@ -150,9 +152,10 @@ impl Store {
         Ok(Self { shared, recovery })
     }
 
-    /// The keyspace of that name, created if there is none.
+    /// Opens the keyspace with this name, or creates it if there is none.
     ///
-    /// A name is 1 to 255 bytes of UTF-8, any characters. Creating one is a commit of its own.
+    /// A name is 1 to 255 bytes of UTF-8, any characters. Creating a keyspace is a commit of its
+    /// own.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -165,12 +168,12 @@ impl Store {
     ///
     /// # Errors
     /// The name is empty or too long, the store is closed or has no space; [`Error::WrongKind`] if
-    /// its entries end, see [`Store::expiring`].
+    /// its entries expire, see [`Store::expiring`].
     pub fn keyspace(&self, name: &str) -> Result<Keyspace> {
         self.keyspace_with(name, KeyspaceOptions::new())
     }
 
-    /// As [`Store::keyspace`], with options.
+    /// Like [`Store::keyspace`], with options.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -183,14 +186,14 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// As [`Store::keyspace`]; [`Error::WrongEngine`] if it is kept by another engine than the one
-    /// asked for.
+    /// As [`Store::keyspace`]; [`Error::WrongEngine`] if the keyspace uses another engine than the
+    /// requested one.
     pub fn keyspace_with(&self, name: &str, options: KeyspaceOptions) -> Result<Keyspace> {
         loop {
             if let Some(state) = self.shared.open_keyspace(name)? {
                 return self.keyspace_of(state, options);
             }
-            // Another thread may create it just now: then it is there in the next round.
+            // If another thread creates it just now, the next round finds it.
             let engine = options.engine.unwrap_or_default();
             if let Some(state) = self.shared.create_keyspace(name, engine, KIND_PLAIN)? {
                 return Ok(Keyspace::new(&self.shared, state));
@@ -215,12 +218,12 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// [`Error::KeyspaceExists`] if there is one of that name; else as [`Store::keyspace`].
+    /// [`Error::KeyspaceExists`] if there is one with this name; otherwise as [`Store::keyspace`].
     pub fn create_keyspace(&self, name: &str) -> Result<Keyspace> {
         self.create_keyspace_with(name, KeyspaceOptions::new())
     }
 
-    /// Creates a keyspace with options.
+    /// Creates a keyspace, with options.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -241,7 +244,7 @@ impl Store {
         }
     }
 
-    /// Opens a keyspace that exists.
+    /// Opens an existing keyspace.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -253,7 +256,8 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// [`Error::UnknownKeyspace`] if there is none of that name; else as [`Store::keyspace`].
+    /// [`Error::UnknownKeyspace`] if there is none with this name; otherwise as
+    /// [`Store::keyspace`].
     pub fn open_keyspace(&self, name: &str) -> Result<Keyspace> {
         match self.shared.open_keyspace(name)? {
             Some(state) => self.keyspace_of(state, KeyspaceOptions::new()),
@@ -261,9 +265,9 @@ impl Store {
         }
     }
 
-    /// Opens a keyspace that exists, of any kind, to look at what is stored: a value of one whose
-    /// entries end begins with its deadline, see `docs/format/expiring.md`. Only one of the kind
-    /// [`KeyspaceKind::Plain`](crate::KeyspaceKind::Plain) can be written by it.
+    /// Opens an existing keyspace of any kind, to read its stored bytes: a value in an expiring
+    /// keyspace begins with its deadline, see `docs/format/expiring.md`. Only a keyspace of the
+    /// kind [`KeyspaceKind::Plain`](crate::KeyspaceKind::Plain) can be written through this handle.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -276,7 +280,7 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// As [`Store::open_keyspace`], but for the kind.
+    /// As [`Store::open_keyspace`], except for the kind.
     pub fn open_stored(&self, name: &str) -> Result<Keyspace> {
         match self.shared.open_keyspace(name)? {
             Some(state) => Ok(Keyspace::lent(&self.shared, state)),
@@ -301,9 +305,9 @@ impl Store {
         inspect::keyspaces(&self.shared)
     }
 
-    /// Drops a keyspace and frees all it held, in one commit; false if there is none of that
-    /// name. Handles to it get [`Error::KeyspaceDropped`] from then on. One whose entries end is
-    /// dropped with their deadlines. O(entries).
+    /// Drops a keyspace and frees all it held, in one commit; false if there is none with this
+    /// name. From then on its handles return [`Error::KeyspaceDropped`]. An expiring keyspace is
+    /// dropped with its deadlines. O(entries).
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -315,15 +319,15 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// The name is empty or too long, or the store is closed; [`Error::WrongKind`] for deadlines by
-    /// themselves.
+    /// The name is empty or too long, or the store is closed; [`Error::WrongKind`] for a keyspace
+    /// of deadlines.
     pub fn drop_keyspace(&self, name: &str) -> Result<bool> {
         self.shared.drop_keyspace(name, None)
     }
 
-    /// Gives a keyspace another name, in one commit. What it holds stays where it is, also for open
-    /// snapshots. Handles to it stay good and go on giving the name that they were opened by. One
-    /// whose entries end is renamed with their deadlines. O(log keyspaces).
+    /// Renames a keyspace, in one commit. Its entries stay in place, also for open snapshots. Its
+    /// handles stay valid and go on returning the name that they were opened by. An expiring
+    /// keyspace is renamed with its deadlines. O(log keyspaces).
     ///
     /// ```
     /// let store = adamant::Store::in_memory()?;
@@ -337,17 +341,18 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// [`Error::UnknownKeyspace`] if there is none of that name, [`Error::KeyspaceExists`] if there is
-    /// one of the new name, be it the same, or one that the deadlines would have;
-    /// [`Error::WrongKind`] for deadlines by themselves; a name is empty or too long, or the store
+    /// [`Error::UnknownKeyspace`] if there is none with this name; [`Error::KeyspaceExists`] if the
+    /// new name, or the one for its deadlines, is taken, even by the keyspace itself;
+    /// [`Error::WrongKind`] for a keyspace of deadlines; a name is empty or too long, or the store
     /// is closed.
     pub fn rename_keyspace(&self, name: &str, new_name: &str) -> Result<()> {
         self.shared.rename_keyspace(name, new_name)
     }
 
-    /// Lets two keyspaces exchange their names, in one commit: whoever opens one of them from then on
-    /// gets what the other one holds, of whatever engine. As with [`Store::rename_keyspace`], handles stay with
-    /// what they were opened for, and deadlines go with their entries. O(log keyspaces).
+    /// Exchanges the names of two keyspaces, of any engines, in one commit: from then on opening
+    /// either name gives the other's entries. As with [`Store::rename_keyspace`], handles stay with
+    /// the keyspace that they were opened for, and deadlines go with their entries. O(log
+    /// keyspaces).
     ///
     /// ```
     /// let store = adamant::Store::in_memory()?;
@@ -359,16 +364,16 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// [`Error::UnknownKeyspace`] if there is none of one of the names; a name is empty or too long, or the
-    /// store is closed; as [`Store::rename_keyspace`]. Then nothing was changed.
+    /// [`Error::UnknownKeyspace`] if there is no keyspace with one of the names; a name is empty or
+    /// too long, or the store is closed; as [`Store::rename_keyspace`]. Then nothing was changed.
     pub fn swap_keyspaces(&self, name: &str, other_name: &str) -> Result<()> {
         self.shared.exchange_keyspaces(name, other_name, None)
     }
 
-    /// Makes a keyspace one of another engine, in one commit; false if it is one already. Handles
-    /// to it stay good. Deadlines of entries stay with the default engine. Entries stay in their
-    /// blocks: what the commit writes, and what space is needed for, are the nodes of the new tree.
-    /// Readers and writers wait meanwhile. O(n log n).
+    /// Converts a keyspace to another engine, in one commit; false if it uses that engine already.
+    /// Its handles stay valid. Deadlines of expiring entries stay in the default engine. Entries
+    /// stay in their blocks: the commit writes, and needs space for, only the nodes of the new
+    /// tree. Readers and writers wait meanwhile. O(n log n).
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -382,20 +387,20 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// [`Error::UnknownKeyspace`] if there is none of that name; [`Error::WrongKind`] for deadlines
-    /// by themselves; the name is empty or too long, the store is closed, or there is no space:
-    /// then nothing was changed.
+    /// [`Error::UnknownKeyspace`] if there is none with this name; [`Error::WrongKind`] for a
+    /// keyspace of deadlines; the name is empty or too long, the store is closed, or there is no
+    /// space: then nothing was changed.
     pub fn convert_keyspace(&self, name: &str, engine: Engine) -> Result<bool> {
         let converted = self.shared.convert_keyspace(name, engine)?;
         self.shared.workers().start()?;
         Ok(converted)
     }
 
-    /// Room for a value of so many bytes, in the place where a commit will leave it: for large values that come
-    /// in pieces, from a socket or a file, or are computed. In a tree such a value of more than 4,096 bytes
-    /// becomes that of a key by a pointer, and readers are lent it from there: the only copy is the record of
-    /// the log. A shorter one, or one for the engine `lsm`, is copied by the commit. The bytes are whatever
-    /// was there before, until they are written.
+    /// Allocates a value of this length in place, in the block where a commit will leave it: for
+    /// large values that are computed, or that arrive in parts from a socket or a file. In a tree,
+    /// such a value of more than 4,096 bytes becomes that of a key by a pointer, and readers borrow
+    /// it from there; the only copy is the log record. A shorter value, or one for the engine
+    /// `lsm`, is copied by the commit. The bytes are arbitrary until they are written.
     ///
     /// ```
     /// use std::io::Read;
@@ -451,7 +456,7 @@ impl Store {
         Transaction::begin(&self.shared, false)
     }
 
-    /// All keyspaces as they are now, whatever is committed from now on. O(1).
+    /// A snapshot: all keyspaces as they are now; later commits do not change it. O(1).
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -469,8 +474,9 @@ impl Store {
         Snapshot::open(&self.shared)
     }
 
-    /// As [`Store::snapshot`], of what survives power loss: makes durable what it sees, if that is not
-    /// yet, by a flush that it shares with commits. Reads through it see nothing that can be lost.
+    /// Like [`Store::snapshot`], but of durable data only: flushes what the snapshot sees, unless
+    /// it is durable already; the flush is shared with commits. Reads through it see nothing that
+    /// can be lost.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -486,12 +492,12 @@ impl Store {
     /// As [`Store::snapshot`] and [`Store::sync`].
     pub fn snapshot_durable(&self) -> Result<Snapshot> {
         let snapshot = self.snapshot()?;
-        // All that it sees was appended before.
+        // Everything that it sees was appended to the log before.
         self.sync()?;
         Ok(snapshot)
     }
 
-    /// What opening this store found and did: whether it had been closed, and what was brought
+    /// The recovery that opening this store did: whether it had been closed, and what was replayed
     /// from the log if not.
     ///
     /// ```
@@ -507,7 +513,7 @@ impl Store {
         &self.recovery
     }
 
-    /// Makes everything committed so far survive power loss, whatever its commit waited for.
+    /// Makes everything committed so far durable, whatever the durability of its commits.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -528,8 +534,9 @@ impl Store {
         Ok(self.shared.heap()?.sync()?)
     }
 
-    /// All that is committed by now, to be waited for later, on any thread: for those who commit with
-    /// [`Durability::Buffered`](crate::Durability::Buffered) and tell others of it when the device has it, while they make further commits.
+    /// A point to wait for later, on any thread, that covers everything committed so far. For
+    /// callers that commit with [`Durability::Buffered`](crate::Durability::Buffered), go on
+    /// committing, and acknowledge when the device has the data.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -550,9 +557,9 @@ impl Store {
         SyncPoint::new(&self.shared)
     }
 
-    /// Fails if each commit from now on will: the store is closed, poisoned, or opened for reading only. A look
-    /// at what is known, which writes nothing, for those who watch a store; whether there is space for a
-    /// commit is known when it is made.
+    /// Fails if every commit from now on will fail: the store is closed, poisoned, or open for
+    /// reading only. It checks known state and writes nothing, which suits monitoring. Whether
+    /// there is space for a commit is known only when it is made.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -561,12 +568,13 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Closed`]; one of which [`Error::is_poisoned`] or [`Error::is_read_only`] holds.
+    /// [`Error::Closed`]; an error for which [`Error::is_poisoned`] or [`Error::is_read_only`]
+    /// holds.
     pub fn check_writable(&self) -> Result<()> {
         Ok(self.shared.heap()?.check_writable()?)
     }
 
-    /// What each page of the heap below is used for. O(pages).
+    /// The use of each page of the heap. O(pages).
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -581,18 +589,18 @@ impl Store {
         Ok(self.shared.heap()?.occupancy()?)
     }
 
-    /// Verifies checksums and allocator structures of the heap below, not the keyspaces: a part of
+    /// Verifies checksums and allocator structures of the heap, not the keyspaces: a part of
     /// [`Store::check`]. Commits wait for parts of it, some 100 us each. O(pool).
     ///
     /// # Errors
-    /// The medium failed, or the store is closed; damage is in the report.
+    /// The storage backend failed, or the store is closed; damage is in the report.
     pub fn check_heap(&self) -> Result<HeapCheckReport> {
         Ok(self.shared.heap()?.check()?)
     }
 
-    /// Gives free space of the heap below back to the file system: the pool file ends with what is
-    /// used, and whole free chunks of 256 KiB within it become holes; of the log the smallest files
-    /// stay that are ready. Readers and writers wait while it runs. O(pages).
+    /// Gives free space of the heap back to the file system: the pool file is cut behind its last
+    /// used page, and free chunks of 256 KiB within it become holes. Of the log files, the smallest
+    /// prepared ones stay. Readers and writers wait while it runs. O(pages).
     ///
     /// ```
     /// # let directory = tempfile::tempdir()?;
@@ -607,7 +615,8 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// The store is closed or poisoned, the medium failed, or a page of the allocator is damaged.
+    /// The store is closed or poisoned, the storage backend failed, or a page of the allocator is
+    /// damaged.
     pub fn shrink(&self) -> Result<Shrunk> {
         Ok(self.shared.heap()?.shrink_keeping(|| self.shared.workers().log_bytes_kept())?)
     }
@@ -632,11 +641,11 @@ impl Store {
     }
 
     /// Verifies every checksum of the pool and every rule of the structures in it, and lists all
-    /// that is wrong. Others go on meanwhile: a writer waits for a part of a millisecond, and in a
-    /// keyspace of the engine `lsm` until its memtables are looked at; reads wait for none. What is
-    /// of the whole, such as how many blocks are in use, can be judged only if nobody writes
-    /// meanwhile; that a keyspace counts its entries right is judged by a snapshot then.
-    /// O(bytes of the pool).
+    /// that is wrong. Other threads go on meanwhile: a writer waits for part of a millisecond, and
+    /// in a keyspace of the engine `lsm` until its memtables are checked; reads do not wait.
+    /// Totals, such as the number of blocks in use, can be verified only if no commit came
+    /// meanwhile; if one did, a snapshot verifies each keyspace's count of entries. O(bytes of the
+    /// pool).
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -649,16 +658,16 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// The store is closed, or the check could not be made; what it finds is in the report.
+    /// The store is closed, or the check could not run; what it finds is in the report.
     pub fn check(&self) -> Result<CheckReport> {
         inspect::check(&self.shared)
     }
 
-    /// Brings all commits to the pool file and lets the store go, so that the next open has
-    /// nothing to recover. Files, the lock, threads and memory are given back, whoever still has
-    /// handles; only values that are lent stay, as copies, and all of the memory, and the lock,
-    /// while a [`ReservedValue`] is left. Other handles get [`Error::Closed`] from then on.
-    /// Dropping the last handle does the same, but cannot tell of a failure.
+    /// Checkpoints all commits into the pool file and closes the store, so that the next open has
+    /// nothing to recover. This releases files, the lock, threads and memory even if other handles
+    /// remain; those get [`Error::Closed`] from then on. Only borrowed values stay, as copies; and
+    /// while a [`ReservedValue`] is left, so do all of the memory and the lock. Dropping the last
+    /// handle does the same, but cannot report a failure.
     ///
     /// ```
     /// # let directory = tempfile::tempdir()?;
@@ -672,8 +681,8 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Closed`] if another handle closed it, or what kept the last bytes from the
-    /// device: then the next open recovers.
+    /// [`Error::Closed`] if another handle closed it, or what kept the last bytes from the device:
+    /// then the next open recovers.
     pub fn close(self) -> Result<()> {
         self.shared.close()?;
         info!(target: events::STORE, "closed");

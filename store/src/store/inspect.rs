@@ -1,9 +1,8 @@
-//! Looking at a whole store: figures, and a check of everything in it.
+//! Inspection of a whole store: figures, and a check of everything in it.
 //!
-//! Purpose: what an operator asks for; nothing here changes anything.
-//! Thread safety: each part is looked at under the shared lock, and may be a commit older than
-//! the next part. A tree is looked at in one part as long as nobody wants to write; a writer waits
-//! for some 2,000 entries.
+//! Purpose: an operator's tools; nothing here changes anything.
+//! Thread safety: each part is read under the shared lock and may be a commit older than the next.
+//! A tree is read in one part unless a writer waits; a writer waits for some 2,000 entries.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -29,10 +28,10 @@ use crate::layout::STORE_ROOT;
 use crate::metrics::CommitStats;
 use crate::types::KeyspaceTypes;
 
-/// The place of what is wrong with the list of keyspaces.
+/// The place of findings in the list of keyspaces.
 pub(crate) const CATALOGUE: &str = "the catalogue";
 
-/// A keyspace in a list of them.
+/// A keyspace in [`Store::keyspaces`](crate::Store::keyspaces).
 ///
 /// ```
 /// # let store = adamant::Store::in_memory()?;
@@ -46,14 +45,15 @@ pub(crate) const CATALOGUE: &str = "the catalogue";
 pub struct KeyspaceInfo {
     /// The name.
     pub name: String,
-    /// The engine that keeps it.
+    /// The engine.
     pub engine: Engine,
-    /// What kind of entries it holds.
+    /// The kind of its entries.
     pub kind: KeyspaceKind,
-    /// The types of its keys and values, if such are recorded:
+    /// The recorded types of its keys and values, if any:
     /// [`Keyspace::typed`](crate::Keyspace::typed).
     pub types: Option<KeyspaceTypes>,
-    /// Entries in it; of the engine `lsm` about, since versions that were not merged yet count one by one.
+    /// The number of entries; for the engine `lsm` an estimate, since versions that are not merged
+    /// yet count one by one.
     pub entries: u64,
 }
 
@@ -70,19 +70,19 @@ pub struct KeyspaceInfo {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Keyspaces.
+    /// The number of keyspaces.
     pub keyspaces: u64,
-    /// Entries in all keyspaces.
+    /// The number of entries in all keyspaces.
     pub entries: u64,
-    /// Snapshots that are open, and what is kept for them.
+    /// Open snapshots, and what is kept for them.
     pub snapshots: SnapshotStats,
-    /// Commits: how many, and how long they took.
+    /// Commits: their number and latencies.
     pub commits: CommitStats,
     /// Figures of the heap: bytes of the pool, of the log, sequence numbers and so on.
     pub heap: adamant_heap::Stats,
 }
 
-/// What a check found.
+/// The result of a check.
 ///
 /// ```
 /// # let store = adamant::Store::in_memory()?;
@@ -98,11 +98,11 @@ pub struct Stats {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CheckReport {
-    /// All that is wrong; empty if the store is whole.
+    /// All that is wrong; empty if the store is intact.
     pub findings: Vec<Finding>,
-    /// What each keyspace holds that could be walked to its end.
+    /// Each keyspace that could be walked to its end.
     pub keyspaces: Vec<KeyspaceCheck>,
-    /// What the heap's check counted.
+    /// The counts of the heap's check.
     pub heap: adamant_heap::CheckReport,
 }
 
@@ -112,13 +112,13 @@ impl CheckReport {
         self.findings.is_empty()
     }
 
-    /// Whether all that was found is what the system refused to read: nothing need be wrong with the store. Look at
-    /// what the system says of the device, and check again.
+    /// Whether the only findings are failed reads: nothing need be wrong with the store. See the
+    /// system's log for the device, and check again.
     pub fn is_unread(&self) -> bool {
         !self.is_clean() && self.findings.iter().all(|finding| finding.is_unread)
     }
 
-    /// What a check of a log-structured merge tree and its files finds.
+    /// Takes the findings of the check of an LSM tree and its files.
     fn take_all(&mut self, name: &str, check: LsmCheck) {
         let place = format!("keyspace {name:?}");
         let found = check.finish().findings.into_iter();
@@ -129,7 +129,7 @@ impl CheckReport {
         }));
     }
 
-    /// What came of looking at a place; a failure becomes a finding.
+    /// The value of a step; an error becomes a finding.
     fn take<T>(&mut self, place: &str, outcome: Result<T>) -> Option<T> {
         match outcome {
             Ok(value) => Some(value),
@@ -147,9 +147,9 @@ impl CheckReport {
 pub struct KeyspaceCheck {
     /// The name.
     pub name: String,
-    /// Entries in it.
+    /// The number of entries.
     pub entries: u64,
-    /// What its tree is made of.
+    /// The structure of its tree.
     pub tree: Report,
 }
 
@@ -159,9 +159,9 @@ pub struct KeyspaceCheck {
 pub struct Finding {
     /// Where: the heap, the catalogue, or a keyspace.
     pub place: String,
-    /// What is wrong there.
+    /// The damage there.
     pub what: String,
-    /// Whether the system refused to read it: nothing need be wrong with what lies there.
+    /// Whether the system failed to read it: nothing need be wrong with the data.
     pub is_unread: bool,
 }
 
@@ -216,8 +216,8 @@ pub(crate) fn stats(shared: &Shared) -> Result<Stats> {
     })
 }
 
-/// Checks the heap, the catalogue and every keyspace. Goes on after what it finds, so that the
-/// report names all of it and not only the first.
+/// Checks the heap, the catalogue and every keyspace. Goes on after a finding, so that the report
+/// names all of them and not only the first.
 pub(crate) fn check(shared: &Arc<Shared>) -> Result<CheckReport> {
     let sequence = shared.heap()?.stats().journal.last_sequence;
     let heap = shared.heap()?.check()?;
@@ -253,8 +253,8 @@ pub(crate) fn check(shared: &Arc<Shared>) -> Result<CheckReport> {
             report.keyspaces.push(check);
         }
     }
-    // Only a state that nobody changed between the parts can be compared as a whole; and what is
-    // damaged has been said already.
+    // Totals can be compared only if no commit came between the parts; and damage has been reported
+    // already.
     let is_still = shared.heap()?.stats().journal.last_sequence == sequence;
     if is_still && is_whole && report.is_clean() {
         let view = shared.view()?;
@@ -264,8 +264,8 @@ pub(crate) fn check(shared: &Arc<Shared>) -> Result<CheckReport> {
     Ok(report)
 }
 
-/// Checks a keyspace: how many blocks it takes, if it was looked at in one hold of the lock, and
-/// what is in it; `None` if it was dropped meanwhile.
+/// Checks a keyspace: its entries, and how many blocks it takes if one hold of the lock covered all
+/// of it; `None` if it was dropped meanwhile.
 fn check_keyspace(
     shared: &Arc<Shared>,
     name: &str,
@@ -280,7 +280,7 @@ fn check_keyspace(
             Ok(Some(now)) if now.id.get() == id => now,
             _ => return Ok(None),
         };
-        // It may have another tree meanwhile.
+        // It may have been converted to another tree meanwhile.
         let (blocks, entries, tree) = match shared.catalogue().map(&view, name, &now)? {
             Map::Lsm(log) => {
                 let Some(check) = log.check_part(&view, &mut of_memtables)? else { continue };
@@ -294,7 +294,7 @@ fn check_keyspace(
             }
             Map::Tree(tree) => {
                 if begun.replace(tree.engine()) != Some(tree.engine()) {
-                    // What is left of a tree is said in the terms of its kind.
+                    // The rest of a check belongs to one kind of tree: begin again.
                     checking = Checking::default();
                 }
                 if !tree.check_part(&view, &mut checking)? {
@@ -317,8 +317,8 @@ fn check_keyspace(
     }
 }
 
-/// Entries of a keyspace at one moment, which its tree must count as many of; `None` if it was
-/// dropped. For where commits came between the parts of a check, so that these cannot be added up.
+/// The number of entries of a keyspace in a snapshot, by which its tree's count is verified; `None`
+/// if it was dropped. For checks with commits between their parts, whose counts cannot be added up.
 fn count_beside_writers(shared: &Arc<Shared>, name: &str) -> Result<Option<u64>> {
     let snapshot = Snapshot::open(shared)?;
     let Some(state) = shared.open_keyspace(name)? else { return Ok(None) };
@@ -334,13 +334,13 @@ fn count_beside_writers(shared: &Arc<Shared>, name: &str) -> Result<Option<u64>>
             let what = format!("expected {entries} entries, as the tree counts, found {found}");
             Err(Error::Damaged { what })
         }
-        // So much is written that it cannot be told.
+        // Too much is written to verify it.
         Ok(_) | Err(Error::SnapshotExpired { .. }) => Ok(Some(entries)),
         Err(error) => Err(error),
     }
 }
 
-/// Blocks that nothing leads to, or that are missing; not how many when other objects have some.
+/// Blocks that are leaked or missing; with application objects in the heap, only missing ones.
 fn wrong_blocks(expected: u64, found: u64, others: bool) -> Option<Finding> {
     let is_right = if others { found >= expected } else { found == expected };
     let what = format!(
@@ -349,13 +349,13 @@ fn wrong_blocks(expected: u64, found: u64, others: bool) -> Option<Finding> {
     (!is_right).then(|| Finding::new("the heap", what))
 }
 
-/// What is wrong with the catalogue and the keyspaces of a heap that is only read, beside what its
-/// own findings say.
+/// Findings in the catalogue and the keyspaces of a heap that is only read, beside those of the
+/// heap.
 pub(crate) fn check_salvage(salvage: &Salvage, lsm_trees: &Arc<LsmTrees>) -> Vec<Finding> {
     let heap = adamant_heap::CheckReport::default();
     let mut report = CheckReport { findings: Vec::new(), keyspaces: Vec::new(), heap };
     let opened = match salvage.root(STORE_ROOT) {
-        // Its first user died before there was anything.
+        // The first process to open it crashed before it wrote anything.
         Ok(0) => return Vec::new(),
         Ok(root) => Catalogue::open(salvage, root, Arc::clone(lsm_trees)),
         Err(error) => Err(error.into()),
@@ -387,8 +387,8 @@ pub(crate) fn check_salvage(salvage: &Salvage, lsm_trees: &Arc<LsmTrees>) -> Vec
     report.findings
 }
 
-/// Keyspaces of entries that end without their deadlines, and the other way round, kinds that
-/// nobody knows, and types that say nothing.
+/// Expiring keyspaces without deadlines and deadlines without entries, unknown kinds, and invalid
+/// type records.
 fn wrong_entries(list: &[(String, CatalogueEntry)]) -> Vec<Finding> {
     let visible = || list.iter().filter(|(name, _)| is_visible(name));
     let kinds: HashMap<&str, u16> =
@@ -415,7 +415,7 @@ fn wrong_entries(list: &[(String, CatalogueEntry)]) -> Vec<Finding> {
     findings
 }
 
-/// Walks a tree to its end: blocks of the heap that it takes, and what is in it.
+/// Walks a tree to its end: the heap blocks that it takes, and its report.
 fn walk<R: Read>(heap: &R, name: &str, tree: &Tree) -> Result<(u64, KeyspaceCheck)> {
     let check =
         KeyspaceCheck { name: name.into(), entries: tree.len(heap)?, tree: tree.check(heap)? };

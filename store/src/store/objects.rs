@@ -1,11 +1,11 @@
-//! Structures of one's own beside the keyspaces, on the heap that both are on.
+//! Application objects in the store's heap, beside the keyspaces.
 //!
-//! Purpose: a queue, a graph, a typed map of `adamant-trees` may live in the same pool as the keyspaces,
-//! and change in the same commit. They are reached from named roots of the heap; the store's own root
-//! has no name.
-//! Invariants: what is to be done to them by a transaction is done at its commit, under the exclusive
-//! lock, after the reads were found valid and the keys were written: so it sees the objects as they
-//! are then, and all of it happens or nothing.
+//! Purpose: a queue, a graph, or a typed map of `adamant-trees` may live in the same pool as the
+//! keyspaces and change in the same commit. Such objects are reached from named roots of the heap;
+//! the store's own root has no name.
+//! Invariants: a transaction changes objects at its commit, under the exclusive lock, after the
+//! reads were validated and the keys were written. So it sees the objects as they are then, and
+//! either all changes happen or none.
 
 use adamant_heap::error::Result as HeapResult;
 use adamant_heap::{Heap, Transaction as HeapTransaction};
@@ -15,10 +15,10 @@ use crate::store::handle::Store;
 use crate::transaction::handle::Transaction;
 
 impl Store {
-    /// The heap that the store is on: to read objects of one's own ([`Heap::view`]), to reserve blocks
-    /// before a transaction, to change objects by transactions of their own. Give them named roots:
-    /// the roots that have numbers are the store's, and closing the heap closes the store. Within a
-    /// transaction of the heap the store cannot be used.
+    /// The heap below the store: to read objects of your own ([`Heap::view`]), to reserve blocks
+    /// before a transaction, to change objects in transactions of their own. Use named roots: the
+    /// numbered roots are the store's. Closing the heap closes the store. Within a transaction of
+    /// the heap the store cannot be used.
     ///
     /// ```
     /// use adamant::Store;
@@ -43,10 +43,10 @@ impl Store {
 }
 
 impl Transaction {
-    /// Changes objects of one's own in the same commit, see [`Store::heap`]: `work` is called once, at the
-    /// commit, when nothing can conflict any more, and the other writes are made. If it fails, so does
-    /// the commit, and nothing was changed. It sees the objects as they are then, whatever the
-    /// transaction has read; it must not use the store, and others wait for it.
+    /// Changes objects of your own in the same commit, see [`Store::heap`]. `work` is called once,
+    /// at the commit, when nothing can conflict any more and the other writes are made. If it
+    /// fails, so does the commit, and nothing is changed. It sees the objects as they are then,
+    /// whatever the transaction has read. It must not use the store, and other writers wait for it.
     ///
     /// ```
     /// use adamant::{Error, Store};

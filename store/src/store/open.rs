@@ -1,7 +1,7 @@
-//! Finding out whether a path is a store, and opening its heap.
+//! Opening a store: what a path holds, and opening its heap.
 //!
 //! Purpose: a clear answer for every path: a store, room for a new one, or what it is instead.
-//! Invariants: a directory that holds anything that is not ours is never written to.
+//! Invariants: a directory with foreign files is never written to.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,9 +20,9 @@ use crate::options::Options;
 
 /// The file that makes a directory a store.
 const POOL_NAME: &str = "pool";
-/// What may be in a directory whose store was not created to the end.
+/// The only files in a directory whose store was not created completely.
 const UNFINISHED_NAMES: [&str; 4] = ["lock", "log", "log.new", "pool.new"];
-/// What is said of paths where no store is.
+/// Messages for paths without a store.
 const NOTHING: &str = "expected a store, found nothing; check the path, or let one be created";
 const DANGLING: &str =
     "expected a store, found a link to where nothing is; mend the link, or remove it";
@@ -32,10 +32,9 @@ const BEGUN: &str = "expected a store, found what is left of one whose making di
                      end; let it be created anew";
 pub(crate) const NO_FOLDER: &str =
     "expected the folder that it is to be made in, found nothing; make that first";
-/// Bytes that the limit of a log is at least; it always keeps half of them, and a flush takes some
-/// beside its table.
+/// The least limit of a log: it always keeps half of that, and a flush takes some beside its table.
 const LOG_BYTES_MIN: u64 = 4 << 20;
-/// How many names of a foreign directory an error lists.
+/// How many names of foreign files an error lists.
 const FOREIGN_NAMES_MAX: usize = 3;
 
 /// The directory at a path, created if it is missing and the options say so.
@@ -69,7 +68,7 @@ fn create_at(path: &Path) -> Result<Arc<dyn Directory>> {
     )
 }
 
-/// The path of a store that is there, without links and dots.
+/// The canonical path of an existing store.
 ///
 /// # Errors
 /// [`Error::Missing`], [`Error::NotAStore`]; those of the system.
@@ -80,7 +79,7 @@ pub(crate) fn resolved(path: &Path) -> Result<PathBuf> {
     })
 }
 
-/// What is wrong with a path that the system does not find a directory at.
+/// The error for a path where the system finds no directory.
 fn no_store(path: &Path, kind: io::ErrorKind) -> Option<Error> {
     match kind {
         io::ErrorKind::NotFound => {
@@ -126,18 +125,18 @@ pub(crate) fn heap_in(
     Ok(Heap::open(directory, heap_options)?)
 }
 
-/// The log-structured merge trees in a directory.
+/// The LSM trees in a directory.
 pub(crate) fn lsm_trees_in(directory: Arc<dyn Directory>, options: &Options) -> LsmTrees {
     let cache =
         CacheOptions { block_bytes: options.cache_bytes_max, file_count: options.open_files_max };
     let mut lsm = options.lsm.clone();
-    // The log's room is where a memtable is written to on a device that is full.
+    // On a full device a memtable is written to space from the log.
     let room = options.log_bytes_max.max(LOG_BYTES_MIN) - LOG_BYTES_MIN / 4 * 3;
     lsm.memtable_bytes_max = lsm.memtable_bytes_max.min(room / 4 * 3);
     LsmTrees::new(directory, lsm, cache)
 }
 
-/// Fails if a directory without a pool holds things that no store puts there.
+/// Fails if a directory without a pool holds foreign files.
 fn refuse_foreign(path: &Path, names: &[String]) -> Result<()> {
     let foreign: Vec<&str> =
         names.iter().map(String::as_str).filter(|name| !UNFINISHED_NAMES.contains(name)).collect();

@@ -1,4 +1,4 @@
-//! Waiting for the device apart from committing.
+//! Sync points: waiting for the device apart from committing.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,8 +7,8 @@ use std::time::Instant;
 use crate::common::shared::Shared;
 use crate::error::Result;
 
-/// What a store had committed at some moment: [`Store::sync_point`](crate::Store::sync_point). It keeps nothing
-/// from being closed or removed.
+/// A moment in a store's sequence of commits: [`Store::sync_point`](crate::Store::sync_point). It
+/// does not keep the store open or data alive.
 #[must_use = "nothing is promised until it was waited for"]
 pub struct SyncPoint {
     shared: Arc<Shared>,
@@ -22,8 +22,9 @@ impl SyncPoint {
         Ok(Self { shared: Arc::clone(shared), commit, start: Instant::now() })
     }
 
-    /// Returns when the device has all of it: at once if it does. Those who wait at the same time share a flush. In
-    /// [`CommitStats::synced`](crate::CommitStats::synced) it counts from the moment at which it was made.
+    /// Returns when the device has all commits up to the point; at once if it has them. Concurrent
+    /// waits share a flush. In [`CommitStats::synced`](crate::CommitStats::synced) the wait counts
+    /// from the creation of the point.
     ///
     /// # Errors
     /// As [`Store::sync`](crate::Store::sync).

@@ -1,4 +1,4 @@
-//! Kinds of keyspaces where they are not said, or damaged; and how often the catalogue is asked.
+//! Tests of unrecorded and damaged kinds of keyspaces, and of the number of catalogue lookups.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::layout::{KIND_UNSAID, KeyspaceEntry};
 use crate::options::Options;
 use crate::store::handle::Store;
 
-/// Gives the entry of a keyspace a number of a kind.
+/// Writes a kind's number into the entry of a keyspace.
 fn write_kind(store: &Store, name: &str, kind: u16) {
     let (shared, catalogue) = (&store.shared, store.shared.catalogue());
     let written = shared.transaction(Durability::Sync, |transaction| {
@@ -27,7 +27,7 @@ fn write_kind(store: &Store, name: &str, kind: u16) {
     assert!(written.unwrap());
 }
 
-/// A store in which nothing is said of the kinds of these keyspaces.
+/// A store that has no kinds recorded for these keyspaces.
 fn unsaid(
     fill: impl FnOnce(&Store) -> Result<()>,
     names: &[&str],
@@ -50,7 +50,7 @@ fn fill_ending(store: &Store) -> Result<()> {
 #[test]
 fn kinds_that_an_old_store_does_not_say_are_found_out_once() {
     let (directory, store) = unsaid(fill_ending, &["all", "all.deadlines"]);
-    // Before that, either door opens it, as ever.
+    // Before that, both functions open it, as before kinds were recorded.
     let plain = store.keyspace("all").unwrap();
     assert_eq!(plain.len().unwrap(), 2);
     let all = store.open_expiring("all").unwrap().with_clock(|| 0);
@@ -116,7 +116,8 @@ fn a_check_finds_a_half_without_the_other_and_kinds_that_nobody_knows() {
     }
 }
 
-/// A handle of before a rename, a conversion or a clearing asked the catalogue at each call.
+/// A handle from before a rename, a conversion or a clear used to look up the catalogue at each
+/// call.
 #[test]
 fn handles_ask_the_catalogue_once_for_each_change_at_most() {
     let store = Store::in_memory().unwrap();
@@ -157,9 +158,9 @@ fn handles_ask_the_catalogue_once_for_each_change_at_most() {
     assert!(looks() - before <= 2, "by its name, and by its number");
 }
 
-/// A leaf that a damaged tree has lost went by its keys alone to whoever lost such keys: bytes of
-/// anybody became entries with deadlines that nobody ever wrote. And each half was saved without
-/// the other: entries had no row that takes them away, rows were there without entries.
+/// Leaves orphaned by damage used to be assigned by their keys alone: arbitrary bytes became
+/// entries with deadlines that were never written. And each half was saved without the other:
+/// entries had no row that removes them, and there were rows without entries.
 #[test]
 fn repaired_entries_end_as_they_were_written_and_have_their_rows() {
     let folder = tempfile::tempdir().unwrap();
@@ -246,7 +247,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Writes what stands in the catalogue of a keyspace.
+/// Writes the catalogue's entry of a keyspace.
 fn write_entry(store: &Store, name: &str, bytes: &[u8]) {
     let (shared, catalogue) = (&store.shared, store.shared.catalogue());
     let written = shared.transaction(Durability::Sync, |transaction| {
@@ -299,10 +300,10 @@ fn types_that_say_nothing_are_damage_and_keep_nobody_from_the_bytes() {
         assert!(store.keyspace("other").unwrap().typed::<u8, ()>().is_ok());
         let findings = store.check().unwrap().findings;
         assert!(findings[0].to_string().contains("types of keyspace \"ages\""), "{findings:?}");
-        // Another version refuses who is right: no byte of it is made up.
+        // A damaged version makes it refuse the right types: nothing is made up from the bytes.
         write_entry(&store, "ages", &with(24, 2));
         assert!(matches!(ages.typed::<String, u32>(), Err(Error::WrongTypes { .. })));
-        // Said anew, or renamed as it is.
+        // Recorded anew, or renamed as it is.
         write_entry(&store, "ages", bytes);
         store.rename_keyspace("ages", "moved").unwrap();
         assert!(store.keyspace("moved").unwrap().typed::<String, u32>().is_err());

@@ -1,4 +1,4 @@
-//! Tests of the whole crate by its own parts.
+//! Tests of the whole crate that use its internals.
 
 mod kinds;
 mod renames;

@@ -1,9 +1,9 @@
-//! Stores that take their names by a rename, on a medium that fails and loses its power: backups, stores made
-//! smaller, repaired ones, and the directories that log-structured trees keep their files in.
+//! Crash and fault tests of renaming: backups, compacted and repaired stores, and the directories
+//! of LSM trees.
 //!
-//! What is made out of a store has its name whole and durable, or not at all; what had the name stays whole
-//! under it until then; and what is committed under a name after the call is found under it, whether
-//! the call said that it failed or not.
+//! A new store gets its name whole and durable, or not at all; the store that had the name stays
+//! whole under it until then; and what is committed under a name after the call is found under it,
+//! whether the call reported a failure or not.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,10 +21,10 @@ use crate::error::Result;
 use crate::options::Options;
 use crate::store::handle::Store;
 
-/// The store that others are made of, and its backup.
+/// The original store, and its backup.
 const APP: &str = "app";
 const COPY: &str = "copy";
-/// A key that is written when all is done.
+/// A key that is written after the work.
 const LATER: &str = "later";
 /// Marks in a history: the work is done; `LATER` is being written; it is durable.
 const DONE: u64 = 1;
@@ -39,11 +39,11 @@ const CALLS: [Call; 5] =
 /// Entries by keyspace.
 type Content = BTreeMap<String, Vec<(Slice, Slice)>>;
 
-/// What gives a store a name, and that name.
+/// An operation that gives a store a name, and that name.
 struct Work {
     run: fn(&SimDisk) -> Result<()>,
     name: &'static str,
-    /// The first operation by which names change begins so.
+    /// The beginning of the first operation that changes names.
     begins: &'static str,
 }
 
@@ -78,7 +78,7 @@ fn root(disk: &SimDisk) -> Arc<dyn Directory> {
     Arc::new(SimDirectory::root(disk))
 }
 
-/// Everything within the calls, and tables of a few entries.
+/// All work within the calls, and tables of a few entries.
 fn options() -> Options {
     let mut lsm = LsmOptions::default();
     lsm.memtable_bytes_max = 1 << 10;
@@ -126,7 +126,7 @@ fn is_there(disk: &SimDisk, name: &str) -> bool {
     root(disk).list().unwrap().iter().any(|known| known == name)
 }
 
-/// Commits under a name, durably.
+/// Commits durably to the store with a name.
 fn write_later(disk: &SimDisk, name: &str) {
     let store = open(disk, name).unwrap();
     disk.mark(BEGUN);
@@ -134,8 +134,8 @@ fn write_later(disk: &SimDisk, name: &str) {
     disk.mark(DURABLE);
 }
 
-/// Opens what has a name, and panics unless that is the content, whole, with what was written later if
-/// `mark` says that it has to be there, or may.
+/// Opens the store with a name, and panics unless it is intact and has the content, with the later
+/// write if `mark` says that it must, or may, be there.
 fn judge(disk: &SimDisk, name: &str, content: &Content, mark: u64) {
     assert!(is_there(disk, name), "{name} is gone");
     let store = open(disk, name).unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -149,7 +149,7 @@ fn judge(disk: &SimDisk, name: &str, content: &Content, mark: u64) {
     assert!(store.check().unwrap().is_clean(), "{name}: a check finds something");
 }
 
-/// Power cuts from where the names change to the end of what is done then.
+/// Power cuts from the first change of names to the end.
 fn try_power_cuts(work: &Work, can_exchange: bool) {
     let (disk, content) = disk_with_store();
     let disk = if can_exchange { disk } else { disk.without_exchange() };
@@ -191,7 +191,7 @@ fn try_power_cuts(work: &Work, can_exchange: bool) {
     assert!(tally.states > 30, "few states");
 }
 
-/// Each call of each kind fails once; then somebody goes on, and the power is cut.
+/// Each call of each kind fails once; then the work goes on, and the power is cut.
 fn try_faults(work: &Work) {
     let mut failed = 0;
     for call in CALLS {
@@ -219,7 +219,7 @@ fn try_faults(work: &Work) {
                 }
             });
             if !is_done {
-                // What the failure left is in nobody's way.
+                // The leftovers of the failure are in no later call's way.
                 (work.run)(&disk).unwrap();
                 cut(&disk, |crashed| {
                     judge(crashed, APP, &content, DURABLE);
@@ -231,7 +231,7 @@ fn try_faults(work: &Work) {
     assert!(failed > 5, "{failed} calls failed");
 }
 
-/// Power cuts at the end of what a disk has gone through.
+/// Power cuts at the end of a disk's history.
 fn cut(disk: &SimDisk, judge: impl Fn(&SimDisk)) {
     let end = disk.operation_count();
     let random = (0..2).map(Choice::random);
@@ -276,8 +276,8 @@ fn a_store_that_could_not_be_repaired_is_as_it_was() {
     try_faults(&REPAIR);
 }
 
-/// The directories of tables and blob files are made with the first log-structured tree. Where their
-/// names could not be synced, the call fails; the next one gives them again.
+/// The directories of tables and blob files are made with the first LSM tree. If their names could
+/// not be synced, the call fails; the next one writes the names again.
 #[test]
 fn directories_of_trees_are_durable_before_a_tree_is() {
     for number in 0.. {

@@ -1,10 +1,10 @@
-//! Whether transactions are serializable: histories of random ones, recorded and judged.
+//! Serializability tests: recorded histories of random transactions.
 //!
-//! Two judges. Transactions that one thread runs interleaved are committed in a known order: what each
-//! of them read must be what it would have read alone, at its commit. Those of several threads are
-//! judged by their dependencies, which must have no cycle (A. Adya, "Weak Consistency", 1999): each
-//! write reads the version that it replaces, so the order of versions is known. In tests commits of four
-//! operations are made in pieces of two (`chunked.rs`), so most of these are.
+//! Two checks. Transactions that one thread runs interleaved are committed in a known order: each
+//! of them must have read what it would have read alone, at its commit. Those of several threads
+//! are verified by their dependencies, which must have no cycle (A. Adya, "Weak Consistency",
+//! 1999): each write reads the version that it replaces, so the order of versions is known. In
+//! tests, commits of four operations are chunked by two (`chunked.rs`), so most of these are.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ fn number(value: &[u8]) -> u64 {
     u64::from_le_bytes(value.try_into().expect("8 bytes"))
 }
 
-/// Something that a transaction did, with what it saw.
+/// A step of a transaction, with what it saw.
 #[derive(Debug)]
 enum Step {
     Get {
@@ -113,8 +113,8 @@ fn step(tx: &mut Transaction, all: &[Keyspace], random: &mut Rng, next: &mut u64
     }
 }
 
-/// What a transaction would have seen alone, with these maps; its writes go into them. `Err` says what
-/// it saw otherwise.
+/// Replays a transaction alone on these maps, and applies its writes to them. `Err` says what it
+/// had seen otherwise.
 fn replay(steps: &[Step], maps: &mut [Map]) -> Result<(), String> {
     for step in steps {
         let is_same = match step {
@@ -143,15 +143,15 @@ fn replay(steps: &[Step], maps: &mut [Map]) -> Result<(), String> {
     Ok(())
 }
 
-/// A transaction that is open, with what was there when it began.
+/// An open transaction, with the maps when it began.
 struct Open {
     tx: Transaction,
     steps: Vec<Step>,
     before: Vec<Map>,
 }
 
-/// Runs so many transactions interleaved; how many committed and conflicted, or what was not as in any
-/// order.
+/// Runs so many transactions interleaved; returns how many committed and conflicted, or what was
+/// not serializable.
 fn interleaved(seed: u64, count: usize, is_planted: bool) -> Result<(usize, usize), String> {
     let mut random = Rng::with_seed(seed);
     let store = store();
@@ -176,7 +176,7 @@ fn interleaved(seed: u64, count: usize, is_planted: bool) -> Result<(usize, usiz
                 committed += 1;
                 replay(&steps, &mut maps).map_err(|what| format!("seed {seed}: {what}"))?;
             }
-            // One that only reads is as if it had happened when it began.
+            // A read-only transaction counts as of when it began.
             Ok(()) => replay(&steps, &mut before).map_err(|what| format!("seed {seed}: {what}"))?,
             Err(error) if error.is_conflict() && writes => conflicted += 1,
             Err(error) => return Err(format!("seed {seed}: {error}")),
@@ -195,13 +195,13 @@ fn interleaved(seed: u64, count: usize, is_planted: bool) -> Result<(usize, usiz
 const HISTORIES: u64 = 50;
 const HISTORY_TRANSACTIONS: usize = 2_500;
 
-/// A number that whoever runs the tests may choose.
+/// A number that an environment variable may set.
 fn chosen(variable: &str) -> Option<u64> {
     std::env::var(variable).ok().and_then(|text| text.parse().ok())
 }
 
-/// As many as there are by default, or for the seconds that `ADAMANT_HISTORIES_SECONDS` says, with the
-/// seeds from `ADAMANT_HISTORIES_SEED` on: `cargo xtask proof` sets both.
+/// The default number of histories, or as many as fit in `ADAMANT_HISTORIES_SECONDS`, with seeds
+/// from `ADAMANT_HISTORIES_SEED` on: `cargo xtask proof` sets both.
 #[test]
 fn what_each_transaction_read_is_there_at_its_commit() {
     let (mut committed, mut conflicted) = (0, 0);
@@ -230,8 +230,8 @@ fn a_planted_mistake_is_noticed() {
     assert_eq!(caught.count(), 10, "histories without a look at ranges");
 }
 
-/// A committed transaction of a thread: versions of keys that it read, and those that it wrote with the
-/// ones that these replaced. A version is the number of who wrote it, 0 of nobody.
+/// A committed transaction of a thread: the versions that it read, and those that it wrote with the
+/// ones that these replaced. A version is the number of its writer, 0 if there is none.
 #[derive(Debug, Default)]
 struct Committed {
     number: u64,
@@ -244,14 +244,15 @@ fn run_one(tx: &mut Transaction, all: &[Keyspace], random: &mut Rng, number_: u6
     for _ in 0..random.u8(1..5) {
         let keyspace = random.usize(..all.len());
         let (handle, key) = (&all[keyspace], random.u8(..KEYS));
-        // There are more threads than processors: else one would be done before the next begins.
+        // There are more threads than processors: otherwise one would be done before the next
+        // begins.
         std::thread::yield_now();
         if random.u8(..4) == 0 {
             let high = key + random.u8(1..8);
             let entries = tx.range(handle, [key]..[high]);
             let mut found: Map =
                 entries.map(|e| e.expect("an entry")).map(|(k, v)| (k[0], number(&v))).collect();
-            // Keys that are not there were read too.
+            // Absent keys were read too.
             (key..high.min(KEYS)).for_each(|key| _ = found.entry(key).or_default());
             made.reads.extend(found.into_iter().map(|(key, version)| ((keyspace, key), version)));
         } else {
@@ -263,16 +264,16 @@ fn run_one(tx: &mut Transaction, all: &[Keyspace], random: &mut Rng, number_: u6
             }
         }
     }
-    // What it read of its own is no dependency.
+    // A read of its own write is no dependency.
     made.reads.retain(|(_, version)| *version != number_);
     made
 }
 
-/// Panics unless there is an order in which the transactions could have happened one after the other.
+/// Panics unless the transactions have a serial order.
 fn judge(history: &[Committed], seed: u64) {
     let index: BTreeMap<u64, usize> =
         history.iter().enumerate().map(|(at, made)| (made.number, at)).collect();
-    // Who replaced a version of a key.
+    // The transaction that replaced a version of a key.
     let mut replaced = BTreeMap::new();
     for (at, made) in history.iter().enumerate() {
         for write in &made.writes {
@@ -329,7 +330,7 @@ fn what_threads_commit_has_an_order() {
                         let mut made = Vec::new();
                         for _ in 0..800 {
                             let number = numbers.fetch_add(1, Ordering::Relaxed) + 1;
-                            // One in four has the writer's place to itself, and never conflicts.
+                            // One in four holds the writer lock, and never conflicts.
                             if random.u8(..4) == 0 {
                                 let mut tx = store.begin_exclusive().expect("begins");
                                 made.push(run_one(&mut tx, all, &mut random, number));
@@ -339,7 +340,8 @@ fn what_threads_commit_has_an_order() {
                             let mut tx = store.begin().expect("begins");
                             let one = run_one(&mut tx, all, &mut random, number);
                             match tx.commit() {
-                                // One that only reads was judged when it began, and so it is here.
+                                // A read-only transaction is valid as of its beginning, and so it
+                                // is here.
                                 Ok(()) => made.push(one),
                                 Err(error) => assert!(error.is_conflict(), "{error}"),
                             }

@@ -1,11 +1,13 @@
-//! Serializable transactions.
+//! Serializable transactions with optimistic concurrency control.
 //!
-//! Purpose: a snapshot to read from, an overlay of own writes, and at the commit a look whether
-//! anything that was read has changed since: so it is as if all of it had happened at the commit.
-//! After H. T. Kung and J. T. Robinson, "On Optimistic Methods for Concurrency Control" (1981).
-//! Invariants: what was handed out of a keyspace is covered by its read set, absent keys and the gaps
-//! of ranges too. Nothing of a transaction is in the store before its commit.
-//! Thread safety: a transaction belongs to one thread at a time; it holds no lock. Nobody waits for it.
+//! Purpose: a transaction reads from a snapshot, buffers its writes in an overlay, and validates
+//! its reads at the commit: if nothing that it read has changed since, all of it takes effect as if
+//! it happened at the commit. After H. T. Kung and J. T. Robinson, "On Optimistic Methods for
+//! Concurrency Control" (1981).
+//! Invariants: the read set covers everything that was returned from a keyspace, including absent
+//! keys and the gaps of ranges. Nothing of a transaction is in the store before its commit.
+//! Thread safety: a transaction belongs to one thread at a time. It holds no lock and blocks no
+//! other thread.
 
 mod commit;
 #[cfg(test)]
@@ -32,15 +34,15 @@ use crate::keyspace::snapshot::Snapshot;
 use crate::limits::{check_key, check_value};
 use crate::reserved::{ReservedValue, Written};
 
-/// Reads and writes of any keyspaces of one store that happen as one, at the commit: or not at all,
-/// if another commit changed meanwhile what was read, which is [`Error::Conflict`].
+/// Reads and writes of any keyspaces of one store that take effect atomically at the commit; or not
+/// at all, with [`Error::Conflict`], if another commit changed meanwhile what was read.
 ///
-/// Reads see the store as it was when the transaction began, and its own writes. Transactions are
-/// serializable: every set of them that were committed leaves what they leave one after the other, in
-/// the order of their commits. A transaction that writes nothing never conflicts.
+/// Reads see the store as it was when the transaction began, and the transaction's own writes.
+/// Transactions are serializable: the result is the same as if the committed ones had run one after
+/// the other, in the order of their commits. A transaction that writes nothing never conflicts.
 ///
-/// Dropped without a commit, it was never there. [`Store::transaction`](crate::Store::transaction)
-/// runs a closure again after a conflict.
+/// Dropping a transaction without a commit discards it.
+/// [`Store::transaction`](crate::Store::transaction) runs a closure again after a conflict.
 ///
 /// ```
 /// let store = adamant::Store::in_memory()?;
@@ -61,75 +63,77 @@ use crate::reserved::{ReservedValue, Written};
 #[must_use = "a transaction does nothing until it is committed"]
 pub struct Transaction {
     snapshot: Snapshot,
-    /// Whether it began in a turn to write, to whose end nobody else changes anything.
+    /// Whether it began under the writer lock and holds it to its end, so that no other commit
+    /// changes anything.
     is_alone: bool,
     durability: Durability,
-    /// How often the closure was run that it is given to.
+    /// Which run of its closure this is, from 1.
     attempt: u32,
     tables: Vec<Table>,
-    /// How to undo writes, while there is a savepoint to go back to.
+    /// Undo log of the writes, while a savepoint is set.
     undo: Vec<Undo>,
     savepoints: Vec<Savepoint>,
-    /// Savepoints of closures that are running, and those set before them: only their own end ends these.
+    /// Savepoints of running closures, and those set before them: only the closures' own ends end
+    /// these.
     savepoints_min: usize,
-    /// What the commit does to objects beside the keyspaces.
+    /// Changes to application objects at the commit.
     works: Vec<ObjectWork>,
 }
 
-/// What a transaction does to objects when it is committed, see `objects.rs`.
+/// A change to application objects at the commit, see `objects.rs`.
 pub(crate) type ObjectWork = Box<dyn FnOnce(&mut HeapTransaction<'_>) -> HeapResult<()> + Send>;
 
-/// Own writes of a keyspace.
+/// The transaction's writes to a keyspace.
 pub(crate) type Writes = BTreeMap<Slice, Written>;
 
-/// What a transaction has to do with one keyspace.
+/// A transaction's reads and writes of one keyspace.
 struct Table {
     keyspace: Keyspace,
     writes: Writes,
     notes: RefCell<Notes>,
-    /// What was fetched at the low end of it, and at the high one.
+    /// The pre-read entries at the low end and at the high end.
     ahead: [Option<Ahead>; 2],
 }
 
-/// What is noted while somebody looks at a keyspace.
+/// The records of reads in a keyspace.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
     pub(crate) read: ReadSet,
-    /// Keys under which the transaction sees nothing: not all of them. One is taken out when it is
-    /// written, and when its write is undone.
+    /// Ranges in which the transaction is known to see no key; not all of them. A key is taken out
+    /// when it is written, and when its write is undone.
     pub(crate) empty: Spans,
-    /// Entries and own writes that iterators looked at.
+    /// Entries and own writes that iterators visited.
     #[cfg(test)]
     pub(crate) steps: u64,
-    /// How often it was begun to look at the snapshot.
+    /// How often a read of the snapshot was started.
     #[cfg(test)]
     pub(crate) begun: u64,
 }
 
-/// Where the snapshot is looked at for an end of a range.
+/// A pre-read of the snapshot at an end of a range.
 #[derive(Debug)]
 pub(crate) struct Ahead<T = (Slice, Slice)> {
     range: KeyRange,
     pub(crate) inner: Iter<T>,
-    /// Taken from it, and not passed yet.
+    /// Pre-read, and not returned yet.
     pub(crate) near: Option<T>,
-    /// Whether all that is before that in the range has an own write.
+    /// Whether everything before that in the range has an own write.
     pub(crate) is_at_end: bool,
 }
 
 impl<T> Ahead<T> {
-    /// Of a range that is begun with.
+    /// A pre-read of a range that is just begun.
     pub(crate) fn new(range: KeyRange, inner: Iter<T>) -> Self {
         Self { range, inner, near: None, is_at_end: false }
     }
 
-    /// Whether it is where the range is begun with.
+    /// Whether it is positioned for the beginning of this range.
     pub(crate) fn is_for(&self, range: &KeyRange) -> bool {
         self.is_at_end && self.range == *range
     }
 }
 
-/// What an iterator needs.
+/// The parts of a transaction that an iterator borrows.
 #[derive(Clone, Copy)]
 pub(crate) struct Parts<'t> {
     pub(crate) keyspace: &'t Keyspace,
@@ -139,7 +143,7 @@ pub(crate) struct Parts<'t> {
 }
 
 impl Parts<'_> {
-    /// What the snapshot sees of a range.
+    /// The snapshot's entries in a range.
     pub(crate) fn iterate<T>(&self, range: &KeyRange) -> Iter<T> {
         #[cfg(test)]
         {
@@ -149,14 +153,14 @@ impl Parts<'_> {
     }
 }
 
-/// How much there was when it was set.
+/// The lengths of the lists when it was set.
 #[derive(Clone, Copy)]
 struct Savepoint {
     undo: usize,
     works: usize,
 }
 
-/// A key of a table, and what the table said of it before.
+/// A key of a table, and its write before.
 struct Undo {
     table: usize,
     key: Slice,
@@ -164,7 +168,8 @@ struct Undo {
 }
 
 impl Transaction {
-    /// Begins. `is_alone`: it is committed in a turn to write that was taken before this.
+    /// Begins a transaction. `is_alone`: it will be committed under a writer lock that was taken
+    /// before.
     pub(crate) fn begin(shared: &Arc<Shared>, is_alone: bool) -> Result<Self> {
         let snapshot = Snapshot::open(shared)?;
         let durability = shared.durability();
@@ -181,7 +186,7 @@ impl Transaction {
         })
     }
 
-    /// What its commit waits for. Default: what the store was opened with.
+    /// The durability of its commit. Default: that of the store.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -196,8 +201,8 @@ impl Transaction {
         self.durability = durability;
     }
 
-    /// How often the closure was run that [`Store::transaction`](crate::Store::transaction) gave it
-    /// to, this time among them; 1 of all others.
+    /// Which run of the closure this is under [`Store::transaction`](crate::Store::transaction),
+    /// from 1; 1 for all other transactions.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -218,7 +223,7 @@ impl Transaction {
         self.attempt = attempt;
     }
 
-    /// The value of a key: its own write, or what was there when it began. O(log n).
+    /// The value of a key: the transaction's own write, or the value when it began. O(log n).
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -244,7 +249,7 @@ impl Transaction {
         Ok(value)
     }
 
-    /// What a closure makes of the value of a key, where it lies. As [`Transaction::get`].
+    /// Calls a closure with the value of a key, without a copy. Like [`Transaction::get`].
     pub(crate) fn get_briefly<T>(
         &mut self,
         keyspace: &Keyspace,
@@ -261,7 +266,8 @@ impl Transaction {
         Ok(made)
     }
 
-    /// Whether a key has a value. As [`Transaction::get`]; a value in a blob file is not read.
+    /// Whether a key has a value. Like [`Transaction::get`], but a value in a blob file is not
+    /// read.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -289,7 +295,7 @@ impl Transaction {
         Ok(is_there)
     }
 
-    /// Sets the value of a key. Reads nothing: it conflicts with nobody.
+    /// Sets the value of a key. Reads nothing, so it cannot conflict.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -304,7 +310,7 @@ impl Transaction {
     /// ```
     ///
     /// # Errors
-    /// The key or value has no length that is allowed, or the keyspace is of another store.
+    /// The key or value is too long, or the keyspace is of another store.
     pub fn insert(
         &mut self,
         keyspace: &Keyspace,
@@ -315,9 +321,9 @@ impl Transaction {
         self.insert_slice(keyspace, key.as_ref(), value.as_ref().into())
     }
 
-    /// Sets the value of a key to one that lies where it will be: O(1) in its size, but for the record of the
-    /// commit, of one above 4,096 bytes in a tree. As [`Transaction::insert`]; to look at it before the
-    /// commit copies it.
+    /// Sets the value of a key to one allocated in place. In a tree, for values above 4,096 bytes,
+    /// this takes O(1) in their size, except for the log record of the commit. Like
+    /// [`Transaction::insert`]; reading the value before the commit copies it.
     ///
     /// ```
     /// let store = adamant::Store::in_memory()?;
@@ -344,7 +350,7 @@ impl Transaction {
         self.insert_placed(keyspace, key.as_ref(), value)
     }
 
-    /// As [`Transaction::insert_reserved`], by whose keyspace it is.
+    /// Like [`Transaction::insert_reserved`], without the keyspace's check of writes.
     pub(crate) fn insert_placed(
         &mut self,
         keyspace: &Keyspace,
@@ -354,7 +360,8 @@ impl Transaction {
         self.write(keyspace, key, Written::reserved(value))
     }
 
-    /// As [`Transaction::insert`], of a value that is kept as it is, by whose keyspace it is.
+    /// Like [`Transaction::insert`] without the keyspace's check of writes; keeps the value as it
+    /// is.
     pub(crate) fn insert_slice(
         &mut self,
         keyspace: &Keyspace,
@@ -365,7 +372,7 @@ impl Transaction {
         self.write(keyspace, key, Written::Value(value))
     }
 
-    /// Takes a key out. Reads nothing: it conflicts with nobody.
+    /// Removes a key. Reads nothing, so it cannot conflict.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -383,12 +390,12 @@ impl Transaction {
         self.remove_own(keyspace, key.as_ref())
     }
 
-    /// As [`Transaction::remove`], by whose keyspace it is.
+    /// Like [`Transaction::remove`], without the keyspace's check of writes.
     pub(crate) fn remove_own(&mut self, keyspace: &Keyspace, key: &[u8]) -> Result<()> {
         self.write(keyspace, key, Written::Removed)
     }
 
-    /// Takes a key out and returns its value.
+    /// Removes a key and returns its value.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -411,8 +418,8 @@ impl Transaction {
         Ok(value)
     }
 
-    /// Runs `work`; if it fails, what it wrote is undone, and the transaction goes on as if it had
-    /// not been called. What it read counts as read.
+    /// Runs `work`. If it fails, its writes are undone, and the transaction goes on as if it had
+    /// not been called. Its reads still count as reads.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -430,7 +437,7 @@ impl Transaction {
     /// ```
     ///
     /// # Errors
-    /// What `work` returns.
+    /// The error of `work`.
     pub fn savepoint<T, E>(
         &mut self,
         work: impl FnOnce(&mut Self) -> std::result::Result<T, E>,
@@ -440,14 +447,14 @@ impl Transaction {
         let outer = std::mem::replace(&mut self.savepoints_min, depth);
         let result = work(self);
         self.savepoints_min = outer;
-        // Those that it has set and not ended end with it.
+        // Savepoints that it has set and not ended end with it.
         self.savepoints.truncate(depth);
         self.end_savepoint(result.is_ok());
         result
     }
 
-    /// Sets a savepoint, to which [`Transaction::undo_savepoint`] goes back: as [`Transaction::savepoint`],
-    /// for who has no closure to run. Savepoints lie within one another; the last one set is ended first.
+    /// Sets a savepoint for [`Transaction::undo_savepoint`]: like [`Transaction::savepoint`],
+    /// without a closure. Savepoints nest; the last one set ends first.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -467,14 +474,14 @@ impl Transaction {
         self.savepoints.push(Savepoint { undo, works });
     }
 
-    /// Undoes what was written since the last savepoint, which is ended; false, and nothing is done, if there
-    /// is none that was set by [`Transaction::set_savepoint`] where this is called. What was read counts as
-    /// read.
+    /// Undoes the writes since the last savepoint, and ends it. False, and nothing is done, if
+    /// there is none that was set by [`Transaction::set_savepoint`] in the current scope. Reads
+    /// still count as reads.
     pub fn undo_savepoint(&mut self) -> bool {
         self.end_savepoint(false)
     }
 
-    /// Ends the last savepoint and keeps what was written since; false as of
+    /// Ends the last savepoint and keeps the writes since; false under the same conditions as
     /// [`Transaction::undo_savepoint`].
     pub fn keep_savepoint(&mut self) -> bool {
         self.end_savepoint(true)
@@ -492,7 +499,7 @@ impl Transaction {
                 table.notes.get_mut().empty.remove(&key);
                 match before {
                     Some(value) => table.writes.insert(key, value),
-                    // What the snapshot sees there was passed, perhaps.
+                    // The pre-read may have passed the snapshot's entry there.
                     None => {
                         table.ahead = [None, None];
                         table.writes.remove(&key[..])
@@ -522,7 +529,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// What it has to do with a keyspace, by number.
+    /// The index of a keyspace's table.
     fn table(&mut self, keyspace: &Keyspace) -> Result<usize> {
         if !Arc::ptr_eq(&keyspace.shared, self.snapshot.shared()) {
             return Err(Error::OtherStore { name: keyspace.name().into() });
@@ -541,12 +548,12 @@ impl Transaction {
         Ok(self.tables.len() - 1)
     }
 
-    /// Will be done at the commit, behind what was to be done before.
+    /// Adds a change for the commit, after those added before.
     pub(crate) fn push_work(&mut self, work: ObjectWork) {
         self.works.push(work);
     }
 
-    /// What an iterator needs, and what was fetched at the ends.
+    /// The parts that an iterator borrows, and the pre-read entries at both ends.
     pub(crate) fn parts(
         &mut self,
         keyspace: &Keyspace,

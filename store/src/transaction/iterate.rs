@@ -1,11 +1,11 @@
-//! Iterating within a transaction.
+//! Iterators of transactions.
 //!
-//! Purpose: what a snapshot sees and own writes, in one order, from both ends. Neither is copied:
-//! own writes are walked where they are. Where nothing is left, since the transaction has removed
-//! it, is remembered (`spans.rs`) and passed over at once.
-//! Invariants: the read set covers all keys from each end up to what was yielded there last, the
-//! gaps between them too; the whole range once the iterator has ended. Keys that are remembered as
-//! empty have an own write that removes them, or were not there when the transaction began.
+//! Purpose: merges the snapshot's entries and the transaction's own writes, in order, from both
+//! ends. Neither is copied: own writes are walked in place. Ranges that the transaction has emptied
+//! are remembered (`spans.rs`) and skipped.
+//! Invariants: the read set covers all keys from each end up to the last one yielded there, with
+//! the gaps between them, and the whole range once the iterator has ended. A key that is remembered
+//! as empty has an own write that removes it, or did not exist when the transaction began.
 
 use std::cmp::Ordering;
 use std::collections::btree_map::Range;
@@ -24,24 +24,24 @@ use crate::keyspace::iterate::Iter;
 use crate::reserved::Written;
 use crate::transaction::handle::{Ahead, Parts, Transaction};
 
-/// Keys that were passed over at once which are remembered, even in the midst of others.
+/// A run of at least this many skipped keys is remembered even between other keys.
 const WORTH_NOTING: usize = 8;
 
 /// Entries of a keyspace as a transaction sees them, by key, from both ends: pairs, or what
 /// [`TransactionIter::keys`] and [`TransactionIter::entries`] make of them.
 ///
-/// What the transaction has removed is passed over at once where that has been done before: taking
-/// the first entry out, time and again, is O(log n) each.
+/// Keys that the transaction has removed are skipped at once after the first time: taking the first
+/// entry out, time and again, is O(log n) each.
 pub struct TransactionIter<'t, T = (Slice, Slice)> {
-    /// Until something is asked for, if there can be a key.
+    /// Until the first step, if the range can hold a key.
     begin: Option<Begin<'t, T>>,
-    /// `None` before that, and after the end; an error is yielded first.
+    /// `None` before the first step and after the end; an error is yielded first.
     walk: Result<Option<Walk<'t, T>>>,
 }
 
 impl Transaction {
-    /// All entries, by key. What is yielded counts as read, and no more: who stops at the first
-    /// entry conflicts only with commits up to its key.
+    /// All entries, by key. Yielded entries count as read, and no others: a caller that stops at
+    /// the first entry conflicts only with commits up to its key.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -53,12 +53,12 @@ impl Transaction {
     /// # Ok::<(), adamant::Error>(())
     /// ```
     ///
-    /// A keyspace of another store is an error that comes first.
+    /// A keyspace of another store yields an error first.
     pub fn iter(&mut self, keyspace: &Keyspace) -> TransactionIter<'_> {
         self.iter_over(keyspace, Some(KeyRange::all()))
     }
 
-    /// The entries in a range of keys, as [`Transaction::iter`].
+    /// The entries in a range of keys, like [`Transaction::iter`].
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -74,7 +74,7 @@ impl Transaction {
         self.iter_over(keyspace, KeyRange::new(&range))
     }
 
-    /// The entries under keys that start with `prefix`, as [`Transaction::iter`].
+    /// The entries whose keys start with `prefix`, like [`Transaction::iter`].
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -89,7 +89,7 @@ impl Transaction {
         self.iter_over(keyspace, KeyRange::prefix(prefix.as_ref()))
     }
 
-    /// The entry with the lowest key. O(log n), whatever the transaction has removed before it.
+    /// The entry with the lowest key. O(log n), however much the transaction has removed before it.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -111,7 +111,7 @@ impl Transaction {
         self.end_of(keyspace, 0)
     }
 
-    /// The entry with the highest key. As [`Transaction::first`].
+    /// The entry with the highest key. Like [`Transaction::first`].
     ///
     /// # Errors
     /// As [`Transaction::get`].
@@ -119,7 +119,7 @@ impl Transaction {
         self.end_of(keyspace, 1)
     }
 
-    /// The entry at an end.
+    /// The entry at an end: 0 the low one, 1 the high one.
     fn end_of(&mut self, keyspace: &Keyspace, end: usize) -> Result<Option<(Slice, Slice)>> {
         self.iter(keyspace).go(end).transpose()
     }
@@ -136,8 +136,8 @@ impl Transaction {
 }
 
 impl<'t> TransactionIter<'t> {
-    /// The keys that are left, without their values, as [`Iter::keys`]. Who reads a key has read its value,
-    /// too: a commit that changes it conflicts.
+    /// The remaining keys, without their values, like [`Iter::keys`]. Reading a key counts as
+    /// reading its value, too: a commit that changes it conflicts.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -153,7 +153,7 @@ impl<'t> TransactionIter<'t> {
         self.shaped(Iter::keys)
     }
 
-    /// The entries that are left, whose values are read when they are asked for, as [`Iter::entries`].
+    /// The remaining entries, whose values are read lazily, like [`Iter::entries`].
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -213,11 +213,11 @@ impl<'t, T> TransactionIter<'t, T> {
     }
 }
 
-/// An iterator that was not asked for anything.
+/// An iterator before its first step.
 struct Begin<'t, T> {
     tables: Parts<'t>,
     range: KeyRange,
-    /// What was fetched at the low end of a range, and at the high end of one.
+    /// The pre-read entries at the low end of a range, and at the high end of one.
     kept: Option<&'t mut [Option<Ahead<T>>; 2]>,
 }
 
@@ -229,10 +229,10 @@ impl<'t, T> Begin<'t, T> {
         let kept = kept.map(|kept| &mut kept[end]);
         let is_ahead =
             kept.as_ref().is_some_and(|kept| kept.as_ref().is_some_and(|it| it.is_for(&range)));
-        // What was fetched is not narrowed at the other end.
+        // The pre-read is not narrowed at the other end.
         let left = tables.notes.borrow().empty.narrowed(&range, is_ahead.then_some(end));
         let Some(left) = left else {
-            // That nothing is there was looked at, too.
+            // That the range is empty was read, too.
             tables.notes.borrow_mut().read.cover(0, &range, None);
             return None;
         };
@@ -256,11 +256,11 @@ impl<'t, T> Begin<'t, T> {
     }
 }
 
-/// What a snapshot sees, as it is walked through.
+/// The iterator over the snapshot.
 #[expect(clippy::large_enum_variant, reason = "there is one for each iterator, on the stack")]
 enum Inner<'t, T> {
     Own(Iter<T>),
-    /// Stays with the transaction: who takes entries out from an end asks again.
+    /// Stays with the transaction, for a caller that repeatedly takes an entry out from an end.
     Kept(&'t mut Ahead<T>),
 }
 
@@ -283,30 +283,30 @@ impl<T> Inner<'_, T> {
     }
 }
 
-/// Goes through what a snapshot sees and own writes.
+/// A walk over the snapshot's entries and the own writes.
 struct Walk<'t, T> {
     tables: Parts<'t>,
-    /// All of it, which counts as read when the walk has ended.
+    /// The whole range, which counts as read when the walk has ended.
     range: KeyRange,
-    /// The keys that may be left; moves where it is known that nothing is.
+    /// The range that may hold more entries; shrinks past ranges known to be empty.
     left: KeyRange,
-    /// What was there when the transaction began.
+    /// The entries when the transaction began.
     inner: Inner<'t, T>,
     own: Range<'t, Slice, Written>,
-    /// The low one and the high one.
+    /// The low end and the high end.
     ends: [End<'t, T>; 2],
-    /// Whether what is next of `inner` may lie before all that is left: to be looked at next.
+    /// Whether the next of `inner` may lie outside `left`: check it.
     is_narrowed: bool,
-    /// Whether what was yielded last is an own write.
+    /// Whether the last entry yielded is an own write.
     own_yielded: bool,
 }
 
 /// An end of a walk.
 struct End<'t, T> {
-    /// What was taken there of what was there before, and of own writes, and not yielded.
+    /// The next entry of the snapshot and the next own write, taken and not yielded.
     near: Option<T>,
     near_own: Option<Own<'t>>,
-    /// Whether something was asked for there, and whether something was yielded.
+    /// Whether this end was stepped, and whether it yielded an entry.
     is_begun: bool,
     has_yielded: bool,
 }
@@ -320,7 +320,7 @@ impl<T> End<'_, T> {
 /// A write of the transaction.
 type Own<'t> = (&'t Slice, &'t Written);
 
-/// Keys next to each other under which nothing is, as they are passed over.
+/// A run of adjacent keys without values, as they are skipped.
 #[derive(Default)]
 struct Passed {
     first: Option<Slice>,
@@ -342,8 +342,8 @@ impl<'t, T: Shape> Walk<'t, T> {
         Ok(found)
     }
 
-    /// Has what comes next in the snapshot kept for who asks for the first entry again; where more than that is
-    /// asked for it is not, for entries are passed that have no own write.
+    /// Keeps the snapshot's next entry for the next request for the first one. Nothing is kept
+    /// after a second step, which passes entries that have no own write.
     fn keep(&mut self, end: usize, found: Option<&T>) {
         let Inner::Kept(kept) = &mut self.inner else { return };
         let [this, other] = [&self.ends[end], &self.ends[1 - end]];
@@ -354,7 +354,7 @@ impl<'t, T: Shape> Walk<'t, T> {
         }
     }
 
-    /// Goes on to the next entry, and notes what it passes over.
+    /// Steps to the next entry, and notes what it skips.
     fn pass(&mut self, end: usize, passed: &mut Passed) -> Result<Option<T>> {
         loop {
             self.fill(end)?;
@@ -377,8 +377,8 @@ impl<'t, T: Shape> Walk<'t, T> {
                 self.own_yielded = true;
                 return Ok(Some(T::of_pair(key.clone(), value)));
             }
-            // One that the transaction removed is passed over, and so is all that is known to be
-            // empty there.
+            // Skips a key that the transaction removed, and the range around it that is known to be
+            // empty.
             passed.note(key);
             if !self.jump(end, key) {
                 return Ok(None);
@@ -386,7 +386,7 @@ impl<'t, T: Shape> Walk<'t, T> {
         }
     }
 
-    /// Takes what is next from an end, of each of the two.
+    /// Fills both candidates of an end: the snapshot's next entry and the next own write.
     fn fill(&mut self, end: usize) -> Result<()> {
         let far = 1 - end;
         loop {
@@ -403,7 +403,7 @@ impl<'t, T: Shape> Walk<'t, T> {
             if near.is_none_or(|near| self.left.holds(near.key())) {
                 break;
             }
-            // Nothing is left up to where that begins: not asked for one by one.
+            // The range up to there is known to be empty: seek instead of stepping.
             self.ends[end].near = None;
             *self.inner.get() = self.tables.iterate(&self.left);
         }
@@ -418,8 +418,8 @@ impl<'t, T: Shape> Walk<'t, T> {
         Ok(())
     }
 
-    /// Goes on behind the keys around this one under which nothing is; false if that is the end.
-    /// Not where the other end was begun with, whose place is not kept: there is less to be spared.
+    /// Seeks past the range around this key that is known to be empty; false if that is the end.
+    /// Not if the other end was stepped, whose position would be lost: there is less to save.
     fn jump(&mut self, end: usize, key: &Slice) -> bool {
         if self.ends[1 - end].is_begun {
             return true;
@@ -441,7 +441,7 @@ impl<'t, T: Shape> Walk<'t, T> {
         true
     }
 
-    /// Remembers what was passed over, if that spares something to those who come by later.
+    /// Remembers the skipped keys, if that saves work later.
     fn learn(&mut self, end: usize, passed: Passed) {
         let Passed { first: Some(first), last: Some(last), count } = passed else { return };
         let has_yielded = self.ends[end].has_yielded;
@@ -450,7 +450,7 @@ impl<'t, T: Shape> Walk<'t, T> {
         if !is_worth_it {
             return;
         }
-        // From the end of the range, if nothing came before.
+        // From the end of the range, if no entry came before.
         let (lower, upper) = self.range.bounds();
         match (end, has_yielded) {
             (0, false) => empty.insert(spans::start_of(lower), Some(spans::after(&last))),

@@ -7,7 +7,8 @@ use super::key::{KeyFor, encode_key};
 /// A lower and an upper bound, as bytes.
 pub type EncodedBounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
-/// Ranges of keys of type `K`: `a..b`, `a..=b`, `a..`, `..b`, `..=b`, `..`, and pairs of [`Bound`]s.
+/// Ranges of keys of type `K`: `a..b`, `a..=b`, `a..`, `..b`, `..=b`, `..`, and pairs of
+/// [`Bound`]s.
 ///
 /// ```
 /// # let store = adamant::Store::in_memory()?;

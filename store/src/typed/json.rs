@@ -1,4 +1,4 @@
-//! Values of any type that `serde` knows, as text that says what it is.
+//! JSON values of any type with `serde`.
 
 use adamant_slice::Slice;
 use serde::Serialize;
@@ -13,9 +13,8 @@ wrapper! {
     /// left out, come in any order, and be added later with `#[serde(default)]`. Larger and slower
     /// than `Serde`.
     ///
-    /// What JSON has no words for, such as a number that is none, is refused with
-    /// [`Error::Encoding`](crate::Error::Encoding) when it is put in: each value is decoded once
-    /// then.
+    /// A value that JSON cannot express, such as a NaN, is refused on insertion with
+    /// [`Error::Encoding`](crate::Error::Encoding): each value is decoded once then.
     ///
     /// ```
     /// use adamant::typed::Json;
@@ -34,8 +33,8 @@ wrapper! {
     /// # Ok::<(), adamant::Error>(())
     /// ```
     ///
-    /// A keyspace keeps the name that `serde` has for `T`, which `#[serde(rename = "..")]` sets,
-    /// and `VERSION`, of which it tells values apart that older ones cannot stand for.
+    /// A keyspace records the name that `serde` has for `T`, which `#[serde(rename = "..")]` sets,
+    /// and `VERSION`, which distinguishes values that older programs cannot read.
     Json, is_text: true
 }
 

@@ -1,8 +1,8 @@
-//! Keys whose bytes have the order of their values: integers, `bool`, `Option`, `Reverse`, arrays.
+//! Order-preserving keys: integers, `bool`, `Option`, `Reverse`, arrays.
 //!
-//! Purpose: most significant byte first, and the sign flipped, compares as numbers do.
-//! Invariants: no encoding is the beginning of another one of the same type, but for
-//! [`KeyFor::encode_last`]: so encodings can stand one behind the other, and compare part by part.
+//! Purpose: most significant byte first, with the sign flipped, compares as numbers do.
+//! Invariants: no encoding is a prefix of another one of the same type, except for
+//! [`KeyFor::encode_last`]: so encodings can be concatenated, and compare part by part.
 
 use std::cmp::Reverse;
 
@@ -12,14 +12,15 @@ use zerocopy::{FromBytes, IntoBytes};
 use super::malformed::Malformed;
 use super::named::Named;
 
-/// What can stand for a key of type `K`: `K` itself, or what it lends, such as `str` for `String`.
+/// A type that stands for a key of type `K`: `K` itself, or what it borrows as, such as `str` for
+/// `String`.
 pub trait KeyFor<K: ?Sized> {
-    /// Appends the key, so that what follows cannot be taken for a part of it, and that bytes
-    /// compare as keys do.
+    /// Appends the key in such a way that what follows cannot be taken for a part of it, and that
+    /// bytes compare as keys do.
     fn encode(&self, bytes: &mut Vec<u8>);
 
-    /// As [`KeyFor::encode`], where nothing follows. Texts need no mark of their end there: a key
-    /// that is one text has its bytes and no others.
+    /// Like [`KeyFor::encode`], with nothing behind it. Texts need no terminator there: a key that
+    /// is one text has just its bytes.
     fn encode_last(&self, bytes: &mut Vec<u8>) {
         self.encode(bytes);
     }
@@ -58,13 +59,13 @@ pub trait KeyFor<K: ?Sized> {
 /// # Ok::<(), adamant::Error>(())
 /// ```
 pub trait Key: KeyFor<Self> + Named + Sized {
-    /// Takes a key, as [`KeyFor::encode`] writes it, off the front of bytes.
+    /// Decodes a key, as [`KeyFor::encode`] writes it, from the front of the bytes.
     ///
     /// # Errors
     /// The bytes begin with no such key.
     fn decode(bytes: &mut &[u8]) -> Result<Self, Malformed>;
 
-    /// The key that [`KeyFor::encode_last`] makes these bytes of.
+    /// Decodes a key from bytes of [`KeyFor::encode_last`].
     ///
     /// # Errors
     /// They are no such key.
@@ -74,23 +75,23 @@ pub trait Key: KeyFor<Self> + Named + Sized {
     }
 }
 
-/// What keys of type `K` can begin with: some characters of a text, or the first parts of a tuple.
+/// A prefix of keys of type `K`: some characters of a text, or the first parts of a tuple.
 pub trait PrefixFor<K: ?Sized> {
     /// Appends the bytes that all these keys begin with.
     fn encode_prefix(&self, bytes: &mut Vec<u8>);
 }
 
-/// Bytes of a key, most of which are short.
+/// A capacity that fits most keys.
 const KEY_BYTES_SHORT: usize = 32;
 
-/// A whole key.
+/// Encodes a whole key.
 pub(super) fn encode_key<K, Q: KeyFor<K> + ?Sized>(key: &Q) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(KEY_BYTES_SHORT);
     key.encode_last(&mut bytes);
     bytes
 }
 
-/// What keys begin with.
+/// Encodes a prefix of keys.
 pub(super) fn encode_prefix<K, P: PrefixFor<K> + ?Sized>(prefix: &P) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(KEY_BYTES_SHORT);
     prefix.encode_prefix(&mut bytes);
@@ -158,7 +159,7 @@ macro_rules! signed {
     ($($integer:ty, $unsigned:ty;)*) => {$(
         impl KeyFor<$integer> for $integer {
             fn encode(&self, bytes: &mut Vec<u8>) {
-                // The negative numbers below the others.
+                // Negative numbers sort below the others.
                 KeyFor::<$unsigned>::encode(&(*self ^ <$integer>::MIN).cast_unsigned(), bytes);
             }
         }
@@ -233,7 +234,7 @@ impl<K: Key> Key for Option<K> {
     }
 }
 
-/// The highest first: for what is mostly asked for from its end, such as the newest entry.
+/// The highest first: for maps that are mostly read from their end, such as the newest entry.
 impl<K, Q: KeyFor<K>> KeyFor<Reverse<K>> for Reverse<Q> {
     fn encode(&self, bytes: &mut Vec<u8>) {
         let start = bytes.len();

@@ -1,6 +1,6 @@
-//! A keyspace whose keys and values have types.
+//! The typed keyspace: typed keys and values.
 //!
-//! Purpose: each call encodes what it is given, does what the keyspace does, and decodes.
+//! Purpose: each call encodes its arguments, calls the keyspace, and decodes the result.
 //! Thread safety: as the keyspace: any number of threads.
 
 use std::fmt;
@@ -20,11 +20,12 @@ use crate::keyspace::iterate::{Iter, Keys};
 use crate::limits::check_plain;
 use crate::transaction::iterate::TransactionIter;
 
-/// How many bytes of what could not be decoded an error shows.
+/// How many undecodable bytes an error shows.
 const SHOWN_BYTES_MAX: usize = 24;
 
 /// An ordered map of keys of type `K` to values of type `V`: a [`Keyspace`], see
-/// [`Keyspace::typed`]. What has no name here is done to the keyspace itself, [`TypedKeyspace::untyped`].
+/// [`Keyspace::typed`]. For operations without a method here use the keyspace itself,
+/// [`TypedKeyspace::untyped`].
 ///
 /// ```
 /// # let store = adamant::Store::in_memory()?;
@@ -51,10 +52,9 @@ impl Keyspace {
     /// # Ok::<(), adamant::Error>(())
     /// ```
     /// The first time, while there is no entry, the types are recorded, in a commit of its own;
-    /// from then on others are refused. A keyspace that has entries by then, as bytes or from
-    /// before types were recorded, is taken at the caller's word, and so is one that is only read:
-    /// [`Keyspace::retype`] records its types. As bytes a keyspace can always be used, by this
-    /// handle.
+    /// from then on others are refused. For a keyspace that has entries by then, written as bytes
+    /// or before types were recorded, or that is only read, the caller's types are trusted:
+    /// [`Keyspace::retype`] records them. This handle can always use the keyspace as bytes.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -80,9 +80,9 @@ impl Keyspace {
         Ok(TypedKeyspace { keyspace: self.clone(), types: PhantomData })
     }
 
-    /// As [`Keyspace::typed`], and records the types, whatever was recorded: of a keyspace that
-    /// was filled before types were, or whose entries were brought to a new version. Nothing of
-    /// what is stored is looked at or changed, and handles of before go on with their types.
+    /// Like [`Keyspace::typed`], and records the types, whatever was recorded: for a keyspace that
+    /// was filled before types were recorded, or whose entries were migrated to a new version.
+    /// Stored entries are neither read nor changed, and earlier handles go on with their types.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -103,8 +103,8 @@ impl Keyspace {
     /// ```
     ///
     /// # Errors
-    /// As [`Keyspace::typed`], but for [`Error::WrongTypes`]; [`Error::WrongKind`] if its entries
-    /// end.
+    /// As [`Keyspace::typed`], except [`Error::WrongTypes`]; [`Error::WrongKind`] if its entries
+    /// expire.
     pub fn retype<K: Key, V: Value>(&self) -> Result<TypedKeyspace<K, V>> {
         check_plain(self.name(), self.state.kind)?;
         self.shared.record_types(&self.state, &types_of::<K, V>())?;
@@ -126,7 +126,7 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
         self.keyspace.get(encode_key(key))?.map(|bytes| self.value(bytes)).transpose()
     }
 
-    /// Whether there is such a key. O(log n).
+    /// Whether the key exists. O(log n).
     ///
     /// # Errors
     /// As [`Keyspace::contains`].
@@ -146,7 +146,7 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
         self.keyspace.insert(encode_key(key), self.encode(value, &mut Vec::new())?)
     }
 
-    /// As [`TypedKeyspace::insert`], as one of the changes of a batch.
+    /// Like [`TypedKeyspace::insert`], as one of the changes of a batch.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -169,7 +169,7 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
         batch.insert(&self.keyspace, encode_key(key), self.encode(value, &mut Vec::new())?)
     }
 
-    /// Takes a key out, in a commit of its own; whether it was there. O(log n).
+    /// Removes a key, in a commit of its own; returns whether it existed. O(log n).
     ///
     /// # Errors
     /// As [`Keyspace::remove`].
@@ -177,7 +177,7 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
         self.keyspace.remove(encode_key(key))
     }
 
-    /// As [`TypedKeyspace::remove`], as one of the changes of a batch.
+    /// Like [`TypedKeyspace::remove`], as one of the changes of a batch.
     ///
     /// # Errors
     /// As [`Batch::remove`].
@@ -185,7 +185,7 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
         batch.remove(&self.keyspace, encode_key(key))
     }
 
-    /// Takes a key out and returns its value. O(log n).
+    /// Removes a key and returns its value. O(log n).
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -197,12 +197,13 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
     /// ```
     ///
     /// # Errors
-    /// As [`Keyspace::take`]; [`Error::Encoding`] as [`TypedKeyspace::get`], and then the key is gone.
+    /// As [`Keyspace::take`]; [`Error::Encoding`] as [`TypedKeyspace::get`], and then the key is
+    /// gone.
     pub fn take<Q: KeyFor<K> + ?Sized>(&self, key: &Q) -> Result<Option<V>> {
         self.keyspace.take(encode_key(key))?.map(|bytes| self.value(bytes)).transpose()
     }
 
-    /// Takes all entries in a range of keys out; as [`Keyspace::remove_range`].
+    /// Removes all entries in a range of keys, like [`Keyspace::remove_range`].
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -237,7 +238,7 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
         self.keyspace.last()?.map(|entry| self.entry(entry)).transpose()
     }
 
-    /// Entries. O(1).
+    /// The number of entries. O(1).
     ///
     /// # Errors
     /// As [`Keyspace::len`].
@@ -245,7 +246,7 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
         self.keyspace.len()
     }
 
-    /// Whether there are none. O(1).
+    /// Whether there is no entry. O(1).
     ///
     /// # Errors
     /// As [`Keyspace::is_empty`].
@@ -253,7 +254,7 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
         self.keyspace.is_empty()
     }
 
-    /// All entries in the order of their keys, from both ends; as [`Keyspace::iter`].
+    /// All entries in the order of their keys, from both ends, like [`Keyspace::iter`].
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -268,7 +269,7 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
         Decoded::new(self, self.keyspace.iter())
     }
 
-    /// The entries in a range of keys; as [`Keyspace::range`].
+    /// The entries in a range of keys, like [`Keyspace::range`].
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -284,7 +285,7 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
         Decoded::new(self, self.keyspace.range(range.encoded()))
     }
 
-    /// The entries whose keys begin so: with characters of a text, or with the first parts of a tuple.
+    /// The entries whose keys have a prefix: characters of a text, or the first parts of a tuple.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -341,7 +342,7 @@ impl<K, V> fmt::Debug for TypedKeyspace<K, V> {
     }
 }
 
-/// The entries of an iterator, decoded. An entry that cannot be is an error, and the next one comes
+/// The decoded entries of an iterator. An undecodable entry is an error, and the next one comes
 /// after it.
 #[derive(Debug)]
 #[must_use = "iterators do nothing unless they are asked"]
@@ -357,7 +358,8 @@ impl<'k, I, K, V> Decoded<'k, I, K, V> {
 }
 
 impl<'k, K, V> Decoded<'k, Iter, K, V> {
-    /// The keys that are left, without their values, which are neither read nor decoded; as [`Iter::keys`].
+    /// The remaining keys, without their values, which are neither read nor decoded, like
+    /// [`Iter::keys`].
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -374,7 +376,7 @@ impl<'k, K, V> Decoded<'k, Iter, K, V> {
 }
 
 impl<'k, 't, K, V> Decoded<'k, TransactionIter<'t>, K, V> {
-    /// The keys that are left, without their values, which are neither read nor decoded; as
+    /// The remaining keys, without their values, which are neither read nor decoded, like
     /// [`TransactionIter::keys`].
     pub fn keys(self) -> DecodedKeys<'k, TransactionIter<'t, Slice>, K, V> {
         DecodedKeys { keyspace: self.keyspace, keys: self.entries.keys() }
@@ -401,8 +403,8 @@ where
     }
 }
 
-/// The keys of an iterator, decoded: [`Decoded::keys`]. One that cannot be is an error, and the next one
-/// comes after it.
+/// The decoded keys of an iterator: [`Decoded::keys`]. An undecodable key is an error, and the next
+/// one comes after it.
 #[derive(Debug)]
 #[must_use = "iterators do nothing unless they are asked"]
 pub struct DecodedKeys<'k, I, K, V> {

@@ -1,8 +1,8 @@
-//! Bytes that are not what a type is encoded to.
+//! The decoding error of typed keys and values.
 
 use std::fmt;
 
-/// Bytes that are not an encoding of the type they were taken for.
+/// Bytes that are not an encoding of the expected type.
 ///
 /// ```
 /// # let store = adamant::Store::in_memory()?;
@@ -20,12 +20,12 @@ pub struct Malformed {
 }
 
 impl Malformed {
-    /// `expected` says what would have been right, as "8 bytes of a u64".
+    /// `expected` describes the right encoding, such as "8 bytes of a u64".
     pub fn new(expected: impl Into<String>) -> Self {
         Self { expected: expected.into() }
     }
 
-    /// What would have been right.
+    /// The expected encoding.
     pub fn expected(&self) -> &str {
         &self.expected
     }

@@ -1,12 +1,12 @@
-//! Keys and values of types: a thin layer over keyspaces of bytes.
+//! Typed keys and values: a thin layer over keyspaces of bytes.
 //!
-//! Purpose: keys that are integers, texts or tuples of such are encoded so that the order of their
-//! bytes is theirs, hence ranges and prefixes mean what they should; values are encoded by their
-//! type, or by `serde` (feature `serde`, type `Serde`; feature `json`, type `Json`).
+//! Purpose: keys that are integers, texts or tuples of such are encoded so that their bytes sort as
+//! they do, so ranges and prefixes keep their meaning. Values are encoded by their type, or by
+//! `serde` (feature `serde`, type `Serde`; feature `json`, type `Json`).
 //! Invariants: the names and versions of the types that a keyspace is first opened with are
-//! recorded in the store, and other ones are refused ([`Keyspace::typed`](crate::Keyspace::typed)).
-//! Bytes that do not fit are [`Error::Encoding`](crate::Error::Encoding), never a panic. The bytes:
-//! `docs/format/typed.md`.
+//! recorded in the store, and others are refused ([`Keyspace::typed`](crate::Keyspace::typed)).
+//! Bytes that do not decode are [`Error::Encoding`](crate::Error::Encoding), never a panic. The
+//! bytes: `docs/format/typed.md`.
 //!
 //! ```
 //! use adamant::Store;

@@ -1,6 +1,6 @@
-//! What types are called, and in which version they are encoded.
+//! Names and versions of types.
 //!
-//! Purpose: a keyspace keeps the names of the types that it was made with. So a name must not
+//! Purpose: a keyspace records the names of the types that it was made with. So a name must not
 //! depend on the compiler, nor on where in a program a type is, as `std::any::type_name` does.
 
 use std::cmp::Reverse;
@@ -9,20 +9,20 @@ use adamant_slice::Slice;
 
 use crate::types::{KeyspaceTypes, RecordedType};
 
-/// A type that has a name of its own in stores: of keys or values.
+/// A type of keys or values that has a stable name in stores.
 ///
-/// Both are recorded when a keyspace is first given types, see
-/// [`Keyspace::typed`](crate::Keyspace::typed), and compared ever after. So a name stays what it is
-/// when the type is renamed or moved in the program, and two types have the same name only if
-/// either can read what the other one wrote.
+/// Name and version are recorded when a keyspace is first given types, see
+/// [`Keyspace::typed`](crate::Keyspace::typed), and compared ever after. So keep a name when the
+/// type is renamed or moved in the program, and give two types the same name only if each can read
+/// what the other wrote.
 pub trait Named {
-    /// The name, without those of parameters.
+    /// The name, without type parameters.
     const NAME: &'static str;
 
-    /// The version of how it is encoded, to be raised with each change of that.
+    /// The version of its encoding, to be raised with each change of that.
     const VERSION: u32 = 1;
 
-    /// The whole name, with those of parameters if it has such.
+    /// The whole name, with those of its type parameters.
     ///
     /// ```
     /// use adamant::typed::Named;
@@ -34,17 +34,17 @@ pub trait Named {
     }
 }
 
-/// What is recorded of a type.
+/// The recorded form of a type.
 fn recorded<T: Named>() -> RecordedType {
     RecordedType { name: T::name(), version: T::VERSION }
 }
 
-/// What is recorded of a keyspace with keys and values of these types.
+/// The recorded types of a keyspace with keys and values of these types.
 pub(super) fn types_of<K: Named, V: Named>() -> KeyspaceTypes {
     KeyspaceTypes { key: recorded::<K>(), value: recorded::<V>() }
 }
 
-/// A type as a part of another one: its version belongs to the name.
+/// The name of a type as a part of another one, with its version.
 fn part<T: Named>() -> String {
     recorded::<T>().to_string()
 }
@@ -73,7 +73,7 @@ named! {
     bool: "bool";
     (): "()";
     String: "String";
-    // The same bytes, held in two ways.
+    // The same bytes in two containers.
     Vec<u8>: "bytes";
     Slice: "bytes";
 }

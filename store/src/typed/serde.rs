@@ -1,4 +1,4 @@
-//! Values of any type that `serde` knows.
+//! Postcard values of any type with `serde`.
 
 use adamant_slice::Slice;
 use serde::Serialize;
@@ -14,12 +14,11 @@ wrapper! {
     /// A value that is encoded through `serde`, in the format of the `postcard` crate: compact,
     /// without names of fields, so their order and number are part of the format of the data.
     ///
-    /// Bytes of that format do not say what they are. So a value is refused, with
+    /// That format does not describe itself. So a value is refused, with
     /// [`Error::Encoding`](crate::Error::Encoding), if it leaves out a field
-    /// (`skip_serializing_if`), or if what it was encoded to cannot be decoded again, as of enums
-    /// that are untagged or tagged within, of `flatten` and of `serde_json::Value`: `Json` (feature
-    /// `json`) takes all of these. To find that out, each value that is put in is gone through once
-    /// more and decoded once.
+    /// (`skip_serializing_if`), or if its encoding cannot be decoded, as with untagged or
+    /// internally tagged enums, `flatten` and `serde_json::Value`: `Json` (feature `json`) takes
+    /// all of these. To find that out, each inserted value is traversed once more and decoded once.
     ///
     /// ```
     /// use adamant::typed::Serde;
@@ -35,8 +34,8 @@ wrapper! {
     /// # Ok::<(), adamant::Error>(())
     /// ```
     ///
-    /// A keyspace keeps the name that `serde` has for `T`, which `#[serde(rename = "..")]` sets,
-    /// and `VERSION`, of which it tells structures apart whose fields have changed.
+    /// A keyspace records the name that `serde` has for `T`, which `#[serde(rename = "..")]` sets,
+    /// and `VERSION`, which distinguishes structures whose fields have changed.
     Serde, is_text: false
 }
 
@@ -53,7 +52,7 @@ impl<T: Serialize + DeserializeOwned, const VERSION: u32> ValueFor<Self> for Ser
     }
 }
 
-/// Of a value that is encoded to what is not it.
+/// The error for a value that its encoding does not give back.
 fn unread(why: &dyn fmt::Display) -> Malformed {
     Malformed::new(format!(
         "a value that can be read back from the format of postcard, which names no fields and no types \

@@ -1,28 +1,28 @@
-//! What `serde` calls a type.
+//! The names that `serde` has for types.
 //!
-//! Purpose: a name that is the same whatever the compiler and the module: the one that a derived
-//! `Deserialize` asks for, which `#[serde(rename = "..")]` sets.
-//! Invariants: nothing is read. Whatever a type asks for first ends its deserialization, by an
-//! error that is the name; what asks for anything at all has no name but that.
+//! Purpose: a name that does not depend on the compiler or the module: the one that a derived
+//! `Deserialize` passes, which `#[serde(rename = "..")]` sets.
+//! Invariants: nothing is read. The first request of a type ends its deserialization, by an error
+//! that carries the name; a type that requests any value has no other name.
 
 use std::fmt;
 
 use serde::Deserializer;
 use serde::de::{DeserializeOwned, DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 
-/// How deep sequences, maps and options are followed into each other.
+/// How deep nested sequences, maps and options are followed.
 const DEPTH_MAX: usize = 8;
 
-/// The name of a type, as a format sees it that is text, or is not.
+/// The name of a type, as a text format sees it, or a binary one.
 pub(super) fn serde_name<T: DeserializeOwned>(is_text: bool) -> String {
     match T::deserialize(Tracer { depth: 0, is_text }) {
         Err(Name(name)) => name,
-        // It asked for nothing.
+        // It requested nothing.
         Ok(_) => ANY.into(),
     }
 }
 
-/// The name of what may be anything.
+/// The name of a type that may be anything.
 const ANY: &str = "any";
 
 #[derive(Clone, Copy)]
@@ -49,14 +49,15 @@ impl Error for Name {
 }
 
 impl Tracer {
-    /// What is within, unless that is too deep.
+    /// The tracer for a part, unless that is too deep.
     fn within(self) -> Result<Self, Name> {
         let depth = self.depth + 1;
         if depth < DEPTH_MAX { Ok(Self { depth, ..self }) } else { Err(Name("..".into())) }
     }
 }
 
-/// The name of what has a part: of the part's, or of nothing where that was not asked for.
+/// The name of a type with a part: made from the part's name, or from an empty one if the part was
+/// not requested.
 fn around<T>(part: Result<T, Name>, name: impl FnOnce(&str) -> String) -> Result<T, Name> {
     let part = part.err().map(|Name(part)| part).unwrap_or_default();
     Err(Name(name(&part)))

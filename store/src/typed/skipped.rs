@@ -1,19 +1,19 @@
-//! Values that leave fields out when they are encoded.
+//! Detection of values that skip fields when they are encoded.
 //!
-//! Purpose: the format of `postcard` has no names of fields, so bytes of a value without one of
-//! them are read as another value, or as none. Serializing to this writes nothing, and fails where
-//! a field is skipped.
+//! Purpose: the format of `postcard` has no names of fields, so bytes of a value that lacks one are
+//! read as another value, or not at all. This serializer writes nothing, and fails if a field is
+//! skipped.
 
 use std::fmt;
 
 use serde::ser::{self, Serialize, Serializer};
 
-/// Fails if a value leaves a field out.
+/// Fails if a value skips a field.
 pub(super) fn check_fields<T: Serialize>(value: &T) -> Result<(), Skipped> {
     value.serialize(Fields)
 }
 
-/// The field that was left out; or what else the type says.
+/// The field that was skipped, or the type's own error.
 #[derive(Debug)]
 pub(super) struct Skipped(String);
 
@@ -31,7 +31,7 @@ impl ser::Error for Skipped {
     }
 }
 
-/// Looks at all fields of a value.
+/// Visits all fields of a value.
 #[derive(Clone, Copy)]
 struct Fields;
 

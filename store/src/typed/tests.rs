@@ -1,4 +1,4 @@
-//! Typed keys keep their order, and bytes that are none of them are an error.
+//! Tests of typed keys: encodings keep the order, and malformed bytes are errors.
 
 use std::cmp::Reverse;
 use std::fmt::Debug;
@@ -15,7 +15,7 @@ fn encoded<K: Key>(key: &K) -> Vec<u8> {
     bytes
 }
 
-/// Bytes compare as keys do, alone and before another part, and decoding gives the key back.
+/// Bytes compare as keys do, alone and before another part, and keys round-trip.
 fn order_is_kept<K: Key + Ord + Clone + Debug>(keys: &[K]) {
     for one in keys {
         assert_eq!(K::decode_last(&encoded(one)).as_ref(), Ok(one));
@@ -78,7 +78,7 @@ fn bytes_have_the_order_of_keys() {
 #[test]
 fn bytes_that_are_no_key_are_refused() {
     fn decode<K: Key>(bytes: &[u8]) -> bool {
-        // What can be decoded is encoded to the same bytes: there is one encoding of a key.
+        // A decodable key encodes to the same bytes: there is one encoding of a key.
         K::decode_last(bytes).is_ok_and(|key| {
             assert_eq!(encoded(&key), bytes);
             true
@@ -179,7 +179,7 @@ fn what_is_of_another_type_is_an_error_that_says_where() -> Result<(), Error> {
     let text = numbers.get(&[1, 2, 3]).expect_err("no u64").to_string();
     assert!(text.contains("found 4 bytes, \"text\""), "{text}");
     assert_eq!(numbers.iter().filter(Result::is_err).count(), 1);
-    // The empty text is a key as any other.
+    // The empty text is a key like any other.
     let texts = store.keyspace("texts")?.typed::<String, ()>()?;
     assert!(!texts.insert("", &())? && texts.contains("")?);
     assert_eq!(texts.first()?, Some((String::new(), ())));
@@ -213,7 +213,7 @@ fn keys_come_without_values_that_are_none() -> Result<(), Error> {
     let seen = numbers.at(&before);
     assert_eq!(collected(&mut seen.range(..=5_u16).keys().rev())?, [5, 4, 3, 2, 1, 0]);
 
-    // What is no key is an error, and the next one comes after it.
+    // A malformed key is an error, and the next one comes after it.
     numbers.untyped().insert([0, 3, 0], "")?;
     let mut keys = numbers.range(3_u16..5).keys();
     assert!(matches!(keys.next(), Some(Ok(3))));
@@ -236,7 +236,7 @@ fn values_of_serde_come_back() -> Result<(), Error> {
     Ok(())
 }
 
-/// Types that postcard encodes to bytes from which it cannot read them.
+/// Types that postcard encodes to bytes from which it cannot decode them.
 #[cfg(feature = "json")]
 mod unread {
     use std::collections::BTreeMap;
@@ -283,12 +283,12 @@ mod unread {
         _name: String,
     }
 
-    /// Never ends, if nobody counts.
+    /// Infinite without a limit on the depth.
     #[derive(Serialize, Deserialize)]
     #[serde(transparent)]
     struct Nested(Option<Box<Nested>>);
 
-    /// A name that changes makes stores refuse who wrote them.
+    /// A name that changes makes stores refuse the programs that wrote them.
     #[test]
     fn names_are_those_that_serde_has() {
         type Pairs = Vec<(String, Option<i64>)>;
@@ -338,7 +338,7 @@ mod unread {
         assert!(keyspace.typed::<u32, Serde<Sparse>>().is_err());
     }
 
-    /// Is refused by the one and kept by the other.
+    /// `Serde` refuses the value, and `Json` keeps it.
     fn only_as_json<T>(store: &Store, value: &T)
     where
         T: Clone + std::fmt::Debug + PartialEq + Serialize + DeserializeOwned,
@@ -355,7 +355,7 @@ mod unread {
         assert_eq!(text.get(&1).unwrap().map(|json| json.0).as_ref(), Some(value));
     }
 
-    /// Each was taken, and every later `get` of it failed, or gave another value.
+    /// Each was accepted, and every later `get` of it failed, or gave another value.
     #[test]
     fn what_could_not_be_read_back_is_not_taken() {
         let store = Store::in_memory().unwrap();
@@ -367,10 +367,10 @@ mod unread {
         only_as_json(&store, &Flat { id: 1, rest: BTreeMap::from([("x".into(), 2)]) });
         let (first, second) = (Some(5), Some(1));
         only_as_json(&store, &Sparse { first: None, second });
-        // Two of these were read as one and a half of others.
+        // Two of these were read as one and a half others.
         let pair = Sparse { first, second: None };
         only_as_json(&store, &vec![pair.clone(), pair]);
-        // What is whole is taken.
+        // A complete value is accepted.
         let binary = store.keyspace("whole").unwrap().typed::<u32, Serde<Sparse>>().unwrap();
         let whole = Sparse { first, second };
         binary.insert(&1, &Serde(whole.clone())).unwrap();

@@ -1,17 +1,17 @@
 //! Texts and byte strings as keys.
 //!
-//! Purpose: alone, or as the last part of a key, a text is its bytes. Before another part its end
-//! is marked by two zeros, and a zero within is followed by 0xff: then the shorter of two texts that
-//! begin alike comes first whatever follows it.
+//! Purpose: alone, or as the last part of a key, a text is its bytes. Before another part it ends
+//! with two zeros, and a zero within it is followed by 0xff: so of two texts with the same
+//! beginning the shorter sorts first, whatever follows it.
 
 use adamant_slice::Slice;
 
 use super::key::{Key, KeyFor, PrefixFor};
 use super::malformed::Malformed;
 
-/// Behind a zero that belongs to the text.
+/// Follows a zero that belongs to the text.
 const WITHIN: u8 = 0xff;
-/// Behind a zero that ends it.
+/// Follows the zero that ends it.
 const END: u8 = 0;
 
 fn encode(text: &[u8], bytes: &mut Vec<u8>) {

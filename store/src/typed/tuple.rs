@@ -1,7 +1,7 @@
-//! Tuples as keys, and what keys begin with.
+//! Tuples as keys, and their prefixes.
 //!
-//! Purpose: a tuple is its parts one behind the other, so tuples compare as they do in memory, and
-//! the first parts of a tuple are a prefix that exactly the tuples which begin so have.
+//! Purpose: a tuple is the concatenation of its parts, so tuples compare as they do in memory, and
+//! its first parts are a prefix of exactly the tuples that begin with them.
 
 use super::key::{Key, KeyFor, PrefixFor};
 use super::malformed::Malformed;

@@ -1,7 +1,7 @@
-//! Values of types: numbers, texts, byte strings.
+//! Typed values: numbers, texts, byte strings.
 //!
-//! Purpose: numbers have their size, least significant byte first; texts and byte strings are
-//! their bytes, and are neither copied on the way in nor, as `Slice`s, on the way out.
+//! Purpose: numbers have their size, least significant byte first. Texts and byte strings are their
+//! bytes; they are not copied on the way in, nor, as `Slice`s, on the way out.
 
 use adamant_slice::Slice;
 use zerocopy::{FromBytes, IntoBytes, little_endian};
@@ -9,9 +9,10 @@ use zerocopy::{FromBytes, IntoBytes, little_endian};
 use super::malformed::Malformed;
 use super::named::Named;
 
-/// What can stand for a value of type `V`: `V` itself, or what it lends, such as `str` for `String`.
+/// A type that stands for a value of type `V`: `V` itself, or what it borrows as, such as `str` for
+/// `String`.
 pub trait ValueFor<V: ?Sized> {
-    /// The value's bytes, in `spare`, which is empty, if they are nowhere else.
+    /// The value's bytes; in `spare`, which is empty, if they are nowhere else.
     ///
     /// # Errors
     /// The value has no encoding.
@@ -51,10 +52,10 @@ pub trait ValueFor<V: ?Sized> {
 /// # Ok::<(), adamant::Error>(())
 /// ```
 pub trait Value: ValueFor<Self> + Named + Sized {
-    /// The value that has these bytes.
+    /// Decodes the value.
     ///
     /// # Errors
-    /// No such value has.
+    /// The bytes are no such value.
     fn decode_value(bytes: Slice) -> Result<Self, Malformed>;
 }
 

@@ -1,4 +1,4 @@
-//! Typed keyspaces through snapshots and within transactions.
+//! Typed keyspaces in snapshots and transactions.
 
 use super::bounds::KeyBoundsFor;
 use super::key::{Key, KeyFor, PrefixFor, encode_key, encode_prefix};
@@ -11,7 +11,7 @@ use crate::transaction::handle::Transaction;
 use crate::transaction::iterate::TransactionIter;
 
 impl<K: Key, V: Value> TypedKeyspace<K, V> {
-    /// What a snapshot sees of it.
+    /// The keyspace as a snapshot sees it.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -26,7 +26,7 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
         TypedSnapshot { keyspace: self, snapshot }
     }
 
-    /// What a transaction sees and makes of it.
+    /// The keyspace within a transaction.
     pub fn within<'t>(&'t self, transaction: &'t mut Transaction) -> TypedTransaction<'t, K, V> {
         TypedTransaction { keyspace: self, transaction }
     }
@@ -51,7 +51,7 @@ pub struct TypedSnapshot<'s, K, V> {
 }
 
 impl<'s, K: Key, V: Value> TypedSnapshot<'s, K, V> {
-    /// The value of a key. As [`Snapshot::get`].
+    /// The value of a key. Like [`Snapshot::get`].
     ///
     /// # Errors
     /// As [`Snapshot::get`]; [`Error::Encoding`](crate::Error::Encoding).
@@ -60,7 +60,7 @@ impl<'s, K: Key, V: Value> TypedSnapshot<'s, K, V> {
         found.map(|bytes| self.keyspace.value(bytes)).transpose()
     }
 
-    /// Entries. As [`Snapshot::len`].
+    /// The number of entries. Like [`Snapshot::len`].
     ///
     /// # Errors
     /// As [`Snapshot::len`].
@@ -68,7 +68,7 @@ impl<'s, K: Key, V: Value> TypedSnapshot<'s, K, V> {
         self.snapshot.len(self.keyspace.untyped())
     }
 
-    /// Whether there are none. As [`Snapshot::is_empty`].
+    /// Whether there is no entry. Like [`Snapshot::is_empty`].
     ///
     /// # Errors
     /// As [`Snapshot::is_empty`].
@@ -76,18 +76,18 @@ impl<'s, K: Key, V: Value> TypedSnapshot<'s, K, V> {
         self.snapshot.is_empty(self.keyspace.untyped())
     }
 
-    /// All entries, from both ends. As [`Snapshot::iter`].
+    /// All entries, from both ends. Like [`Snapshot::iter`].
     pub fn iter(&self) -> Decoded<'s, Iter, K, V> {
         Decoded::new(self.keyspace, self.snapshot.iter(self.keyspace.untyped()))
     }
 
-    /// The entries in a range of keys. As [`Snapshot::range`].
+    /// The entries in a range of keys. Like [`Snapshot::range`].
     pub fn range(&self, range: impl KeyBoundsFor<K>) -> Decoded<'s, Iter, K, V> {
         let entries = self.snapshot.range(self.keyspace.untyped(), range.encoded());
         Decoded::new(self.keyspace, entries)
     }
 
-    /// The entries whose keys begin so. As [`TypedKeyspace::prefix`].
+    /// The entries whose keys have a prefix. Like [`TypedKeyspace::prefix`].
     pub fn prefix<P: PrefixFor<K> + ?Sized>(&self, prefix: &P) -> Decoded<'s, Iter, K, V> {
         let entries = self.snapshot.prefix(self.keyspace.untyped(), encode_prefix(prefix));
         Decoded::new(self.keyspace, entries)
@@ -119,7 +119,7 @@ pub struct TypedTransaction<'t, K, V> {
 }
 
 impl<K: Key, V: Value> TypedTransaction<'_, K, V> {
-    /// The value of a key. As [`Transaction::get`].
+    /// The value of a key. Like [`Transaction::get`].
     ///
     /// # Errors
     /// As [`Transaction::get`]; [`Error::Encoding`](crate::Error::Encoding).
@@ -128,7 +128,7 @@ impl<K: Key, V: Value> TypedTransaction<'_, K, V> {
         found.map(|bytes| self.keyspace.value(bytes)).transpose()
     }
 
-    /// Sets the value of a key. As [`Transaction::insert`].
+    /// Sets the value of a key. Like [`Transaction::insert`].
     ///
     /// # Errors
     /// As [`Transaction::insert`].
@@ -142,7 +142,7 @@ impl<K: Key, V: Value> TypedTransaction<'_, K, V> {
         self.transaction.insert(self.keyspace.untyped(), encode_key(key), value)
     }
 
-    /// Takes a key out. As [`Transaction::remove`].
+    /// Removes a key. Like [`Transaction::remove`].
     ///
     /// # Errors
     /// As [`Transaction::remove`].
@@ -150,7 +150,7 @@ impl<K: Key, V: Value> TypedTransaction<'_, K, V> {
         self.transaction.remove(self.keyspace.untyped(), encode_key(key))
     }
 
-    /// Takes a key out and returns its value. As [`Transaction::take`].
+    /// Removes a key and returns its value. Like [`Transaction::take`].
     ///
     /// # Errors
     /// As [`Transaction::take`]; [`Error::Encoding`](crate::Error::Encoding).
@@ -159,18 +159,18 @@ impl<K: Key, V: Value> TypedTransaction<'_, K, V> {
         found.map(|bytes| self.keyspace.value(bytes)).transpose()
     }
 
-    /// All entries, from both ends. As [`Transaction::iter`].
+    /// All entries, from both ends. Like [`Transaction::iter`].
     pub fn iter(&mut self) -> Decoded<'_, TransactionIter<'_>, K, V> {
         self.range(..)
     }
 
-    /// The entries in a range of keys. As [`Transaction::range`].
+    /// The entries in a range of keys. Like [`Transaction::range`].
     pub fn range(&mut self, range: impl KeyBoundsFor<K>) -> Decoded<'_, TransactionIter<'_>, K, V> {
         let entries = self.transaction.range(self.keyspace.untyped(), range.encoded());
         Decoded::new(self.keyspace, entries)
     }
 
-    /// The entries whose keys begin so. As [`TypedKeyspace::prefix`].
+    /// The entries whose keys have a prefix. Like [`TypedKeyspace::prefix`].
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;

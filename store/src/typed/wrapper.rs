@@ -1,6 +1,6 @@
-//! A value of any type in a wrapper that says how it is encoded.
+//! Wrapper types that choose the encoding of a value.
 
-/// Makes a wrapper of a value that `serde` knows, for a format that is text, or is not.
+/// Defines a wrapper of a value with `serde`, for a text format, or a binary one.
 macro_rules! wrapper {
     ($(#[$about:meta])* $name:ident, is_text: $is_text:expr) => {
         $(#[$about])*

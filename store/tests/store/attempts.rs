@@ -1,4 +1,4 @@
-//! How often a transaction is run again, and what the last attempt is.
+//! Retries of transactions, and their last attempt.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ fn stock() -> (Store, Keyspace) {
     (store, stock)
 }
 
-/// Reads and writes a key that somebody else changes meanwhile, if that can be; the attempt.
+/// Reads and writes a key that another commit changes meanwhile, if it can; returns the attempt.
 fn lose(
     store: &Store,
     stock: &Keyspace,

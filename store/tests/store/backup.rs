@@ -1,4 +1,4 @@
-//! Backups of stores that are written to meanwhile.
+//! Backups of stores during writes.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::thread;
 
 use adamant::{Durability, Engine, Error, KeyspaceOptions, Options, Store};
 
-/// Numbers that keys are made of.
+/// The number of keys.
 const KEYS: u64 = 5_000;
 
 fn options() -> Options {
@@ -24,7 +24,7 @@ fn value(number: u64) -> Vec<u8> {
     value
 }
 
-/// Commit `number`: it changes one key, and says its own number.
+/// Commit `number`: it changes one key, and records its own number.
 fn commit(store: &Store, number: u64) {
     let name = Engine::ALL[(number % 4) as usize].name();
     let mut batch = store.batch();
@@ -39,13 +39,13 @@ fn key(number: u64) -> String {
     format!("key {:05}", number * 7919 % KEYS)
 }
 
-/// Panics unless a store is what the first commits made, and returns how many.
+/// Panics unless a store holds exactly the first commits; returns how many.
 fn judge(store: &Store) -> u64 {
     assert!(store.check().unwrap().is_clean());
     let last = store.open_keyspace("last").unwrap().get("last").unwrap().unwrap();
     let last: u64 = String::from_utf8(last.to_vec()).unwrap().parse().unwrap();
     let mut entries = [0; 4];
-    // Of each key the last commit that wrote it; every KEYS commits they come again.
+    // The last commit that wrote each key; they repeat every KEYS commits.
     for number in last.saturating_sub(KEYS - 1).max(1)..=last {
         let engine = (number % 4) as usize;
         let keyspace = store.open_keyspace(Engine::ALL[engine].name()).unwrap();
@@ -72,7 +72,7 @@ fn a_backup_is_a_prefix_of_what_is_committed_meanwhile() {
     let directory = tempfile::tempdir().unwrap();
     let store = store_at(&directory.path().join("store"));
     with_keyspaces(&store);
-    // Keys and engines come in the same order time and again.
+    // Keys and engines repeat in the same order.
     assert_eq!(KEYS % 4, 0);
     (1..=KEYS).for_each(|number| commit(&store, number));
     let (done, is_over) = (AtomicU64::new(KEYS), AtomicBool::new(false));
@@ -129,7 +129,7 @@ fn what_is_in_the_way_is_refused_and_left_alone() {
     let error = store.backup(path("no such/copy")).unwrap_err();
     assert!(matches!(error, Error::Missing { .. }), "{error}");
 
-    // What is no backup is not removed, whatever it is called.
+    // A foreign directory is not removed, whatever its name.
     std::fs::create_dir(path("copy.backing-up")).unwrap();
     std::fs::write(path("copy.backing-up/notes"), "precious").unwrap();
     let error = store.backup(path("copy")).unwrap_err();
@@ -137,7 +137,7 @@ fn what_is_in_the_way_is_refused_and_left_alone() {
     assert_eq!(std::fs::read(path("copy.backing-up/notes")).unwrap(), b"precious");
     std::fs::remove_file(path("copy.backing-up/notes")).unwrap();
 
-    // One that is being made is not, either; one that was cut off is.
+    // A backup in progress is not removed, either; an interrupted one is.
     let held = adamant_heap::OsDirectory::open(path("copy.backing-up")).unwrap();
     let lock = adamant_heap::Directory::lock(&held, "lock").unwrap();
     let error = store.backup(path("copy")).unwrap_err();

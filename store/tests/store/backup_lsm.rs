@@ -1,6 +1,6 @@
-//! A backup keeps the files of log-structured merge trees that it is about to copy: the heap that it
-//! copied first names them, whatever becomes of them in the store meanwhile. Without that, a merge or
-//! a dropped keyspace at the wrong moment would leave a backup that opens and cannot be read.
+//! A backup pins the LSM files that it is about to copy: the copied heap refers to them, whatever
+//! becomes of them in the store meanwhile. Otherwise a merge or a dropped keyspace at the wrong
+//! moment would leave a backup that opens and cannot be read.
 
 use std::fmt;
 use std::path::Path;
@@ -14,7 +14,7 @@ use adamant_medium::storage::{File, Lock};
 
 const KEYS: u32 = 3_000;
 
-/// A directory that has something done before the files of tables are copied into it: the heap is
+/// A directory that runs a function before the files of tables are copied into it; the heap is
 /// there by then.
 struct Target {
     directory: MemoryDirectory,
@@ -100,7 +100,8 @@ fn files(directory: &dyn Directory) -> usize {
 #[test]
 fn files_that_are_let_go_while_they_are_copied_are_in_the_copy() {
     let source: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
-    // All work within calls: beside a merge that is under way files would be let go later, maybe after the copy.
+    // All work within calls: with a concurrent merge, files would be deleted later, maybe after the
+    // copy.
     let options = || options().background(false);
     let store = Arc::new(Store::open_directory(Arc::clone(&source), options()).unwrap());
     let lsm = KeyspaceOptions::new().engine(Engine::Lsm);

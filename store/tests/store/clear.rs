@@ -1,4 +1,4 @@
-//! Keyspaces that are cleared, under snapshots, transactions and other handles.
+//! Clearing of keyspaces, under snapshots, transactions and other handles.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -76,7 +76,8 @@ fn snapshots_see_what_was_there_before() {
         judge(&store.snapshot().unwrap(), &old, &model, &mut random);
         let kept = snapshots.pop();
         drop(snapshots);
-        // What a snapshot keeps is there while it is open, and in a copy, whose next opening frees it.
+        // The tree kept for a snapshot is there while it is open, and in a copy, whose next open
+        // frees it.
         if kept.is_some() {
             old.clear().unwrap();
         }

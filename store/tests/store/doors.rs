@@ -1,4 +1,4 @@
-//! The ways into a store: any path is one, and what is none is told what it is.
+//! Opening paths: any path works, and errors say what is there instead of a store.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -23,15 +23,15 @@ fn judge(path: &Path, count: u64) {
     assert_eq!(store.open_keyspace("numbers").unwrap().len().unwrap(), count);
 }
 
-/// It could be opened and checked, which advised to repair it; `repair`, `compact`, `backup` and
-/// `restore` said that it was no store.
+/// Such a store could be opened and checked, which advised to repair it; `repair`, `compact`,
+/// `backup` and `restore` said that it was no store.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_path_that_is_no_text_is_a_path_everywhere() {
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &[u8]| directory.path().join(OsStr::from_bytes(name));
     let path = at(b"caf\xe9");
-    // What a listing of names that lost bytes would take for the same.
+    // A listing that loses bytes of names would take this for the same.
     fs::create_dir(at("caf\u{fffd}".as_bytes())).unwrap();
     fill(&path, 300);
     compact(&path).unwrap();
@@ -44,8 +44,8 @@ fn a_path_that_is_no_text_is_a_path_everywhere() {
     restore(&copy, &again).unwrap();
     judge(&again, 300);
     assert_eq!(repair(&again).unwrap().damaged_path, None);
-    // The head of the pool is lost, not what is in it, nor in the log of a store that was written
-    // to.
+    // The head of the pool is lost, but not its contents, nor those of the log of a store that was
+    // written to.
     fill(&again, 300);
     let mut bytes = fs::read(again.join("pool")).unwrap();
     bytes[20] ^= 1;
@@ -86,7 +86,7 @@ fn no_error_says_that_something_is_what_was_expected() {
     assert!(refused >= 60, "{refused}");
 }
 
-/// Each was told that nothing is there, or what the system calls it.
+/// Each error said that nothing is there, or the system's name for it.
 #[test]
 fn what_is_no_store_is_called_what_it_is() {
     let directory = tempfile::tempdir().unwrap();
@@ -125,7 +125,8 @@ fn what_is_no_store_is_called_what_it_is() {
     assert_eq!(fs::read_dir(at("empty")).unwrap().count(), 0, "it was only looked at");
 }
 
-/// What had been cut was "too short: expected 72 bytes at offset 4096", or no pool at all.
+/// The error for a truncated pool was "too short: expected 72 bytes at offset 4096", or that there
+/// is no pool at all.
 #[test]
 fn a_pool_that_was_cut_is_called_that() {
     let directory = tempfile::tempdir().unwrap();
@@ -142,7 +143,7 @@ fn a_pool_that_was_cut_is_called_that() {
     }
 }
 
-/// What tables and blob files take was left out.
+/// The bytes of tables and blob files were left out.
 #[test]
 fn a_compaction_says_what_all_files_take() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Exclusive transactions: nobody writes beside them, others wait for their end, readers do not, and a
-//! thread that would wait for itself gets an error. And snapshots of what is durable.
+//! Exclusive transactions: other writers wait for their end, readers do not, and a thread that
+//! would wait for itself gets an error. Also snapshots of durable data.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -24,7 +24,7 @@ fn counting_by_threads_loses_nothing_and_never_conflicts() {
                         tx.insert(counts, "all", (found + 1).to_le_bytes())?;
                         Ok::<_, Error>(())
                     };
-                    // Beside those that may lose, which are run again.
+                    // Beside transactions that may lose, which are run again.
                     if (thread + step) % 3 == 0 {
                         store.transaction(add).unwrap();
                     } else {
@@ -58,7 +58,7 @@ fn others_wait_for_its_end_and_readers_do_not() {
             store.keyspace("new").unwrap();
         });
         let creator = scope.spawn(|| store.keyspace("other").map(|_| ()).unwrap());
-        // As do all that change the list of keyspaces.
+        // So do all changes of the list of keyspaces.
         let renamer = scope.spawn(|| store.rename_keyspace("old name", "new name").unwrap());
         let clearer = scope.spawn(|| cleared.clear().unwrap());
         std::thread::sleep(Duration::from_millis(20));
@@ -73,7 +73,7 @@ fn others_wait_for_its_end_and_readers_do_not() {
             Some("before".into())
         );
         drop(store.snapshot().unwrap());
-        // Large enough to be committed in pieces.
+        // Large enough for a chunked commit.
         for keyspace in &all {
             for key in 0..400 {
                 only.insert(keyspace, format!("{key:03}"), "mine").unwrap();
@@ -114,7 +114,7 @@ fn a_thread_that_would_wait_for_itself_gets_an_error() {
     other.insert(&keyspace, "key", "4").unwrap();
     is_refused(other.commit());
     assert!(store.check_heap().is_err());
-    // Within a closure that is lent something nothing is begun.
+    // Within a closure under the lock none can begin.
     drop(only);
     assert_eq!(keyspace.get("key").unwrap(), None, "it was dropped");
     keyspace.insert("key", "5").unwrap();
@@ -169,7 +169,8 @@ fn a_snapshot_of_what_is_durable_makes_durable_what_it_shows() {
     }
 }
 
-/// What it reads is not noted, since nobody can change it: outside its turn it is worth nothing.
+/// Its reads are not recorded, since no other commit can change them: without the writer lock it
+/// cannot be validated.
 #[test]
 fn one_that_is_swapped_out_of_its_turn_conflicts() {
     let store = Store::in_memory().unwrap();

@@ -1,9 +1,8 @@
-//! Which door opens a keyspace, and entries that end with their deadlines as one.
+//! Kinds of keyspaces: which functions open them, and expiring entries with their deadlines as one.
 //!
-//! A keyspace of entries that end, opened as any other, lent the bytes of deadlines and took values
-//! that no later iteration got past. Renamed without its deadlines, it lost them for good to
-//! whoever asked for entries that end under the old name; dropped, it left them to the next one of
-//! that name.
+//! An expiring keyspace that was opened as a plain one used to show the bytes of deadlines and to
+//! take values that no later iteration got past. Renamed without its deadlines, it lost them for
+//! good to the next expiring keyspace with the old name; dropped, it left them to that.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::SeqCst;
@@ -15,7 +14,7 @@ fn names(store: &Store) -> Vec<(String, KeyspaceKind)> {
     store.keyspaces().unwrap().into_iter().map(|info| (info.name, info.kind)).collect()
 }
 
-/// `NAME` holds an entry that ends then, and nothing else.
+/// Checks that keyspace `NAME` holds an entry with this deadline, and nothing else.
 fn assert_ends(store: &Store, name: &str, deadline: Deadline) {
     let all = store.open_expiring(name).unwrap();
     assert_eq!(all.get_with_deadline("key").unwrap(), Some(("value".into(), Some(deadline))));
@@ -45,7 +44,7 @@ fn the_wrong_door_names_the_right_one() {
     let error = store.expiring("sessions.deadlines").unwrap_err();
     assert!(matches!(error, Error::WrongKind { .. }), "{error}");
 
-    // What is called so without being so is not taken for it.
+    // A keyspace with such a name is not mistaken for deadlines.
     store.keyspace("tasks.deadlines").unwrap().insert("monday", "the tax").unwrap();
     store.keyspace("towns").unwrap();
     for (asked, found) in [("tasks", "tasks.deadlines"), ("towns", "towns")] {
@@ -98,7 +97,7 @@ fn what_is_stored_is_only_looked_at() {
         }
     }
     assert_ends(&store, "all", deadline);
-    // One of any other kind is written by this door too.
+    // A plain one is written through this handle too.
     store.open_stored("plain").unwrap().insert("other", "").unwrap();
 }
 
@@ -119,7 +118,7 @@ fn both_halves_are_made_renamed_exchanged_and_dropped_as_one() {
     assert_eq!(commits(&store), before + 1, "one commit");
     assert_ends(&store, "g", deadline);
     assert!(store.expiring("f").unwrap().is_empty().unwrap());
-    // Handles of before go on.
+    // Earlier handles go on.
     assert!(all.insert("key", "value", Some(deadline)).unwrap());
 
     store.keyspace("plain").unwrap().insert("key", "as it is").unwrap();
@@ -134,7 +133,7 @@ fn both_halves_are_made_renamed_exchanged_and_dropped_as_one() {
     }
     assert!(matches!(store.swap_expiring("g", "plain"), Err(Error::NotExpiring { .. })));
 
-    // What cannot be done as a whole is not done.
+    // A change that cannot be done as a whole is not done.
     store.keyspace("taken.deadlines").unwrap();
     let long = "n".repeat(250);
     for new_name in ["taken", &long] {
@@ -175,7 +174,8 @@ fn both_halves_are_made_renamed_exchanged_and_dropped_as_one() {
     assert!(store.check().unwrap().is_clean());
 }
 
-/// It looked at a name, and dropped what another thread had given that name meanwhile.
+/// The drop looked at a name, and dropped the keyspace to which another thread had given it
+/// meanwhile.
 #[test]
 fn what_has_the_name_only_now_is_not_dropped() {
     let store = Store::in_memory().unwrap();
@@ -185,7 +185,7 @@ fn what_has_the_name_only_now_is_not_dropped() {
         store.expiring("ending").unwrap();
         let turn = store.begin_exclusive().unwrap();
         std::thread::scope(|scope| {
-            // The one that exchanges the names waits for its turn before the one that drops does.
+            // The swap waits for the writer lock before the drop does.
             scope.spawn(|| store.swap_keyspaces("ending", "plain").unwrap());
             std::thread::sleep(Duration::from_millis(20));
             scope.spawn(|| match store.drop_expiring("ending") {
@@ -202,7 +202,7 @@ fn what_has_the_name_only_now_is_not_dropped() {
     }
 }
 
-/// It looked at a name, and made anew what another thread had dropped meanwhile.
+/// The open looked at a name, and made anew what another thread had dropped meanwhile.
 #[test]
 fn what_exists_is_opened_and_never_made() {
     let store = Store::in_memory().unwrap();

@@ -1,4 +1,4 @@
-//! Large values that a user holds stay what they were, whatever becomes of the store.
+//! Large values that a user holds do not change, whatever becomes of the store.
 
 use std::collections::BTreeMap;
 

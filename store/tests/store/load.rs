@@ -1,11 +1,11 @@
-//! More than what is sorted in memory at once.
+//! Loading more than is sorted in memory at once.
 
 use std::collections::BTreeMap;
 
 use adamant::{Durability, Store};
 
-/// 80 MiB in random order: two runs that are sorted and loaded one after the other, and entries of
-/// the second that replace ones of the first.
+/// 80 MiB in random order: two runs that are sorted and loaded one after the other; some entries of
+/// the second replace entries of the first.
 #[test]
 fn what_does_not_fit_into_the_buffer_is_loaded_in_several_runs() {
     let store = Store::in_memory().unwrap();

@@ -1,4 +1,5 @@
-//! Keyspaces of the engine `lsm` in a store: their files, and what the store promises of every engine.
+//! Keyspaces of the engine `lsm` in a store: their files, and the store's promises for every
+//! engine.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -45,7 +46,7 @@ fn assert_holds(keyspace: &Keyspace, model: &BTreeMap<Vec<u8>, Vec<u8>>) {
     assert!(expected.next().is_none());
 }
 
-/// A load once left a pool of several memtables behind, as large as half of its tables.
+/// A load used to leave a pool of several memtables behind, as large as half of its tables.
 #[test]
 fn at_rest_the_room_of_memtables_is_given_back() {
     let directory = tempfile::tempdir().unwrap();
@@ -74,8 +75,8 @@ fn at_rest_the_room_of_memtables_is_given_back() {
     store.close().unwrap();
 }
 
-/// Level 0 is merged by many tables at once while somebody writes. What is left of it then would be looked
-/// through by every read for as long as nobody does.
+/// During writes, level 0 is merged by many tables at once. If the rest stayed there, every read
+/// would search it until the next write.
 #[test]
 fn at_rest_few_tables_are_left_on_level_0() {
     let directory = tempfile::tempdir().unwrap();
@@ -153,7 +154,7 @@ fn what_is_larger_than_memtables_comes_back_and_its_files_go_with_it() {
     let store = Store::open_with(&path, small()).unwrap();
     store.backup(directory.path().join("copy")).unwrap();
     assert!(store.drop_keyspace("data").unwrap());
-    // What is being merged or read just then goes a moment later.
+    // Files that are just being merged or read go a moment later.
     let begun = std::time::Instant::now();
     while files(&path) > 0 && begun.elapsed().as_secs() < 30 {
         std::thread::yield_now();
@@ -223,7 +224,7 @@ fn large_loads_go_straight_to_tables_and_are_seen_whole() {
     let log_bytes = store.stats().unwrap().heap.journal.log_appended_bytes;
     assert_eq!(before.iter(&data).count(), 0);
     let among = store.snapshot().unwrap();
-    // Behind, before, and over what is there.
+    // Behind, before, and over existing entries.
     assert_eq!(data.load_sorted((20_000..30_000).map(pair)).unwrap().replaced, 0);
     assert_eq!(data.load_sorted((0..10_000).map(pair)).unwrap().replaced, 0);
     assert_eq!(data.load_sorted((5_000..15_000).map(pair)).unwrap().replaced, 10_000);
@@ -253,8 +254,8 @@ fn stores_without_it_have_none_of_its_directories() {
     assert!(!path.join("tables").exists() && !path.join("blobs").exists());
 }
 
-/// Inserts and removals look before their turn to write: what others did in between counts, whether it is
-/// in a memtable still, or was flushed, or merged.
+/// Inserts and removals pre-read before they take the writer lock: changes in between count,
+/// whether they are still in a memtable, or were flushed, or merged.
 #[test]
 fn who_writes_is_told_what_was_there_whoever_came_between() {
     const THREADS: u64 = 4;
@@ -267,7 +268,7 @@ fn who_writes_is_told_what_was_there_whoever_came_between() {
     let options = Options::new().durability(Durability::Deferred).lsm(lsm);
     let store = Store::open_with(directory.path().join("store"), options).unwrap();
     let data = keyspace(&store, "data");
-    // How often a key came, less how often it went.
+    // How often a key was inserted, less how often it was removed.
     let counts: Vec<AtomicI64> = (0..12).map(|_| AtomicI64::new(0)).collect();
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
@@ -294,7 +295,7 @@ fn who_writes_is_told_what_was_there_whoever_came_between() {
     assert!(data.lsm_stats().unwrap().unwrap().flushes > 20, "memtables came and went");
 }
 
-/// The highest key is looked for where it lies, in tables of whatever level or behind tombstones.
+/// The search for the highest key covers tables of any level and passes tombstones.
 #[test]
 fn a_range_without_an_end_takes_all_above_its_start() {
     let directory = tempfile::tempdir().unwrap();
@@ -344,14 +345,14 @@ fn a_range_whose_end_cannot_be_read_is_refused() {
     let data = keyspace(&store, "data");
     let refused = data.remove_range("00500"..).map(drop);
     assert!(refused.is_err_and(|error| error.is_damaged()));
-    // What needs no look is noted, and a later change finds that the turn to write was given back.
+    // A removal without that search works, and a later change finds the writer lock free.
     data.remove_range("00000".."00500").unwrap();
     assert_eq!(data.lsm_stats().unwrap().unwrap().memtables[0].entries, 1);
     data.put("k", "v").unwrap();
     assert_eq!(data.get("k").unwrap(), Some("v".into()));
 }
 
-/// Fills a keyspace with values in blob files, one in three; what it holds.
+/// Fills a keyspace with values, one in three in a blob file; returns its contents.
 fn fill_with_blobs(data: &Keyspace) -> BTreeMap<Vec<u8>, Vec<u8>> {
     let mut model = BTreeMap::new();
     for number in 0..600_u32 {
@@ -370,7 +371,7 @@ fn keys_and_entries_come_without_blob_files() {
     let store = Store::open_with(&path, small()).unwrap();
     let model = fill_with_blobs(&keyspace(&store, "data"));
     store.close().unwrap();
-    // Where there are no files none can be read.
+    // Without the files none can be read.
     let blobs: Vec<_> =
         std::fs::read_dir(path.join("blobs")).unwrap().map(Result::unwrap).collect();
     assert!(!blobs.is_empty());
@@ -435,7 +436,7 @@ fn a_blob_that_is_damaged_is_named_when_its_value_is_asked_for() {
     assert!(text.contains("data") && text.contains(name) && text.contains("at byte"), "{text}");
 }
 
-/// Whoever takes a device that fails for damage repairs what was whole.
+/// If a failing device is taken for damage, an intact store is repaired.
 #[test]
 fn a_check_tells_what_could_not_be_read_from_damage() {
     let directory = tempfile::tempdir().unwrap();
@@ -449,7 +450,7 @@ fn a_check_tells_what_could_not_be_read_from_damage() {
     let check = || Store::open_read_only(&path).unwrap().check().unwrap();
     let report = check();
     assert!(!report.is_clean() && !report.is_unread(), "it is missing: {:?}", report.findings);
-    // The system reads no bytes of what can be opened all the same.
+    // It can be opened, but the system cannot read it.
     std::fs::create_dir(&blob).unwrap();
     let report = check();
     assert!(report.is_unread(), "{:?}", report.findings);
@@ -460,8 +461,8 @@ fn a_check_tells_what_could_not_be_read_from_damage() {
     assert!(report.is_clean() && !report.is_unread(), "{:?}", report.findings);
 }
 
-/// Files of a compacted store are numbered from the beginning: who let go a file of the store that was there
-/// before once would have removed one of it.
+/// Files of a compacted store are numbered from the beginning: an entry that released a file of the
+/// earlier store would have removed one of the new.
 #[test]
 fn entries_that_outlive_their_store_take_no_file_of_the_next() {
     let directory = tempfile::tempdir().unwrap();
@@ -482,8 +483,7 @@ fn entries_that_outlive_their_store_take_no_file_of_the_next() {
     assert!(report.is_clean(), "{:?}", report.findings);
 }
 
-/// A handle that was opened before kept the tree of then, and all of its files, for as long as it
-/// was there.
+/// An earlier handle used to keep its old tree, and all of its files, as long as it lived.
 #[test]
 fn a_handle_keeps_no_files_of_what_was_cleared_or_dropped() {
     let directory = tempfile::tempdir().unwrap();

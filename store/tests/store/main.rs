@@ -1,5 +1,5 @@
-//! Tests of the store, as one program: it is compiled and linked once. Those that need a process of their
-//! own are beside it.
+//! Tests of the store, as one program: it is compiled and linked once. Tests that need a process of
+//! their own are beside it.
 
 mod attempts;
 mod backup;

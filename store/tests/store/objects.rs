@@ -1,4 +1,4 @@
-//! Objects of a program's own, changed in the same commits as keyspaces.
+//! Application objects, changed in the same commits as keyspaces.
 
 use adamant::{Error, Options, Result, Store};
 use adamant_heap::{Error as HeapError, TypedRead, TypedWrite};
@@ -32,7 +32,7 @@ fn keys_and_objects_change_together_and_are_there_when_opened_again() -> Result<
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("store");
     let store = Store::open_with(&path, Options::new())?;
-    // The last one is large enough to be committed in pieces.
+    // The last one is large enough for a chunked commit.
     for (first, entries) in [(0, 1), (1, 3), (4, 3_000)] {
         insert(&store, first, entries)?;
         assert_eq!(count(&store)?, first + entries);
@@ -93,7 +93,7 @@ fn work_goes_with_its_savepoint_and_needs_no_keys() -> Result<()> {
     })?;
     tx.commit()?;
     assert_eq!(count(&store)?, 101);
-    // Nothing is done for one that is dropped, or that conflicts.
+    // A dropped or conflicting transaction does nothing.
     let mut dropped = store.begin()?;
     dropped.on_heap(add(1_000));
     drop(dropped);
@@ -105,7 +105,7 @@ fn work_goes_with_its_savepoint_and_needs_no_keys() -> Result<()> {
     keyspace.insert("key", "early")?;
     assert!(late.commit().expect_err("it read what changed").is_conflict());
     assert_eq!(count(&store)?, 101);
-    // The store itself is out of reach there.
+    // The store itself cannot be used there.
     let mut within = store.begin()?;
     let (tried, inner) = (keyspace.clone(), store.clone());
     within.on_heap(move |_| {

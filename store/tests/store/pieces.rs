@@ -1,6 +1,6 @@
-//! Large commits, which let readers in while they work: who reads beside them sees all of a commit or
-//! nothing of it, by gets, scans, lengths and snapshots, in keyspaces of several engines; also when the
-//! commit fails in the end, and when snapshots are opened and closed in its midst.
+//! Chunked commits: a concurrent reader sees all of a commit or nothing of it, by gets, scans,
+//! lengths and snapshots, in keyspaces of several engines; also if the commit fails in the end, and
+//! if snapshots are opened and closed during it.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 use adamant::{Durability, Engine, Keyspace, KeyspaceOptions, Options, Snapshot, Store};
 use adamant_heap::MemoryDirectory;
 
-/// Keys that are always there, in each keyspace, and those that come and go.
+/// Keys that always exist, in each keyspace, and those that come and go.
 const KEYS: u64 = 900;
 const OTHERS: u64 = 300;
 /// One in so many values has a block of its own.
 const LARGE: u64 = 50;
-/// Rounds that fail on purpose write this, which nobody may see.
+/// Rounds that fail on purpose write this; no reader may see it.
 const FAILED: u64 = u64::MAX;
 
 fn store() -> Store {
@@ -34,7 +34,7 @@ fn name(key: u64) -> String {
     format!("{key:08}")
 }
 
-/// The value that a key has from a round.
+/// The value of a key in a round.
 fn value(key: u64, round: u64) -> Vec<u8> {
     let bytes = if key.is_multiple_of(LARGE) { 6_000 } else { 8 };
     let mut value = vec![key as u8; bytes];
@@ -42,7 +42,7 @@ fn value(key: u64, round: u64) -> Vec<u8> {
     value
 }
 
-/// The round that a value is of.
+/// The round of a value.
 fn round_of(key: &[u8], found: &[u8]) -> u64 {
     let number = std::str::from_utf8(key).expect("a number").parse().expect("a number");
     let round = u64::from_le_bytes(found[..8].try_into().expect("8 bytes"));
@@ -50,11 +50,12 @@ fn round_of(key: &[u8], found: &[u8]) -> u64 {
     round
 }
 
-/// A commit that takes all keys of all keyspaces to a round. Fails if one of the keyspaces was dropped.
+/// A commit that takes all keys of all keyspaces to a round. Fails if one of the keyspaces was
+/// dropped.
 fn commit(store: &Store, all: &[Keyspace], last: Option<&Keyspace>, round: u64) -> bool {
     let mut batch = store.batch();
     for keyspace in all {
-        // Moved to and fro: the value of the first key stays its own.
+        // Moved to and fro: the first key keeps its value.
         batch.rename(keyspace, name(1), name(KEYS + OTHERS)).unwrap();
         for key in 0..KEYS {
             batch.insert(keyspace, name(key), value(key, round)).unwrap();
@@ -78,7 +79,7 @@ fn len_of(round: u64) -> u64 {
     KEYS + if round.is_multiple_of(2) { 0 } else { OTHERS }
 }
 
-/// The round that a snapshot is of, all of it.
+/// The round of a snapshot, the same for all entries.
 fn look_at(snapshot: &Snapshot, all: &[Keyspace]) -> u64 {
     let mut seen = None;
     for keyspace in all {
@@ -100,7 +101,8 @@ fn look_at(snapshot: &Snapshot, all: &[Keyspace]) -> u64 {
     seen.expect("keyspaces")
 }
 
-/// Looks at single keys of all keyspaces, in turn: what comes later is of the same round or a later one.
+/// Reads single keys of all keyspaces, in turn: each value is of the same round as the last or a
+/// later one.
 fn look_on(all: &[Keyspace], random: &mut fastrand::Rng, last: &mut u64) {
     for _ in 0..20 {
         let keyspace = &all[random.usize(..all.len())];
@@ -152,7 +154,7 @@ fn who_reads_beside_large_commits_sees_all_of_them_or_nothing() {
                     if was_running && is_same && before > ended.load(Ordering::SeqCst) {
                         seen_in_the_midst.fetch_add(1, Ordering::Relaxed);
                     }
-                    // Snapshots outlive commits, and see what they saw.
+                    // Snapshots outlive commits, and do not change.
                     if random.u8(..4) == 0 {
                         let snapshot = store.snapshot().expect("opens");
                         let round = look_at(&snapshot, all);

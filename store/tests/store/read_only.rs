@@ -1,4 +1,4 @@
-//! Stores that are only read: by many, of killed writers, and where nothing can be written.
+//! Read-only stores: many readers, stores of killed writers, and read-only file systems.
 
 use std::fs::Permissions;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -10,7 +10,7 @@ fn value(number: u32) -> Vec<u8> {
     vec![number as u8; 30 + number as usize % 9_000]
 }
 
-/// Commits that the pool does not hold, so that the log says what they were.
+/// Commits that are only in the log, not in the pool.
 fn fill(store: &Store, numbers: std::ops::Range<u32>) {
     for engine in Engine::ALL {
         let options = KeyspaceOptions::new().engine(engine);
@@ -34,7 +34,7 @@ fn judge(store: &Store, count: u32) {
     assert!(store.check().unwrap().is_clean());
 }
 
-/// What a file system knows of a directory and all in it: names, bytes and times.
+/// The metadata and contents of a directory and all in it: names, bytes and times.
 fn look_of(path: &Path) -> Vec<(String, u64, i64, i64, u32)> {
     let mut found = Vec::new();
     let mut list = vec![path.to_path_buf()];
@@ -79,7 +79,7 @@ fn a_killed_store_is_read_without_a_trace() {
     copy_files(&path, &killed);
     drop(store);
 
-    // Who runs this as the superuser may write all the same; the look tells.
+    // The superuser may write all the same; the comparison shows it.
     for name in ["pool", "lock", "log", "."] {
         std::fs::set_permissions(killed.join(name), Permissions::from_mode(0o555)).unwrap();
     }
@@ -97,7 +97,7 @@ fn a_killed_store_is_read_without_a_trace() {
         assert_eq!(store.stats().unwrap().entries, 400 * Engine::ALL.len() as u64);
         store.occupancy().unwrap();
     }
-    // What writes is refused, whatever it is, and what it would have written is not seen.
+    // Every write is refused, and what it would have written is not visible.
     let store = &stores[0];
     let keyspace = store.open_keyspace("bplus").unwrap();
     let mut batch = store.batch();
@@ -120,7 +120,7 @@ fn a_killed_store_is_read_without_a_trace() {
     }
     judge(store, 400);
 
-    // A copy of it is a store as any other.
+    // Its copy is a store like any other.
     store.backup(directory.path().join("copy")).unwrap();
     let copy = Store::open(directory.path().join("copy")).unwrap();
     judge(&copy, 400);
@@ -129,7 +129,7 @@ fn a_killed_store_is_read_without_a_trace() {
     stores.into_iter().for_each(|store| store.close().unwrap());
     assert_eq!(look_of(&killed), before);
 
-    // Recovery proper finds the same.
+    // A full recovery finds the same.
     for name in ["pool", "lock", "log", "."] {
         std::fs::set_permissions(killed.join(name), Permissions::from_mode(0o755)).unwrap();
     }

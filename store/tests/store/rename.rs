@@ -1,4 +1,4 @@
-//! Keyspaces that get other names, or those of one another, under handles, snapshots and crashes of the process.
+//! Renaming and swapping of keyspaces, under handles, snapshots and crashes of the process.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ fn a_renamed_keyspace_is_the_same_to_all_who_have_it() {
             assert_eq!(snapshot.iter(handle).count(), 1);
         }
 
-        // The old name is free, and means another keyspace then.
+        // The old name is free, and then means another keyspace.
         let again = store.create_keyspace(&old).unwrap();
         again.insert("key", "another").unwrap();
         assert_eq!(handle.get("key").unwrap(), Some("after".into()));
@@ -89,7 +89,7 @@ fn swapped_keyspaces_are_the_same_to_all_who_have_them() {
             (store.open_keyspace(&one).unwrap(), store.open_keyspace(&other).unwrap());
         assert_eq!((now_one.engine(), now_other.engine()), (Engine::Bplus, engine));
         assert_eq!(now_one.get("key").unwrap(), Some("second".into()));
-        // Handles, snapshots and transactions from before stay with what they had.
+        // Earlier handles, snapshots and transactions stay with their keyspace.
         first.insert("key", "first again").unwrap();
         assert_eq!(now_other.get("key").unwrap(), Some("first again".into()));
         assert_eq!(snapshot.get(&first, "key").unwrap(), Some("first".into()));
@@ -97,7 +97,7 @@ fn swapped_keyspaces_are_the_same_to_all_who_have_them() {
         transaction.insert(&first, "key", "lost").unwrap();
         assert!(transaction.commit().unwrap_err().is_conflict());
 
-        // What cannot be done changes nothing; with itself it is nothing.
+        // A swap that fails changes nothing, and neither does one with itself.
         assert!(matches!(store.swap_keyspaces(&one, "none"), Err(Error::UnknownKeyspace { .. })));
         assert!(matches!(store.swap_keyspaces("none", &one), Err(Error::UnknownKeyspace { .. })));
         assert!(store.swap_keyspaces(&one, "").is_err());

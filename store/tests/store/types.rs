@@ -1,7 +1,7 @@
 //! The types of typed keyspaces: recorded when they are made, and compared ever after.
 //!
-//! Nothing was kept of types: a keyspace of texts and `u32` opened as one of texts and `f32` gave
-//! numbers that nobody ever wrote, and took some.
+//! Types used not to be recorded: a keyspace of texts and `u32` opened as one of texts and `f32`
+//! read numbers that were never written, and wrote such.
 
 use std::collections::BTreeMap;
 use std::sync::Barrier;
@@ -9,7 +9,7 @@ use std::sync::Barrier;
 use adamant::typed::{Key, KeyFor, Malformed, Named, Value};
 use adamant::{Engine, Error, Keyspace, Options, Result, Slice, Store};
 
-/// A key of a program's own, in the second version of its encoding.
+/// A key type of the program, in the second version of its encoding.
 #[derive(Debug, PartialEq)]
 struct Day(u16);
 
@@ -81,7 +81,7 @@ fn other_types_are_refused_and_bytes_never() {
         let store = Store::open_with(&path, options).unwrap();
         let bytes = store.open_keyspace("ages").unwrap();
         assert_eq!(bytes.typed::<Day, u32>().unwrap().get(&Day(7)).unwrap(), Some(36));
-        // The same bytes by their size, another value and another key.
+        // Types of the same size, for the value and for the key.
         assert!(is_wrong(bytes.typed::<Day, f32>()) && is_wrong(bytes.typed::<u16, u32>()));
         assert!(is_wrong(store.open_stored("ages").unwrap().typed::<Slice, Slice>()));
         let error = bytes.typed::<(String, u8), [u8; 4]>().unwrap_err().to_string();
@@ -93,7 +93,7 @@ fn other_types_are_refused_and_bytes_never() {
     }
 }
 
-/// What is said once is what holds: of two threads that are first, one is refused.
+/// The first record holds: of two first threads, one is refused.
 #[test]
 fn of_two_that_are_first_one_records() {
     let store = Store::in_memory().unwrap();
@@ -122,18 +122,18 @@ fn what_held_entries_before_is_taken_at_its_word_until_it_is_said() {
     let store = Store::in_memory().unwrap();
     let bytes = store.keyspace("old").unwrap();
     bytes.insert("ada", [36, 0, 0, 0]).unwrap();
-    // As ever, and nothing is kept of a guess.
+    // As before types were recorded; a guess is not recorded.
     assert_eq!(bytes.typed::<String, u32>().unwrap().get("ada").unwrap(), Some(36));
     assert!(bytes.typed::<String, [u8; 4]>().is_ok());
     assert_eq!(types_of(&store, "old"), None);
     let ages = bytes.retype::<String, u32>().unwrap();
     assert_eq!(ages.get("ada").unwrap(), Some(36));
     assert!(is_wrong(bytes.typed::<String, [u8; 4]>()));
-    // A handle of before, and one who says otherwise.
+    // An earlier handle, and one with other types.
     let others = bytes.retype::<String, [u8; 4]>().unwrap();
     assert_eq!(ages.get("ada").unwrap(), others.get("ada").unwrap().map(u32::from_le_bytes));
     assert!(is_wrong(bytes.typed::<String, u32>()));
-    // Without entries it is still what it was made as.
+    // Without entries it still has its types.
     bytes.clear().unwrap();
     assert!(is_wrong(bytes.typed::<String, u32>()));
 
@@ -185,7 +185,7 @@ fn types_are_compared_within_an_exclusive_transaction() {
     drop(only);
 }
 
-/// A door with types, and what it records.
+/// Opens a keyspace with types, with `typed` and with `retype`; and what that records.
 type Door = (fn(&Keyspace) -> Result<()>, fn(&Keyspace) -> Result<()>, &'static str);
 
 fn door<K: Key, V: Value>(types: &'static str) -> Door {
@@ -193,7 +193,7 @@ fn door<K: Key, V: Value>(types: &'static str) -> Door {
     (typed, |keyspace| keyspace.retype::<K, V>().map(drop), types)
 }
 
-/// What is recorded of a keyspace, and whether it has entries.
+/// The recorded types of keyspaces, and whether they have entries.
 type Model = BTreeMap<&'static str, (Option<&'static str>, bool)>;
 
 fn assert_as_modelled(store: &Store, model: &Model) {
@@ -264,7 +264,7 @@ fn types_go_where_the_keyspace_goes() {
                 model.remove(name);
             }
             10 if has && !model.contains_key(other) => {
-                // A snapshot keeps the tree of a keyspace that goes.
+                // A snapshot keeps the tree of a dropped keyspace.
                 let _snapshot = store.snapshot().unwrap();
                 store.rename_keyspace(name, other).unwrap();
                 let found = model.remove(name).unwrap();

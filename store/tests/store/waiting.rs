@@ -1,4 +1,4 @@
-//! Who waits for whom: what takes long keeps writers waiting, and nobody who only looks.
+//! Blocking: long operations delay writers, and never readers.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use adamant::{Durability, Engine, Keyspace, KeyspaceOptions, Store};
 
-/// Long enough for whatever is not blocked, on a machine with much else to do.
+/// Long enough for any call that is not blocked, on a busy machine.
 const LONGEST: Duration = Duration::from_secs(30);
-/// In which a writer that has begun gets as far as the readers in its way.
+/// Enough time for a writer to reach the readers in its way.
 const WRITER_COMES: Duration = Duration::from_millis(20);
 
-/// Reads that a thread does which a closure waits for: each of them used to wait for the closure.
+/// Reads of a thread that a closure waits for: each of them used to wait for the closure.
 fn look(store: &Store, keyspace: &Keyspace) {
     assert_eq!(keyspace.get("a").unwrap(), Some("1".into()));
     assert!(keyspace.contains("b").unwrap());
@@ -25,7 +25,7 @@ fn look(store: &Store, keyspace: &Keyspace) {
     assert_eq!(keyspace.first().unwrap().unwrap().0, "a");
 }
 
-/// `long` runs its closure until others have looked around, while a writer waits for it.
+/// `long` runs its closure until other threads have read, while a writer waits for it.
 fn others_look_during(long: impl Fn(&Store, &Keyspace, &mut dyn FnMut()) + Send) {
     let store = Store::in_memory().unwrap();
     let keyspace = store.keyspace("k").unwrap();
@@ -60,7 +60,7 @@ fn others_look_during(long: impl Fn(&Store, &Keyspace, &mut dyn FnMut()) + Send)
     assert_eq!(keyspace.get("a").unwrap(), Some("3".into()));
 }
 
-/// A closure of 300 ms and a writer kept a `get` of another thread waiting for 237 ms.
+/// A closure of 300 ms and a writer used to delay a `get` of another thread by 237 ms.
 #[test]
 fn reads_go_on_while_a_writer_waits_for_a_closure() {
     others_look_during(|_, keyspace, inside| {
@@ -85,8 +85,8 @@ fn reads_go_on_while_a_writer_waits_for_a_scan_that_lends() {
     });
 }
 
-/// Closures of two threads that follow one another keep a writer waiting for those that were there
-/// when it came, and no longer.
+/// Closures of two threads that follow one another delay a writer only by those that ran when it
+/// came.
 #[test]
 fn closures_without_end_do_not_keep_a_writer_out() {
     let store = Store::in_memory().unwrap();
@@ -110,8 +110,8 @@ fn closures_without_end_do_not_keep_a_writer_out() {
     });
 }
 
-/// A check kept writers waiting while it read the pool file, and then for each keyspace, and gets
-/// behind them: 576 ms with two million entries. It finds nothing wrong in what changes meanwhile.
+/// A check used to delay writers while it read the pool file, and then for each keyspace, and gets
+/// behind them: 576 ms with two million entries. It reports no changes made meanwhile as damage.
 #[test]
 fn a_check_lets_writers_in_again_and_again() {
     let directory = tempfile::tempdir().unwrap();
@@ -152,7 +152,7 @@ fn a_check_lets_writers_in_again_and_again() {
             let between = commits.load(Ordering::SeqCst) - before;
             assert!(report.is_clean(), "{:?}", report.findings);
             assert_eq!(report.keyspaces.len(), 4);
-            // There are some thirty parts of trees alone; a check in one piece let in five.
+            // Trees alone have some thirty parts; a check in one part admitted five commits.
             assert!(between > 15, "{between} commits during a check");
         }
         is_done.store(true, Ordering::SeqCst);

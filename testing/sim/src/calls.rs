@@ -1,8 +1,8 @@
-//! Calls of a program, counted by kind, one of which may fail.
+//! Counted calls of a program, by kind, one of which may fail.
 //!
-//! Purpose: a test runs a workload again and again, each time with the next call of a kind failing, until it
-//! passes untouched. A call fails with its effect as `lib.rs` says of failing operations; what is said of it
-//! is that the device failed, or that there is no space.
+//! Purpose: a test runs a workload repeatedly, each time with the next call of a kind failing,
+//! until it passes without a failure. A call fails with the effect that `lib.rs` describes for
+//! failing operations; the error is that the device failed, or that there is no space.
 
 use std::io;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use std::path::Path;
 
 use adamant_medium::error::Error;
 
-/// What a program asks of a disk.
+/// A call to a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Call {
     /// Bytes of a file.
@@ -23,21 +23,21 @@ pub enum Call {
     SyncDirectory,
     /// Space for a file.
     Allocate,
-    /// Space of a file is given back.
+    /// Gives back space of a file.
     Punch,
     /// The length of a file.
     SetLen,
-    /// A file in memory.
+    /// Maps a file privately.
     Map,
-    /// The same, whose stores are the file's.
+    /// The same, with stores that reach the file.
     MapShared,
     /// A new file or directory.
     Create,
-    /// Another name.
+    /// Renames.
     Rename,
-    /// A name goes.
+    /// Removes a name.
     Remove,
-    /// The names in a directory.
+    /// Lists the names in a directory.
     List,
 }
 
@@ -79,10 +79,10 @@ impl Call {
     }
 }
 
-/// Why a call fails.
+/// The reason why a call fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The device does.
+    /// The device fails.
     Device,
     /// There is no space.
     Full,
@@ -110,7 +110,7 @@ impl Calls {
         self.made[call as usize]
     }
 
-    /// Counts a call; how it fails, if it is to.
+    /// Counts a call; returns how it fails, if planned.
     pub(crate) fn make(&mut self, call: Call) -> Option<Fault> {
         let made = &mut self.made[call as usize];
         *made += 1;

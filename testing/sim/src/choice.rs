@@ -1,12 +1,12 @@
-//! Who decides what survives a power cut.
+//! Choices: which versions survive a power cut.
 //!
-//! Purpose: each thing in doubt (a sector, a length, a name) has versions, from the durable one
-//! to the newest; a [`Choice`] picks one of each. Cache lines are one thing each, or, where a
-//! choice tears them, one for each of their words.
+//! Purpose: each thing in doubt (a sector, a length, a name) has versions, from the durable one to
+//! the newest; a [`Choice`] picks one of each. Cache lines are one thing each, or, if a choice
+//! tears them, one for each of their words.
 
 use std::ops::Range;
 
-/// Picks what survives a power cut.
+/// Picks the versions that survive a power cut.
 #[derive(Clone, Debug)]
 pub enum Choice {
     /// Nothing that was not synced.
@@ -20,9 +20,9 @@ pub enum Choice {
     /// Nothing but the thing of this number.
     Only(usize),
     /// At random, differently each time. Apart from fair coins it often keeps all but one, one
-    /// only, some of the operations, or the first ones: where single faults show.
+    /// only, some of the operations, or the first ones: these reveal single faults.
     Random(fastrand::Rng),
-    /// At random too, each word of a cache line for itself.
+    /// At random too, each word of a cache line independently.
     Torn(fastrand::Rng),
 }
 
@@ -32,12 +32,12 @@ impl Choice {
         Choice::Random(fastrand::Rng::with_seed(seed))
     }
 
-    /// Decides at random, each word of a cache line for itself.
+    /// Decides at random, each word of a cache line independently.
     pub fn torn(seed: u64) -> Choice {
         Choice::Torn(fastrand::Rng::with_seed(seed))
     }
 
-    /// Whether the words of a cache line are things of their own.
+    /// Whether the words of a cache line are separate things.
     pub(crate) fn is_torn(&self) -> bool {
         matches!(self, Choice::Torn(_))
     }
@@ -93,7 +93,7 @@ fn decide_at_random(random: &mut fastrand::Rng, doubts: &Doubts) -> Vec<usize> {
             decisions[kept] = random.usize(1..=doubts.things[kept].len());
             decisions
         }
-        // What was asked for up to some moment, and nothing after it.
+        // All operations up to some moment, and none after it.
         3 => {
             let moment = *random.choice(&doubts.operations).expect("a thing has a version");
             doubts.keep(|operation| operation <= moment)

@@ -1,4 +1,4 @@
-//! Directories, files and locks of a [`SimDisk`]: what a program opens.
+//! Directories, files and locks of a [`SimDisk`].
 
 use std::fmt;
 use std::io;
@@ -230,7 +230,7 @@ impl Directory for SimDirectory {
         Ok(())
     }
 
-    /// What is simulated has to be asked for, as memory that does not survive.
+    /// Simulated memory has to be asked for, as it does not survive.
     fn persist(&self, how: Flushing, _: &str) -> Result<Option<Arc<dyn Persist>>> {
         let persist = || Arc::new(SimPersist::new(&self.disk)) as Arc<dyn Persist>;
         Ok((how != Flushing::Auto).then(persist))
@@ -283,7 +283,7 @@ impl SimFile {
         }
     }
 
-    /// Reads; `over_zeros`: what the buffer holds.
+    /// Reads; `over_zeros`: the buffer holds zeros.
     fn read(&self, buffer: &mut [u8], offset: u64, over_zeros: bool) -> Result<()> {
         let inner = self.disk.inner();
         let file = inner.state.file(self.number);
@@ -355,8 +355,8 @@ impl File for SimFile {
         Ok(())
     }
 
-    /// Two writes, cut at any byte: a store is no call, so a process can die, and a page be
-    /// written back, in its midst. And nobody is told when it fails: that is for the sync.
+    /// Two writes, cut at any byte: a store is no call, so a process can die, and a page be written
+    /// back, in its midst. A failure is reported by the sync, not here.
     fn write_mapped_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
         let mut inner = self.disk.inner();
         let state = inner.state.file(self.number);
@@ -441,11 +441,11 @@ impl File for SimFile {
         len: u64,
     ) -> Result<()> {
         self.disk.inner().check_call(Call::Map, "map", &self.path)?;
-        // Pages that the file does not have are not touched: most of a small pool are such.
-        // SAFETY: our caller promises that nobody has a reference into the range.
+        // Pages that the file does not have are not touched: most pages of a small pool.
+        // SAFETY: our caller promises that no reference into the range exists.
         unsafe { region.release(region_offset, len) }?;
         let source = |part: &mut [u8], at| self.read(part, file_offset + at, true);
-        // SAFETY: as above; what was released is zero when it is committed again.
+        // SAFETY: as above; released pages are zero when they are committed again.
         unsafe { region.fill(region_offset, len, source) }
     }
 
@@ -469,8 +469,8 @@ impl File for SimFile {
             self.path.display()
         );
         let source = |part: &mut [u8], at| self.read(part, file_offset + at, false);
-        // SAFETY: who has a reference into the range finds the same bytes in it: our caller promises
-        // that, and that nobody stores to it.
+        // SAFETY: references into the range find the same bytes in it: our caller promises that,
+        // and that no thread stores to it.
         unsafe { region.fill(region_offset, len, source) }
     }
 
@@ -485,7 +485,7 @@ impl File for SimFile {
         inner.check(Call::MapShared, "map", &self.path)?;
         let Inner { mapped, state, .. } = &mut *inner;
         let content = mapped.create_content(self.number, state.file(self.number))?;
-        // SAFETY: our caller promises what it asks for.
+        // SAFETY: our caller promises the same.
         unsafe { content.map_shared(region, region_offset, file_offset, len) }?;
         mapped.add(region, region_offset, self.number, file_offset, len);
         Ok(())

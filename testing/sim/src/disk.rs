@@ -1,4 +1,4 @@
-//! The disk that a workload runs on, its history, and the walk through that history.
+//! The simulated disk of a workload, its history, and the cursor through that history.
 //!
 //! Thread safety: a disk has one lock, held for the time of one operation; a cursor is a value.
 
@@ -37,7 +37,7 @@ pub(crate) struct Inner {
     pub(crate) mapped: Mapped,
     pub(crate) sites: Sites,
     pub(crate) calls: Calls,
-    /// What happened to mapped memory since the last operation; the state has it already.
+    /// Events of mapped memory since the last operation; the state has them already.
     events: Vec<Event>,
     recording: bool,
     seed: u64,
@@ -83,7 +83,7 @@ impl SimDisk {
         self.inner.lock()
     }
 
-    /// The number that the next operation gets: the crash point after all there were.
+    /// The number that the next operation gets: the crash point after all operations so far.
     pub fn operation_count(&self) -> u64 {
         let mut inner = self.inner();
         inner.settle();
@@ -96,8 +96,8 @@ impl SimDisk {
         Self::from_state(State::new(), 0, inner.seed, inner.sites.clone())
     }
 
-    /// Makes all there is durable and forgets how it came about: crash points begin here. No
-    /// program may run on the disk, for what it has mapped is no file of the disk any more.
+    /// Makes everything durable and forgets the history: crash points begin here. No program may
+    /// run on the disk, as its mappings no longer belong to a file of the disk.
     pub fn begin_history(&self) {
         let mut inner = self.inner();
         inner.settle();
@@ -108,16 +108,16 @@ impl SimDisk {
         inner.history.clear();
     }
 
-    /// The same disk, which keeps no history from here on: it cannot crash, and flushes and
-    /// fences of mapped memory cost nothing.
+    /// The same disk, which keeps no history from here on: it cannot crash, and flushes and fences
+    /// of mapped memory cost nothing.
     #[must_use]
     pub fn without_history(self) -> SimDisk {
         self.inner().recording = false;
         self
     }
 
-    /// The calls that made something durable, each with how often it was met, on this disk, on
-    /// those that came of it by crashes and on those that it came of.
+    /// The calls that made something durable, each with its count, on this disk, on those that
+    /// crashes of it left, and on those that it came from.
     pub fn sites(&self) -> Vec<(Site, u64)> {
         self.inner().sites.met()
     }
@@ -128,8 +128,8 @@ impl SimDisk {
         self.inner().sites.disable(site);
     }
 
-    /// What an operation was, for messages and to find one: a verb, a path, and numbers. `None`
-    /// if it is not in this disk's history.
+    /// Describes an operation, for messages and to find one: a verb, a path, and numbers. `None` if
+    /// it is not in this disk's history.
     pub fn describe(&self, number: u64) -> Option<String> {
         let inner = self.inner();
         let index = usize::try_from(number.checked_sub(inner.origin.1)?).ok()?;
@@ -155,7 +155,8 @@ impl SimDisk {
         self.inner().faults.push(operations);
     }
 
-    /// Makes the call of a kind with this number fail, counted from 1 and from the start of this disk.
+    /// Makes the call of a kind with this number fail, counted from 1 and from the start of this
+    /// disk.
     pub fn fail_call(&self, call: Call, number: u64, fault: Fault) {
         self.inner().calls.planned = Some((call, number..number + 1, fault));
     }
@@ -170,15 +171,15 @@ impl SimDisk {
         self.inner().calls.count(call)
     }
 
-    /// Lets everything succeed from now on.
+    /// Makes all calls succeed from now on.
     pub fn repair(&self) {
         let mut inner = self.inner();
         inner.faults.clear();
         inner.calls.planned = None;
     }
 
-    /// Limits the space that files may take, rounded down to whole pages; `None`: no limit. What
-    /// is taken already stays, also beyond it.
+    /// Limits the space that files may take, rounded down to whole pages; `None`: no limit. Space
+    /// that is taken already stays, also beyond it.
     pub fn set_space_bytes(&self, bytes_max: Option<u64>) {
         self.inner().space_pages_max = bytes_max.map(|bytes| bytes / PAGE_BYTES as u64);
     }
@@ -205,7 +206,7 @@ impl SimDisk {
         Cursor { state, first: point, point, history, seed: inner.seed, sites }
     }
 
-    /// The disk after a power cut at a crash point. To walk many, use a cursor.
+    /// The disk after a power cut at a crash point. To try many, use a cursor.
     pub fn crash(&self, point: u64, choice: &mut Choice) -> SimDisk {
         let mut cursor = self.cursor();
         cursor.advance_to(point);
@@ -235,8 +236,8 @@ impl Inner {
         self.origin.1 + self.history.len() as u64
     }
 
-    /// Does an operation and puts it into the history, after [`Inner::fault`] or [`Inner::settle`]: to look
-    /// for stores takes longer than most operations.
+    /// Applies an operation and adds it to the history, after [`Inner::fault`] or
+    /// [`Inner::settle`]: looking for stores takes longer than most operations.
     pub(crate) fn record(&mut self, operation: Operation) {
         self.state.apply(self.next_number(), &operation);
         if self.recording {
@@ -244,7 +245,7 @@ impl Inner {
         }
     }
 
-    /// Notes what some lines of mapped memory hold now, and that they are flushed.
+    /// Notes the current contents of some lines of mapped memory, and that they are flushed.
     pub(crate) fn flush(&mut self, file: u64, lines: Range<u64>, thread: ThreadId) {
         if self.recording {
             let changes = self.mapped.changes_in(&self.state, file, lines.clone());
@@ -260,7 +261,7 @@ impl Inner {
         }
     }
 
-    /// Puts what happened to mapped memory into the history.
+    /// Adds the events of mapped memory to the history.
     pub(crate) fn settle(&mut self) {
         if self.recording {
             let changes = self.mapped.changes(&self.state);
@@ -272,7 +273,7 @@ impl Inner {
         }
     }
 
-    /// How the next operation is to fail, if it is to.
+    /// How the next operation fails, if planned.
     pub(crate) fn fault(&mut self, call: Call) -> Option<Fault> {
         self.settle();
         let fails = self.faults.iter().any(|fault| fault.contains(&self.next_number()));
@@ -284,7 +285,7 @@ impl Inner {
         self.calls.make(call).map_or(Ok(()), |fault| Err(fault.error(verb, path, None)))
     }
 
-    /// Fails the next operation, without an effect, if it is to fail.
+    /// Fails the next operation, without an effect, if planned.
     pub(crate) fn check(&mut self, call: Call, verb: &'static str, path: &Path) -> Result<()> {
         if let Some(fault) = self.fault(call) {
             self.record(Operation::Failed { verb });
@@ -337,7 +338,7 @@ impl Inner {
     }
 }
 
-/// A crash point of a history, and the disk at it. Walking costs what the operations did; clones
+/// A crash point of a history, and the disk at it. Walking costs as much as the operations; clones
 /// are cheap.
 #[derive(Clone, Debug)]
 pub struct Cursor {
@@ -376,8 +377,8 @@ impl Cursor {
         }
     }
 
-    /// Whether the next crash point may leave all that this one may: what comes next are stores
-    /// to mapped memory.
+    /// Whether the next crash point may leave all states that this one may: the next operations are
+    /// stores to mapped memory.
     pub fn is_covered(&self) -> bool {
         let next = self.history.get((self.point - self.first) as usize);
         matches!(next, Some(Operation::Memory { .. }))
@@ -391,7 +392,7 @@ impl Cursor {
 
     /// Choices for this crash point: all states if there are at most `count_max` of them, else
     /// none, all, all but one thing and only one thing for each if that is half of them or less,
-    /// and random ones. Where cache lines can be torn, a quarter more do that, 8 at least if
+    /// and random ones. If cache lines can be torn, a quarter more do that, 8 at least if
     /// `count_max` allows.
     pub fn choices(&self, count_max: u64, seed: u64) -> Vec<Choice> {
         let seeds = |count| (0..count).map(move |number| seed ^ (self.point << 16) ^ number);
@@ -421,14 +422,14 @@ impl Cursor {
     }
 
     /// The disk after the death of the process here: nothing is lost, nothing more is durable. Its
-    /// operations are counted on from here.
+    /// operations are numbered from here.
     pub fn kill(&self) -> SimDisk {
         let mut state = self.state.clone();
         state.kill();
         SimDisk::from_state(state, self.point, self.next_seed(), self.sites.clone())
     }
 
-    /// Random bytes after a restart are not those of before.
+    /// Random bytes after a restart differ from those before.
     fn next_seed(&self) -> u64 {
         self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(self.point + 1)
     }

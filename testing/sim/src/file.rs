@@ -1,7 +1,8 @@
-//! One file: what a program sees, what is durable, and the versions in between.
+//! The state of one file: visible contents, durable contents, and the versions in between.
 //!
 //! Invariants: `visible` and `durable` hold nothing beyond their lengths; a page differs between
-//! them only if `unsynced` has it or `lines` has one of its lines; the versions of a page are in the order of their operations.
+//! them only if `unsynced` has it or `lines` has one of its lines; the versions of a page are in
+//! the order of their operations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -18,7 +19,7 @@ use crate::pages::{
 /// The state of a file.
 #[derive(Clone, Debug)]
 pub(crate) struct FileState {
-    /// Where it was created, for messages.
+    /// The path of its creation, for messages.
     pub(crate) path: Arc<Path>,
     visible: Extent,
     durable: Extent,
@@ -43,7 +44,7 @@ struct Extent {
     space: Space,
 }
 
-/// What happened to a page since it was durable.
+/// The changes of a page since it was durable.
 #[derive(Clone, Debug, Default)]
 struct Unsynced {
     versions: Vec<Version>,
@@ -57,7 +58,7 @@ struct Version {
     page: Arc<Page>,
     /// The sectors that the operation changed.
     sectors: u8,
-    /// Whether it was a cut of the length: it survives with the length, not by itself.
+    /// Whether it was a cut of the length: it survives with the length, not independently.
     cut: bool,
 }
 
@@ -108,7 +109,7 @@ impl FileState {
                 continue;
             }
             // Bytes that change nothing add no version: zeros for a new log file, for example,
-            // would be thousands. But they do heal what a failed sync left in doubt.
+            // would be thousands. But they do repair sectors that a failed sync left in doubt.
             let doubtful = self.unsynced.get(&part.page).map_or(0, |unsynced| unsynced.doubtful);
             let changed = self.visible.pages.changed(&part, &bytes[part.buffer.clone()]);
             let sectors = changed | doubtful & part.sectors();
@@ -124,7 +125,7 @@ impl FileState {
         }
     }
 
-    /// A write to a mapped file is stores like any other, but for its sync.
+    /// A write to a mapped file is stores like any other, except for its sync.
     fn write_lines(&mut self, operation: u64, part: &Part, bytes: &[u8]) {
         let page = self.visible.pages.get(part.page);
         let mut page = page.map_or([0; PAGE_BYTES], |page| **page);
@@ -143,12 +144,12 @@ impl FileState {
         !self.lines.is_empty()
     }
 
-    /// What is visible, by page; pages that are missing are zero.
+    /// The visible contents, by page; pages that are missing are zero.
     pub(crate) fn pages(&self) -> impl Iterator<Item = (u64, &Page)> {
         self.visible.pages.iter()
     }
 
-    /// The lines of a page that differ from what was observed last.
+    /// The lines of a page that differ from the last observation.
     pub(crate) fn changed_lines(&self, number: u64, page: &Page) -> Vec<(u64, Line)> {
         let known = self.visible.pages.get(number).map_or(&[0; PAGE_BYTES], |page| page.as_ref());
         if known == page {
@@ -164,7 +165,7 @@ impl FileState {
             .collect()
     }
 
-    /// A line of mapped memory was seen to hold this.
+    /// A line of mapped memory was observed to hold `bytes`.
     pub(crate) fn store(&mut self, operation: u64, line: u64, bytes: &Line) {
         self.mapped = true;
         self.visible.pages.set_line(line, bytes);
@@ -179,7 +180,7 @@ impl FileState {
         let (durable, unsynced) = (&mut self.durable.pages, &mut self.unsynced);
         self.lines.fence(thread, |line, bytes| {
             durable.set_line(line, bytes);
-            // Whatever a write before the mapping left in doubt, here this is newer.
+            // A write before the mapping may have left the page in doubt; these bytes are newer.
             let (page, within) = place(line);
             for version in unsynced.get_mut(&page).iter_mut().flat_map(|page| &mut page.versions) {
                 Arc::make_mut(&mut version.page)[within.clone()].copy_from_slice(bytes);
@@ -196,7 +197,7 @@ impl FileState {
         self.take_space(operation, offset, len);
     }
 
-    /// Makes whole pages zero and gives their space back; each sector, or line, for itself.
+    /// Makes whole pages zero and gives their space back; each sector, or line, independently.
     pub(crate) fn punch(&mut self, operation: u64, offset: u64, len: u64) {
         let pages = pages_of(offset, len);
         for number in self.visible.pages.numbers_in(pages.clone()) {
@@ -209,7 +210,7 @@ impl FileState {
                 self.add_version(operation, number, u8::MAX, false);
             }
         }
-        // Where nothing was written, too, a crash may leave the space or not.
+        // A crash may leave the space or not, also of pages that were never written.
         let before = self.visible.space.count();
         self.visible.space.remove(pages.clone());
         if self.visible.space.count() != before {
@@ -291,7 +292,7 @@ impl FileState {
         self.durable.space = self.visible.space.clone();
         self.lengths.clear();
         for page in std::mem::take(&mut self.punched) {
-            // Nothing takes no space, however it came about.
+            // A page of zeros without space takes none, however it arose.
             if self.visible.space.missing(page..page + 1) > 0 {
                 self.visible.pages.clear(page);
                 self.durable.pages.clear(page);
@@ -309,7 +310,7 @@ impl FileState {
         self.lines.sync_failed();
     }
 
-    /// Adds what is in doubt here, in the order in which `crash` asks.
+    /// Adds the things in doubt here, in the order in which `crash` asks.
     pub(crate) fn doubts(&self, doubts: &mut Doubts) {
         doubts.add(self.lengths.iter().map(|&(operation, _)| operation));
         let space_differs = self.visible.space != self.durable.space;
@@ -391,9 +392,8 @@ impl Unsynced {
         self.versions.iter().filter(|version| version.has(sector)).count()
     }
 
-    /// The version of a sector that survives: the one decided for, or the nearest to it between
-    /// the last cut of the length that survives and the first that does not; `None`: the durable
-    /// one.
+    /// The version of a sector that survives: the chosen one, or the nearest to it between the last
+    /// cut of the length that survives and the first that does not; `None`: the durable one.
     fn survivor(&self, sector: usize, decided: usize, cuts_end: u64) -> Option<&Version> {
         let mut survivor = None;
         let versions = self.versions.iter().filter(|version| version.has(sector));

@@ -1,9 +1,9 @@
-//! The cache lines of a file that is mapped: what was stored, flushed and fenced.
+//! Cache lines of a mapped file: their stores, flushes and fences.
 //!
-//! Purpose: between the durable content of a line and the one that a program sees lie the
-//! versions that were observed; any of them may have been evicted to the medium.
-//! Invariants: the versions of a line are in the order in which they were observed; the lines
-//! that are here are exactly those in doubt.
+//! Purpose: between the durable content of a line and the one that a program sees lie the versions
+//! that were observed; any of them may have been evicted to the medium.
+//! Invariants: the versions of a line are in the order in which they were observed; the lines in
+//! this map are exactly those in doubt.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,7 +13,7 @@ use crate::choice::{Decisions, Doubts};
 
 /// Bytes of a cache line: the unit that is flushed and evicted.
 pub(crate) const LINE_BYTES: usize = 64;
-/// Bytes that reach the medium as one.
+/// Bytes that reach the medium atomically.
 pub(crate) const WORD_BYTES: usize = 8;
 
 /// The content of a line.
@@ -53,7 +53,7 @@ impl Lines {
         doubtful.missed = false;
     }
 
-    /// A thread begins to write back what these lines hold.
+    /// A thread begins to write back the contents of these lines.
     pub(crate) fn flush(&mut self, lines: Range<u64>, thread: ThreadId) {
         for (_, doubtful) in self.lines.range_mut(lines) {
             doubtful.flushes.retain(|(other, _)| *other != thread);
@@ -61,7 +61,8 @@ impl Lines {
         }
     }
 
-    /// What the thread flushed is durable: `durable` gets it. Flushes of others are not complete.
+    /// The lines that the thread flushed are durable: `durable` gets them. Flushes of others are
+    /// not complete.
     pub(crate) fn fence(&mut self, thread: ThreadId, mut durable: impl FnMut(u64, &Line)) {
         self.lines.retain(|&line, doubtful| {
             let own = doubtful.flushes.iter().find(|(other, _)| *other == thread);
@@ -92,7 +93,7 @@ impl Lines {
         self.lines.values_mut().for_each(|doubtful| doubtful.missed = true);
     }
 
-    /// The threads that flushed are gone: no fence will complete what they began.
+    /// The threads that flushed are gone: no fence will complete their flushes.
     pub(crate) fn forget_flushes(&mut self) {
         self.lines.values_mut().for_each(|doubtful| doubtful.flushes.clear());
     }
@@ -112,8 +113,8 @@ impl Lines {
         }
     }
 
-    /// What a power cut leaves of the lines: `left` gets the number of a line, the operation, the
-    /// bytes in the line, and their content. What is not given stays as it was durable.
+    /// The lines after a power cut: `left` gets the number of a line, the operation, the bytes in
+    /// the line, and their content. Words that are not given stay durable as they were.
     pub(crate) fn crash(
         &self,
         decisions: &mut Decisions,

@@ -1,8 +1,8 @@
-//! The memory of mapped files: where it is, and what has changed in it.
+//! The memory of mapped files: its addresses and its changes.
 //!
-//! Purpose: a mapped file's visible content is that of a file in memory, which is what is really
-//! mapped into the program's region. So the simulator sees stores without being told, by reading
-//! that file, and owns it however long the region lives.
+//! Purpose: a mapped file's visible content is that of a file in memory, which is really mapped
+//! into the program's region. So the simulator sees stores without a report, by reading that file,
+//! and owns it however long the region lives.
 //! Thread safety: part of a disk, under its lock. Stores of other threads while it reads are seen
 //! in part, as a crash would.
 
@@ -28,7 +28,7 @@ const CHUNK_BYTES: usize = 64 << 10;
 #[derive(Debug, Default)]
 pub(crate) struct Mapped {
     contents: BTreeMap<u64, Arc<dyn File>>,
-    /// Files whose stores are copies, since the last flush of them.
+    /// Files that only copies have stored to since their last flush.
     copied: BTreeSet<u64>,
     /// The newest last: it hides older ones at the same addresses.
     ranges: Vec<MappedRange>,
@@ -69,10 +69,11 @@ impl Mapped {
         self.ranges.push(MappedRange { addresses: start..start + len, file, file_offset });
     }
 
-    /// The files and cache lines of a range of mapped memory; a pool that grew was mapped in pieces.
+    /// The files and cache lines of a range of mapped memory; a pool that grew was mapped in
+    /// pieces.
     ///
     /// # Panics
-    /// If there are none: flushing what is not mapped is a mistake of the program.
+    /// If there are none: flushing unmapped memory is a mistake of the program.
     pub(crate) fn lines(&self, region: &Region, offset: u64, len: u64) -> Vec<(u64, Range<u64>)> {
         let end = address(region, offset) + len;
         let line = LINE_BYTES as u64;
@@ -91,7 +92,7 @@ impl Mapped {
         pieces
     }
 
-    /// A file was stored to by a copy, or flushed: then there may be stores that nobody tells of.
+    /// A copy stored to a file, or it was flushed: after a flush there may be unreported stores.
     pub(crate) fn note_copied(&mut self, file: u64, is_copied: bool) {
         if is_copied {
             self.copied.insert(file);
@@ -100,7 +101,8 @@ impl Mapped {
         }
     }
 
-    /// The lines of all files that differ from what was seen last, but of those stored to by copies.
+    /// The lines of all files that differ from the last observation, except files stored to by
+    /// copies.
     pub(crate) fn changes(&self, state: &State) -> Vec<Event> {
         let files = self.contents.keys().filter(|file| !self.copied.contains(file));
         files.flat_map(|&file| self.changes_in(state, file, 0..u64::MAX)).collect()

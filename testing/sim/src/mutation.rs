@@ -1,7 +1,8 @@
-//! Leaving out what makes a program durable, call by call, to see whether its crash tests notice.
+//! Mutation testing of durability: leaves out flushes, fences and syncs, call by call, to see
+//! whether crash tests notice.
 //!
-//! Purpose: a *suite* runs a workload on an empty disk, crashes it and panics on what should not
-//! be. It runs once as it is, then once for each site that it met, with that site disabled.
+//! Purpose: a *suite* runs a workload on an empty disk, crashes it and panics on a wrong state. It
+//! runs once unchanged, then once for each site that it reached, with that site disabled.
 
 use std::any::Any;
 use std::num::NonZero;
@@ -14,22 +15,22 @@ use parking_lot::Mutex;
 use crate::disk::SimDisk;
 use crate::site::Site;
 
-/// What became of a suite without one site.
+/// The outcome of a suite without one site.
 #[derive(Debug)]
 pub struct Verdict {
     /// The site that did nothing.
     pub site: Site,
-    /// How often the whole suite meets it.
+    /// How often the whole suite reaches it.
     pub calls: u64,
-    /// What the suite said; `None`: it did not notice.
+    /// The message of the suite's panic; `None`: it did not notice.
     pub noticed: Option<String>,
 }
 
-/// Runs a suite with each of its sites disabled, those that `is_tried` accepts: as many side by side
-/// as there are processors, each on a disk of its own.
+/// Runs a suite with each of its sites disabled, those that `is_tried` accepts: in parallel, as
+/// many as there are processors, each on a disk of its own.
 ///
 /// # Panics
-/// If the suite does with none disabled.
+/// If the suite panics with none disabled.
 pub fn verdicts(
     seed: u64,
     is_tried: impl Fn(&Site) -> bool,
@@ -65,7 +66,7 @@ pub fn verdicts(
 /// Prints the verdicts, one a line.
 ///
 /// # Panics
-/// If one of them is that a site's absence was not noticed, and `is_needless` does not say so.
+/// If the suite did not notice a site's absence, and `is_needless` does not allow that.
 pub fn judge(verdicts: &[Verdict], is_needless: impl Fn(&Site) -> bool) {
     let mut unnoticed = Vec::new();
     for Verdict { site, calls, noticed } in verdicts {
@@ -79,7 +80,7 @@ pub fn judge(verdicts: &[Verdict], is_needless: impl Fn(&Site) -> bool) {
     assert!(unnoticed.is_empty(), "not needed, or not tested: {unnoticed:#?}");
 }
 
-/// What a panic said, in short.
+/// The message of a panic, in short.
 fn first_line(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic");

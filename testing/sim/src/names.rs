@@ -1,4 +1,4 @@
-//! One directory: names that a program sees, names that are durable, and the changes in between.
+//! The state of one directory: visible names, durable names, and the changes in between.
 //!
 //! Invariant: applying all changes to the durable names gives the visible ones.
 
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use crate::choice::{Decisions, Doubts};
 
-/// What a name stands for.
+/// The file or directory of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Node {
     File(u64),
@@ -49,7 +49,7 @@ impl Names {
         &self.visible
     }
 
-    /// All that a name stands for, or may after a power cut.
+    /// All nodes that have a name, or may have one after a power cut.
     pub(crate) fn reachable(&self) -> impl Iterator<Item = Node> {
         let added = self.changes.iter().flat_map(|change| &change.added);
         let named = self.visible.values().chain(self.durable.values());
@@ -103,7 +103,7 @@ impl Names {
         }
     }
 
-    /// Adds what is in doubt here, in the order in which `crash` asks.
+    /// Adds the things in doubt here, in the order in which `crash` asks.
     pub(crate) fn doubts(&self, doubts: &mut Doubts) {
         for change in self.changes.iter().filter(|change| change.standing != Standing::Durable) {
             doubts.add(std::iter::once(change.operation));

@@ -1,6 +1,6 @@
 //! Sparse contents of a file, and the space that it takes.
 //!
-//! Purpose: pages shared between the states of a disk, copied when written.
+//! Purpose: pages shared between the states of a disk, copied on write.
 //! Invariant of [`Pages`]: the owner cuts it to its length, so bytes beyond are zero.
 
 use std::collections::BTreeMap;
@@ -58,7 +58,7 @@ pub(crate) fn pages_of(offset: u64, bytes: u64) -> Range<u64> {
     offset / page..(offset + bytes).div_ceil(page)
 }
 
-/// The page that a cache line lies in, and where in it.
+/// The page of a cache line, and its range in there.
 pub(crate) fn place(line: u64) -> (u64, Range<usize>) {
     let start = line * LINE_BYTES as u64;
     let within = (start % PAGE_BYTES as u64) as usize;
@@ -112,7 +112,7 @@ impl Pages {
         self.page_mut(page)[within].copy_from_slice(bytes);
     }
 
-    /// Makes a page what it is in `source`.
+    /// Replaces a page by that of `source`.
     pub(crate) fn take_page(&mut self, number: u64, source: &Pages) {
         match source.get(number) {
             Some(page) => drop(self.pages.insert(number, page.clone())),
@@ -147,7 +147,7 @@ impl Pages {
         }
     }
 
-    /// As `read`, into a buffer of zeros: what is missing is not written.
+    /// As `read`, into a buffer of zeros: missing pages are not written.
     pub(crate) fn read_over_zeros(&self, buffer: &mut [u8], offset: u64) {
         for (&number, page) in self.pages.range(pages_of(offset, buffer.len() as u64)) {
             let start = number * PAGE_BYTES as u64;

@@ -14,7 +14,7 @@ use crate::disk::SimDisk;
 use crate::site::{Kind, Site};
 use crate::state::Operation;
 
-/// What a program on a simulated disk flushes with.
+/// The persistence of a program on a simulated disk.
 #[derive(Debug)]
 pub(crate) struct SimPersist {
     disk: SimDisk,
@@ -35,7 +35,7 @@ impl SimPersist {
         let is_done = inner.sites.meet(site);
         for (file, lines) in inner.mapped.lines(region, offset, len) {
             self.lines.fetch_add(lines.end - lines.start, Ordering::Relaxed);
-            // One that is left out tells of nothing, and its bytes are there all the same.
+            // A copy that is left out reports nothing, but its bytes are there all the same.
             inner.mapped.note_copied(file, is_done && site.kind == Kind::Copy);
             if is_done {
                 inner.flush(file, lines, thread::current().id());
@@ -63,7 +63,7 @@ impl Persist for SimPersist {
         // SAFETY: our caller promises that the range is mapped, so it lies in the region.
         let target = unsafe { region.base().add(offset as usize) };
         let source = bytes.as_ptr();
-        // SAFETY: our caller promises that the range is mapped and nobody else's.
+        // SAFETY: our caller promises that the range is mapped and that no other code uses it.
         unsafe { target.as_ptr().copy_from_nonoverlapping(source, bytes.len()) };
         self.write_back(Site::new(Kind::Copy, site), region, offset, bytes.len() as u64);
     }

@@ -1,17 +1,17 @@
-//! What a workload was promised, as far as its history goes.
+//! Promises: the commits that a crash must leave, as far as the history goes.
 //!
-//! Purpose: a workload numbers its commits from 1 and marks in the history of its disk what it
-//! was told about each; at a crash point that says which commits may be recovered.
+//! Purpose: a workload numbers its commits from 1 and marks in the history of its disk what it was
+//! promised about each; at a crash point that tells which commits may be recovered.
 
 use crate::disk::SimDisk;
 
 /// Marks by commit: their number in the history is `commit * KINDS + kind`.
 const KINDS: u64 = 4;
 
-/// What a workload was told about a commit. Each includes those before it.
+/// A promise about a commit. Each includes those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
-    /// Nothing yet: it was asked for.
+    /// Nothing yet: the commit was requested.
     Begun = 0,
     /// The commit survives the death of the process.
     Buffered = 1,
@@ -25,7 +25,7 @@ impl Mark {
         disk.mark(commit * KINDS + self as u64);
     }
 
-    /// The commits marked so, or more.
+    /// The commits with this mark, or a stronger one.
     fn made(self, marks: &[u64]) -> impl Iterator<Item = u64> {
         marks.iter().filter(move |&&mark| mark % KINDS >= self as u64).map(|mark| mark / KINDS)
     }
@@ -35,14 +35,14 @@ impl Mark {
     }
 }
 
-/// Which commits may be the last one that is recovered. Commit 0 is the empty disk.
+/// The commits that may be the last one recovered. Commit 0 is the empty disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Promise {
     /// The last commit that must be there.
     pub least: u64,
     /// The last commit that had begun.
     pub most: u64,
-    /// Whether what the commits are in must be there: a commit was marked so, be it number 0.
+    /// Whether the store of the commits must exist: a commit has this mark, be it number 0.
     pub created: bool,
 }
 
@@ -57,7 +57,7 @@ impl Promise {
         Self::at(Mark::Buffered, disk, point)
     }
 
-    /// No less than this commit, and no more; commit 0 may have to be created.
+    /// No less than this commit, and no more; commit 0 may still have to be created.
     pub fn exactly(commit: u64) -> Promise {
         Promise { least: commit, most: commit, created: false }
     }

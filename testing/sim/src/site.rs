@@ -1,9 +1,9 @@
-//! The places in a program that make something durable, and leaving one of them out.
+//! Sites: the calls of a program that make something durable, any of which can be left out.
 //!
 //! Purpose: a crash test that passes shows little unless it fails when a flush, a fence or a sync
-//! is missing. A disk notes where it was asked for one; when one is disabled, its calls succeed
-//! and do nothing, on this disk and on all that crashes of it leave.
-//! Thread safety: one lock, held for the time of a look-up.
+//! is missing. A disk notes the site of each call; when a site is disabled, its calls succeed and
+//! do nothing, on this disk and on all that crashes of it leave.
+//! Thread safety: one lock, held for the time of a lookup.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,14 +12,14 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// What a program asks for to make something durable.
+/// The kinds of calls that make something durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// Lines of mapped memory are written back.
     Flush,
     /// Streaming stores: written back as they are made.
     Copy,
-    /// What this thread flushed is durable.
+    /// The lines that this thread flushed are durable.
     Fence,
     /// A file is durable.
     Sync,
@@ -30,9 +30,9 @@ pub enum Kind {
 /// A call in the program's source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Site {
-    /// What is called.
+    /// The call.
     pub kind: Kind,
-    /// Where: a file of the workspace.
+    /// Its file in the workspace.
     pub file: &'static str,
     /// The line of the call.
     pub line: u32,
@@ -60,7 +60,7 @@ impl fmt::Display for Site {
     }
 }
 
-/// The sites met by a disk and by those that came of it.
+/// The sites reached by a disk and by those that came of it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sites {
     inner: Arc<Mutex<Inner>>,
@@ -73,7 +73,7 @@ struct Inner {
 }
 
 impl Sites {
-    /// Counts a call; whether it is to do its work.
+    /// Counts a call; returns whether it is to do its work.
     pub(crate) fn meet(&self, site: Site) -> bool {
         let mut inner = self.inner.lock();
         *inner.met.entry(site).or_insert(0) += 1;

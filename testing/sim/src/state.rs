@@ -1,6 +1,6 @@
-//! The whole disk at one moment, and the operations that change it.
+//! The state of the whole disk at one moment, and the operations that change it.
 //!
-//! Purpose: the running disk and a walk through its history apply the same operations by the same
+//! Purpose: the running disk and a cursor through its history apply the same operations by the same
 //! code. Clones are cheap: they share files and directories until one changes.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +19,7 @@ use crate::site::Site;
 /// The number of the directory that all others are in.
 pub(crate) const ROOT: u64 = 0;
 
-/// One thing that was asked of the disk, and happened.
+/// One operation that was requested of the disk, and happened.
 #[derive(Clone, Debug)]
 pub(crate) enum Operation {
     Create {
@@ -74,7 +74,7 @@ pub(crate) enum Operation {
         file: u64,
         failed: bool,
     },
-    /// Stores to mapped memory that were observed, and flushes, since the operation before.
+    /// Observed stores to mapped memory, and flushes, since the operation before.
     Memory {
         events: Arc<[Event]>,
     },
@@ -82,13 +82,13 @@ pub(crate) enum Operation {
         thread: ThreadId,
         site: Site,
     },
-    /// One that failed and changed nothing.
+    /// An operation that failed and changed nothing.
     Failed {
         verb: &'static str,
     },
 }
 
-/// What happened to the memory of a mapped file.
+/// An event of a mapped file's memory.
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
     Store { file: u64, line: u64, bytes: Line },
@@ -132,7 +132,7 @@ impl State {
         files.sum()
     }
 
-    /// Does what operation `number` of the history did.
+    /// Applies operation `number` of the history.
     pub(crate) fn apply(&mut self, number: u64, operation: &Operation) {
         match operation {
             Operation::Create { directory, name, file, path } => {
@@ -177,7 +177,7 @@ impl State {
         }
     }
 
-    /// Notes what happened to mapped memory before operation `number`.
+    /// Notes an event of mapped memory before operation `number`.
     pub(crate) fn remember(&mut self, number: u64, event: &Event) {
         match event {
             Event::Store { file, line, bytes } => {
@@ -194,12 +194,12 @@ impl State {
         }
     }
 
-    /// Whether a line in doubt has words that may survive apart.
+    /// Whether a line in doubt has words that may survive separately.
     pub(crate) fn has_torn_lines(&self) -> bool {
         self.nameable_files().any(|(_, file)| file.has_torn_lines())
     }
 
-    /// The death of the process: all stays as it is, and none of its flushes gets its fence.
+    /// The death of the process: the disk stays unchanged, and none of its flushes gets its fence.
     pub(crate) fn kill(&mut self) {
         let files = self.files.values_mut().filter(|file| file.is_mapped());
         files.for_each(|file| Arc::make_mut(file).forget_flushes());
@@ -214,7 +214,8 @@ impl State {
         Arc::make_mut(names.expect("a directory is created before it is used"))
     }
 
-    /// All that a power cut at this moment leaves to chance, in the order in which `crash` asks.
+    /// All things that a power cut at this moment leaves to chance, in the order in which `crash`
+    /// asks.
     pub(crate) fn doubts(&self, torn: bool) -> Doubts {
         let mut doubts = Doubts::new(torn);
         self.directories.values().for_each(|names| names.doubts(&mut doubts));

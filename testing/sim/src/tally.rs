@@ -1,11 +1,11 @@
-//! Trying what crashes leave, and counting it.
+//! The tally: tries the states that crashes leave, and counts them.
 //!
-//! Purpose: the loops over crash points and states that every crash test needs. When judging a
-//! state panics, what it takes to try that state again is printed.
+//! Purpose: the loops over crash points and states that every crash test needs. When verifying a
+//! state panics, the settings that reproduce the state are printed.
 //!
-//! Three variables of the environment change what is tried: `ADAMANT_SIM_STATES` multiplies the
-//! number of states tried at each crash point, `ADAMANT_SIM_STEP` divides the number of crash
-//! points, and `ADAMANT_SIM_SEED` (default 0) gives other workloads.
+//! Three environment variables are for manual runs: `ADAMANT_SIM_STATES` multiplies the number of
+//! states tried at each crash point, `ADAMANT_SIM_STEP` divides the number of crash points, and
+//! `ADAMANT_SIM_SEED` (default 0) selects other workloads.
 
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -17,7 +17,7 @@ const STATES: &str = "ADAMANT_SIM_STATES";
 const STEP: &str = "ADAMANT_SIM_STEP";
 const SEED: &str = "ADAMANT_SIM_SEED";
 
-/// A number that whoever runs the tests may choose.
+/// A number from an environment variable.
 fn chosen(variable: &str, default: u64) -> u64 {
     std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
@@ -37,7 +37,7 @@ pub fn seed(number: u64) -> u64 {
     number + 1000 * chosen(SEED, 0)
 }
 
-/// What was tried.
+/// Counts of the tried states.
 #[derive(Debug, Default)]
 pub struct Tally {
     /// Crash points.
@@ -47,17 +47,17 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Nothing yet.
+    /// Starts at zero.
     pub fn new() -> Tally {
         Tally::default()
     }
 
-    /// Says what a test tried.
+    /// Prints the counts of a test.
     pub fn print(&self, test: &str) {
         println!("{test}: {} crash points, {} states", self.points, self.states);
     }
 
-    /// Counts a state, and says which it was if trying it panics.
+    /// Counts a state, and prints which it was if trying it panics.
     pub fn state(&mut self, disk: &SimDisk, point: u64, how: &impl Debug, work: impl FnOnce()) {
         self.states += 1;
         if let Err(panic) = catch_unwind(AssertUnwindSafe(work)) {
@@ -70,7 +70,7 @@ impl Tally {
     }
 
     /// Power cuts at one of `step` crash points of a history, [`states_max`] of `count` states at
-    /// each. `judge` gets what is left, and what was promised.
+    /// each. `judge` gets the remaining disk and the promise.
     pub fn power_cuts(
         &mut self,
         disk: &SimDisk,

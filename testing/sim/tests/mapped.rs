@@ -1,4 +1,4 @@
-//! What the simulated disk may do with mapped memory, and what it may not.
+//! The simulated disk's model of mapped memory: the states that it may leave, and no others.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ impl Memory {
         let directory = SimDirectory::root(disk);
         let file = directory.open("data").unwrap().unwrap();
         let region = Region::reserve(1 << 20, 1 << 20).unwrap();
-        // SAFETY: the region is new, so nobody has a reference into it.
+        // SAFETY: the region is new, so no reference into it exists.
         unsafe { file.map_shared(&region, 4096, 0, FILE_BYTES) }.unwrap();
         let persist = directory.persist(Flushing::Volatile, "data").unwrap().unwrap();
         Memory { disk: disk.clone(), file, region, persist }
@@ -50,7 +50,7 @@ impl Memory {
     }
 
     fn set(&self, at: u64, value: u64) {
-        // SAFETY: the word is mapped, aligned, and nobody has a reference to it.
+        // SAFETY: the word is mapped, aligned, and no reference to it exists.
         unsafe { self.word(at).write(value) };
     }
 
@@ -69,7 +69,7 @@ impl Memory {
         self.persist.fence();
     }
 
-    /// What these words may hold after a power cut now.
+    /// The possible values of these words after a power cut now.
     fn states<const N: usize>(&self, words: [u64; N]) -> BTreeSet<[u64; N]> {
         let mut cursor = self.disk.cursor();
         cursor.advance_to(self.disk.operation_count());
@@ -174,7 +174,7 @@ fn a_fence_is_for_the_flushes_of_its_own_thread() {
 #[test]
 fn streaming_stores_need_a_fence_only() {
     let memory = memory();
-    // SAFETY: the range is mapped, and nobody has a reference into it.
+    // SAFETY: the range is mapped, and no reference into it exists.
     unsafe { memory.persist.copy(&memory.region, 4096 + 64, &[3; 128]) };
     assert_eq!(memory.states([64, 128]).len(), 4);
     memory.fence();
@@ -187,7 +187,7 @@ fn streaming_stores_need_a_fence_only() {
 fn a_copy_that_is_left_out_stays_visible_and_in_doubt() {
     let memory = memory();
     for value in [3, 4] {
-        // SAFETY: the range is mapped, and nobody has a reference into it.
+        // SAFETY: the range is mapped, and no reference into it exists.
         unsafe { memory.persist.copy(&memory.region, 4096, &[value; 64]) };
         memory.fence();
         let copies = memory.disk.sites().into_iter().find(|(site, _)| site.kind == Kind::Copy);
@@ -219,10 +219,10 @@ fn a_flush_may_span_pieces_that_were_mapped_apart() {
     let memory = memory();
     memory.file.allocate(0, 2 * FILE_BYTES).unwrap();
     memory.file.sync().unwrap();
-    // SAFETY: nobody has a reference into that range of the region.
+    // SAFETY: no reference into that range of the region exists.
     unsafe { memory.file.map_shared(&memory.region, 4096 + FILE_BYTES, FILE_BYTES, FILE_BYTES) }
         .unwrap();
-    // SAFETY: the range is mapped by now, and nobody has a reference into it.
+    // SAFETY: the range is mapped by now, and no reference into it exists.
     unsafe { memory.persist.copy(&memory.region, 4096 + FILE_BYTES - 8, &[5; 16]) };
     memory.persist.flush(&memory.region, 4096 + FILE_BYTES - 64, 128);
     memory.fence();
@@ -264,12 +264,12 @@ fn a_file_operation_is_a_crash_point_of_memory_too() {
     assert_eq!(memory.states([0]), [[0], [1], [2]].into());
 }
 
-/// Where the copies of the value lie, and the word that says which of them holds.
+/// Offsets of the copies of the value; another word says which of them holds.
 const COPIES: [u64; 2] = [256, 1024];
 const COPY_WORDS: u64 = 20;
 const WHICH: u64 = 64;
 
-/// A value of 20 words, all the same, that changes as a whole: written beside, then switched to.
+/// Changes a value of 20 equal words atomically: written beside, then switched to.
 fn change(memory: &Memory, value: u64) {
     let next = 1 - memory.get(WHICH);
     let copy = COPIES[next as usize];
@@ -281,11 +281,11 @@ fn change(memory: &Memory, value: u64) {
     memory.set(WHICH, next);
     memory.flush(WHICH, 8);
     memory.fence();
-    // Needless, and so never noticed.
+    // Needless, so its absence is never noticed.
     memory.flush(WHICH, 8);
 }
 
-/// Changes the value from 1 to 5, marked when durable, and looks at what crashes leave.
+/// Changes the value from 1 to 5, marked when durable, and verifies the states that crashes leave.
 fn suite(disk: &SimDisk) {
     let memory = Memory::create(disk);
     for value in 1..=5 {

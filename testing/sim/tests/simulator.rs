@@ -1,4 +1,4 @@
-//! What the simulated disk may do, and what it may not.
+//! The simulated disk's fault model: the states that it may leave, and no others.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ fn disk_with_data() -> (SimDisk, SimDirectory, Arc<dyn File>) {
     (disk, directory, file)
 }
 
-/// The file `data` after power cuts now: every state there may be.
+/// The file `data` after power cuts now: every possible state.
 fn all_states(disk: &SimDisk) -> BTreeSet<Option<Vec<u8>>> {
     let mut cursor = disk.cursor();
     cursor.advance_to(disk.operation_count());
@@ -162,7 +162,7 @@ fn directories_within_are_names_too() {
     assert_eq!(kept.operation_count(), 0, "opening a directory is no operation");
 }
 
-/// Both names change, or none; and a directory goes file by file.
+/// Both names change, or none; and a directory is removed file by file.
 #[test]
 fn an_exchange_of_names_is_one_step() {
     let disk = SimDisk::new(1);
@@ -338,15 +338,15 @@ fn an_image_is_private() {
     unsafe { file.map_private(&region, 4096, 0, 4096) }.unwrap();
     // SAFETY: the page is within the region.
     let byte = unsafe { region.base().add(4096) };
-    // SAFETY: the page is committed, and nobody has a reference into it.
+    // SAFETY: the page is committed, and no reference into it exists.
     assert_eq!(unsafe { byte.read() }, 1);
     // SAFETY: as above.
     unsafe { byte.write(2) };
     assert_eq!(read(&disk, "data").unwrap(), vec![1; 4096]);
 }
 
-/// A scripted file workload at every crash point: all that was synced is there, every sector
-/// holds something that was written to it since, and a walk finds what a single crash finds.
+/// A scripted file workload at every crash point: all synced data is there, every sector holds a
+/// version written to it since, and a cursor finds what a single crash finds.
 #[test]
 fn every_crash_point_of_a_random_workload() {
     const SECTORS: usize = 40;
@@ -360,7 +360,7 @@ fn every_crash_point_of_a_random_workload() {
         file.sync().unwrap();
         directory.sync().unwrap();
         let start = disk.operation_count();
-        // By crash point: for each sector the values it may have.
+        // By crash point: the values that each sector may have.
         let mut allowed = vec![vec![BTreeSet::from([0]); SECTORS]];
         for value in 1..60 {
             let mut next = allowed.last().unwrap().clone();

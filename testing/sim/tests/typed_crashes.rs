@@ -1,6 +1,6 @@
-//! Named roots and what they own on a disk that crashes: after each power cut names, types and
-//! objects are those of one commit, and nothing leaks. On a full disk a transaction is refused
-//! whole, and removing still works.
+//! Named roots and the objects that they own on a disk that crashes: after each power cut names,
+//! types and objects are those of one commit, and nothing leaks. On a full disk a transaction is
+//! refused whole, and removing still works.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ impl Trace for Entry {
     }
 }
 
-/// By name the lengths of the entries' arrays, the top last.
+/// The lengths of the entries' arrays by name, the top last.
 type Model = BTreeMap<String, Vec<u64>>;
 
 fn open(disk: &SimDisk) -> Result<Heap> {
@@ -74,7 +74,7 @@ fn push(tx: &mut Transaction<'_>, name: &str, len: u64) -> Result<()> {
     Ok(())
 }
 
-/// Takes the top entry; with the last one the stack and its name go.
+/// Pops the top entry; with the last one the stack and its name are removed.
 fn pop(tx: &mut Transaction<'_>, name: &str) -> Result<()> {
     let Some(stack) = tx.named_root::<Stack>(name)? else { return Ok(()) };
     let Stack { top, name: text } = *tx.get(stack)?;
@@ -90,7 +90,7 @@ fn pop(tx: &mut Transaction<'_>, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// What the heap holds.
+/// The contents of the heap.
 fn contents(heap: &Heap) -> Result<Model> {
     let view = heap.view()?;
     let mut model = Model::new();
@@ -119,7 +119,7 @@ fn assert_whole(heap: &Heap, expected: &Model) {
     assert!(check.is_clean(), "{:?}", check.findings);
 }
 
-/// One transaction on heap and model; whether it was refused for want of space.
+/// One transaction on heap and model; returns whether it was refused for want of space.
 fn step(heap: &Heap, random: &mut fastrand::Rng, model: &mut Model, len_max: u64) -> bool {
     let name = format!("stack {}", random.u32(..4));
     let (pops, len) = (random.u32(..3) == 0, random.u64(1..len_max));

@@ -418,7 +418,7 @@ pub(crate) const MISTAKES_OF_TESTS: &[(&str, Test)] = &[
     ),
     (
         "S.transactions-read-ranges-unseen",
-        STORE.test("serializability::a_planted_mistake_is_noticed"),
+        STORE.test("tests::serializability::a_planted_mistake_is_noticed"),
     ),
     (
         "simulator.a-flush-or-fence-of-a-toy",

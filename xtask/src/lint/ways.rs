@@ -22,16 +22,31 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>, String> {
         if !name.starts_with(FOLDER) {
             continue;
         }
-        for (at, line) in sources::read(&path)?.lines().enumerate() {
-            let Some((file, functions)) = step(line) else { continue };
+        for (at, item) in items(&sources::read(&path)?) {
+            let Some((file, functions)) = step(&item) else { continue };
             let text = sources::read(&root.join(file)).unwrap_or_default();
             let missing = functions.into_iter().filter(|function| !has(&text, function));
             problems.extend(missing.map(|function| {
-                format!("{name}:{}: {file} has no function {function}; name what is", at + 1)
+                format!("{name}:{at}: {file} has no function {function}; name what is")
             }));
         }
     }
     Ok(problems)
+}
+
+/// Lines and their numbers, each with those that continue it: they are indented.
+fn items(text: &str) -> Vec<(usize, String)> {
+    let mut items: Vec<(usize, String)> = Vec::new();
+    for (at, line) in (1..).zip(text.lines()) {
+        match items.last_mut() {
+            Some((_, item)) if line.starts_with("   ") => {
+                item.push(' ');
+                item.push_str(line.trim_start());
+            }
+            _ => items.push((at, line.to_owned())),
+        }
+    }
+    items
 }
 
 /// The file and the functions of a numbered line that begins with a source file.
@@ -60,6 +75,10 @@ mod tests {
     fn functions_are_those_before_the_full_stop() {
         let line = "2. `a/src/b.rs`: `one`, `Two::three`. Takes `four`.";
         assert_eq!(step(line), Some(("a/src/b.rs", vec!["one", "Two::three"])));
+        let text = "1. `a/src/b.rs`: `one`,\n   `two`. No `three`.\nEnd.";
+        let found = items(text);
+        assert_eq!((found.len(), found[1].0), (2, 3));
+        assert_eq!(step(&found[0].1), Some(("a/src/b.rs", vec!["one", "two"])));
         assert_eq!(step("3. A sentence with `a.rs`."), None);
         assert_eq!(step("Some `a/src/b.rs`: `one`."), None);
         let text = "pub(crate) fn one<T>() {}\nfn three() {}\nfn fourth() {}";

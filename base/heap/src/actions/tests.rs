@@ -1,4 +1,4 @@
-//! What several threads ask for at once, with the turn held until all of them wait.
+//! Tests: requests of several threads at once, with the writer lock held until all of them wait.
 
 use std::sync::Arc;
 use std::thread::{ScopedJoinHandle, scope};
@@ -26,8 +26,8 @@ fn block(heap: &Heap, bytes: u64) -> u64 {
     block
 }
 
-/// Publishes and frees at once, on a thread each, while this one has the turn; `then` is done
-/// when all wait, asleep. What became of each, and the records of it.
+/// Publishes and frees at once, on a thread each, while this one holds the writer lock; runs `then`
+/// when all wait, asleep. Returns the outcome of each, and the number of records.
 fn at_once(
     heap: &Heap,
     durability: Durability,

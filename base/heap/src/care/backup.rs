@@ -1,8 +1,8 @@
-//! A copy of a heap that goes on being used.
+//! Online backup: a copy of a heap that stays in use.
 //!
-//! Purpose: what a user calls for it, and the names of the copy; what is in it is the journal's.
-//! Invariants: the copy has a UUID of its own, so that no log of one is taken for the other's, and is
-//! a heap only once everything in it is durable.
+//! Purpose: the user's call, and the names of the copy's files; the journal makes their contents.
+//! Invariants: the copy has a UUID of its own, so that no log of one is taken for the other's. It
+//! is a heap only once everything in it is durable.
 //! Thread safety: any thread; one copy is made at a time, and closing ends it.
 
 use std::sync::atomic::Ordering;
@@ -20,9 +20,9 @@ use crate::layout::{LOG_NAME, POOL_NAME, POOL_NEW_NAME};
 const LOCK_NAME: &str = "lock";
 
 impl Heap {
-    /// Makes an empty directory a heap that holds what this one does, as of some commit after the
-    /// call, and of no other moment: while it runs, others read and commit. It has been closed, and
-    /// its UUID is its own. Every page is verified on the way. Free pages of zeros become holes.
+    /// Copies this heap into an empty directory, as of exactly one commit after the call; other
+    /// threads read and commit meanwhile. The copy is that of a closed heap and has a UUID of its
+    /// own. Every page is verified on the way. Free pages of zeros become holes.
     ///
     /// Takes space for the log that is written meanwhile, beyond the log's limit; if the device has
     /// none, the copy is given up, and not the commits. O(pool + log written meanwhile); memory of
@@ -31,8 +31,8 @@ impl Heap {
     /// # Errors
     /// `Error::Unsupported` when the directory is not empty; `Error::Damaged` for a page that is
     /// not what was written; `Error::Misuse` when the heap is closed; `Error::Poisoned`; those of
-    /// the medium, that the directory is locked among them. Then the directory holds no heap; what
-    /// it holds may be removed.
+    /// the medium, including a locked directory. Then the directory holds no heap; its contents may
+    /// be removed.
     pub fn back_up(&self, directory: &dyn Directory) -> Result<u64> {
         self.refuse_child()?;
         let _one_at_a_time = self.copying.lock();
@@ -58,7 +58,7 @@ impl Heap {
     fn copy_to(&self, directory: &dyn Directory) -> Result<u64> {
         let mut uuid = [0; 16];
         directory.random(&mut uuid)?;
-        // Its name is durable by the sync below; an empty log needs no files.
+        // The sync below makes its name durable; an empty log needs no files.
         directory.subdirectory(LOG_NAME)?;
         let file = directory.create(POOL_NEW_NAME)?;
         let is_named = is_planted("rename.a-copy-before-it-is-durable");

@@ -1,7 +1,7 @@
-//! The scan for leaks: what is allocated against what the named roots reach.
+//! The leak scan: compares the allocated blocks with those that the named roots reach.
 //!
 //! Purpose: find blocks that nothing owns any more, pointers to blocks that are gone, and blocks
-//! that are taken for two types. Reads only.
+//! that two pointers take for different types. Reads only.
 //! Invariants: the scan visits each allocated block once, so it ends whatever the pointers say.
 
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use crate::objects::directory::{NamedRoot, decode};
 use crate::space::allocated::Allocated;
 use crate::space::blocks::Blocks;
 
-/// A block that is allocated and that no named root reaches.
+/// An allocated block that no named root reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leak {
     /// Its heap offset.
@@ -25,49 +25,49 @@ pub struct Leak {
     pub bytes: u64,
 }
 
-/// A pointer that is not as it should be. `owner` is the heap offset of the object that holds
-/// it, 0 for a named root.
+/// A pointer that is wrong. `owner` is the heap offset of the object that holds it, 0 for a named
+/// root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LeakFinding {
     /// No allocated block starts where it points.
     Dangling {
-        /// What holds the pointer.
+        /// The object that holds the pointer.
         owner: u64,
         /// Where it points.
         offset: u64,
-        /// The type that it says.
+        /// The type that the pointer has.
         layout: String,
     },
-    /// The block is too small for what the pointer says.
+    /// The block is too small for the type of the pointer.
     Short {
-        /// What holds the pointer.
+        /// The object that holds the pointer.
         owner: u64,
         /// Where it points.
         offset: u64,
         /// Bytes of the block.
         bytes: u64,
-        /// The type, and how many of them should be there.
+        /// The type, and how many values of it should be there.
         layout: String,
     },
-    /// Another pointer says another type.
+    /// Another pointer has another type.
     Mismatch {
-        /// What holds the pointer.
+        /// The object that holds the pointer.
         owner: u64,
         /// Where it points.
         offset: u64,
-        /// The type that it says.
+        /// The type that the pointer has.
         layout: String,
-        /// The type that another one said.
+        /// The type of the other pointer.
         other: String,
     },
     /// The type is not among those that the scan was given: what the block owns was not followed.
     Unknown {
-        /// What holds the pointer.
+        /// The object that holds the pointer.
         owner: u64,
         /// Where it points.
         offset: u64,
-        /// What is known of the type.
+        /// The known facts about the type.
         layout: String,
     },
     /// A data structure is damaged: what it has beyond that block was not followed.
@@ -76,7 +76,7 @@ pub enum LeakFinding {
         owner: u64,
         /// The block.
         offset: u64,
-        /// What is wrong with it.
+        /// The damage.
         what: &'static str,
     },
 }
@@ -113,25 +113,25 @@ impl fmt::Display for LeakFinding {
     }
 }
 
-/// What a scan for leaks found.
+/// The result of a leak scan.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct LeakReport {
-    /// Blocks that are allocated.
+    /// The number of allocated blocks.
     pub blocks: u64,
     /// Bytes of those blocks.
     pub block_bytes: u64,
-    /// Blocks that named roots reach, and the directory of these.
+    /// Blocks that the named roots reach, including the directory of named roots.
     pub reachable: u64,
-    /// Pointers to blocks that another pointer had reached. Where objects own blocks together
-    /// that is as it should be; else one of them is destroyed twice some day.
+    /// Pointers to blocks that another pointer had reached. That is right where objects own blocks
+    /// together; elsewhere one of the blocks is destroyed twice some day.
     pub shared: u64,
     /// Blocks that nothing reaches, by offset.
     pub leaks: Vec<Leak>,
     /// Everything wrong with pointers.
     pub findings: Vec<LeakFinding>,
-    /// Numbers of root words that are set and that a scan of types cannot follow: what they
-    /// reach (a store's keyspaces under number 0) is among the leaks.
+    /// Numbers of root words that are set and that a scan of types cannot follow: what they reach
+    /// (a store's keyspaces under number 0) is among the leaks.
     pub untraced_roots: Vec<usize>,
 }
 
@@ -143,8 +143,8 @@ impl LeakReport {
 }
 
 impl Heap {
-    /// Finds what no named root reaches, by the types that the program knows. Views and commits
-    /// wait while it runs; must not be called by a thread that has a view. O(pool), 12 bytes of
+    /// Finds the blocks that no named root reaches, by the types that the program knows. Views and
+    /// commits wait while it runs; a thread that has a view must not call it. O(pool), 12 bytes of
     /// memory for each allocated block, and what walking one structure takes.
     ///
     /// ```
@@ -179,7 +179,7 @@ enum Waiting {
     Structure { owner: u64, structure: Structure },
 }
 
-/// A scan.
+/// A scan in progress.
 struct Scan<'a> {
     blocks: Blocks<'a>,
     image: &'a Image,
@@ -264,8 +264,8 @@ impl<'a> Scan<'a> {
         decode(self.blocks.block(self.image, offset)?, offset)
     }
 
-    /// Notes that a pointer of this type reaches a block. Whether it is the first one to do so;
-    /// a second one, or one to no block, is counted or reported here.
+    /// Notes that a pointer of this type reaches a block. Returns whether it is the first one;
+    /// counts a second one, and reports one of another type or to no block.
     fn reach(&mut self, owner: u64, offset: u64, id: u64, layout: impl Fn() -> String) -> bool {
         let Ok(index) = self.offsets.binary_search(&offset) else {
             let layout = layout();
@@ -298,7 +298,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Reaches what a pointer says, and if it is new notes everything that it owns.
+    /// Reaches the block of a pointer and, if it is new, notes everything that it owns.
     fn visit(&mut self, owner: u64, owned: Owned, tracer: &mut Tracer) -> Result<()> {
         let Owned { offset, len, kind: Kind { layout, trace } } = owned;
         let words = || if len == 1 { layout.to_string() } else { format!("{len} times {layout}") };
@@ -317,14 +317,15 @@ impl<'a> Scan<'a> {
         Ok(())
     }
 
-    /// Reaches the first block of a structure, and if it is new all others and what they own.
+    /// Reaches the first block of a structure and, if it is new, all other blocks and what they
+    /// own.
     fn walk(&mut self, owner: u64, structure: Structure, tracer: &mut Tracer) -> Result<()> {
         let Structure { head, layout, walk } = structure;
         if !self.reach(owner, head, layout.id(), || layout.to_string()) {
             return Ok(());
         }
         walk(&Traced::new(self.blocks, self.image), head, tracer)?;
-        // An id of this structure alone: a block that two of them have is told.
+        // An id of this structure alone, so that a block in two structures is reported.
         let id = layout.id().wrapping_add(head);
         for part in tracer.parts.drain(..) {
             self.reach(head, part, id, || format!("a block of the {layout} at {head:#x}"));

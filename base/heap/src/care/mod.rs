@@ -1,4 +1,4 @@
-//! Copies of a whole heap, shrinking it, and what no root reaches: calls of the heap for its users.
+//! Whole-heap maintenance: backup, shrinking, and the leak scan: calls of the heap for its users.
 
 pub(crate) mod shrink;
 pub(crate) mod backup;

@@ -1,17 +1,18 @@
-//! Giving space back to the file system: free chunks at the end, and holes between.
+//! Shrinking: frees space in the file system, by truncation and by holes.
 //!
 //! Purpose: the reverse of growth. The file becomes as short as the last chunk in use allows, and
 //! whole free chunks before it become holes.
 //! Invariants: the pages are free, so nothing in memory or on the medium refers to them: no block,
-//! no reservation, nothing that a pin keeps (that is retired, not free). A record
-//! says so, durably, before the medium changes, and the checkpoint that changes it passes that record
-//! only afterwards. A hole is backed again before it is handed out (`allocator.rs`).
-//! Thread safety: whoever shrinks has the image to itself, and holds the arena's lock throughout, so
-//! nobody reserves, grows or commits.
+//! no reservation, nothing that a pin keeps (that is retired, not free). A record says so, durably,
+//! before the medium changes, and the checkpoint that changes it passes that record only
+//! afterwards. A hole is backed again before it is handed out (`allocator.rs`).
+//! Thread safety: the shrinking thread has the image exclusively, and holds the arena's lock
+//! throughout, so no other thread reserves, grows or commits.
 //!
-//! Reads meanwhile and afterwards. A page of a private image that was never written to is a page of
-//! the file: over a hole it is zero, which is as good as what a free page held. Beyond the end of the
-//! file it would be a signal, written to or not, so these are replaced by fresh memory first.
+//! Reads meanwhile and afterwards: a page of a private image that was never written to is a page of
+//! the file. Over a hole it reads as zero, which is as good as what a free page held. Beyond the
+//! end of the file an access would raise a signal, whether the page was written to or not, so fresh
+//! memory replaces these pages first.
 
 use adamant_wire::mutants::is_planted;
 
@@ -27,7 +28,7 @@ use crate::transaction::scratch::Writer;
 /// Bytes that a log has at least, which `keep_log` counts apart.
 const LOG_LEAST_BYTES: u64 = 2 << 20;
 
-/// What was given back to the file system.
+/// Space freed in the file system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Shrunk {
@@ -35,11 +36,11 @@ pub struct Shrunk {
     pub bytes_released: u64,
     /// Bytes of free pages within it that take no space any more.
     pub bytes_punched: u64,
-    /// Bytes of log files that were ready for more than comes in, and were removed.
+    /// Bytes of log files that were kept ready beyond the present need, and were removed.
     pub log_bytes_released: u64,
 }
 
-/// What is to be given back.
+/// The plan of one shrink.
 #[derive(Debug)]
 struct Plan {
     /// Free pages from here on were never handed out.
@@ -51,26 +52,25 @@ struct Plan {
 }
 
 impl Heap {
-    /// Gives free space back to the file system: the file ends with the last 256 KiB in use, and
-    /// such chunks before it that are free in whole become holes, where the file system has them.
-    /// Of the log the two smallest of the files stay, in one of which it begins anew if need be;
-    /// while a backup is made, all that it needs. What is free but kept by pins is not given back.
-    /// Allocations back what they need again, or fail for lack of space. Waits for views and
-    /// transactions, which wait for it; must not be called by the thread that has one. O(pages):
-    /// bitmaps that were not looked at since the heap was opened are looked at before, while others
-    /// go on.
+    /// Frees unused space in the file system: the file ends with the last 256 KiB chunk in use, and
+    /// wholly free chunks before it become holes, if the file system has them. The two smallest log
+    /// files stay, and the log restarts in one of them if need be; while a backup is made, all that
+    /// it needs stays. Space that is free but kept by pins is not released. Allocations back what
+    /// they need again, or fail for lack of space. Waits for views and transactions, and they wait
+    /// for it; the thread that has one must not call it. O(pages): bitmaps not loaded since the
+    /// heap was opened are loaded first, while other threads go on.
     ///
     /// # Errors
     /// `Error::Poisoned`, `Error::Damaged` for descriptors that are not what was written,
     /// `Error::Misuse` as for [`Heap::view`] and within a transaction; those of the medium. Nothing
-    /// is lost then, whatever was given back.
+    /// is lost then, whatever was released.
     pub fn shrink(&self) -> Result<Shrunk> {
         self.shrink_keeping(|| 0)
     }
 
-    /// As [`Heap::shrink`], but for so many bytes of the log, as
-    /// [`Write::keep_log`](crate::Write::keep_log) was asked for them. That is asked while nobody
-    /// writes, and by the thread that has the heap alone.
+    /// As [`Heap::shrink`], but keeps that many bytes of the log, as
+    /// [`Write::keep_log`](crate::Write::keep_log) would. Calls `log_bytes` while no other thread
+    /// writes, on the thread that has the heap exclusively.
     ///
     /// # Errors
     /// As [`Heap::shrink`].
@@ -82,15 +82,15 @@ impl Heap {
         let mut checkpoints = self.journal.writable()?.hold_checkpoints()?;
         let log_bytes_released = self.alone(|_, _, _| {
             let kept_bytes = log_bytes();
-            // Nobody reserves or publishes without a transaction either.
+            // No other thread reserves or publishes without a transaction either.
             let _arena = self.space.arena();
             self.journal.writable()?.give_log_back(&mut checkpoints, kept_bytes)
         })?;
         Ok(Shrunk { log_bytes_released, ..shrunk })
     }
 
-    /// As [`Heap::shrink`], but only what is known to be free without a look at the medium, and
-    /// nothing of the log: for those who do it again and again.
+    /// As [`Heap::shrink`], but frees only what is known to be free without reading the medium, and
+    /// nothing of the log: for callers that repeat it often.
     ///
     /// # Errors
     /// As [`Heap::shrink`].
@@ -102,7 +102,7 @@ impl Heap {
         self.refuse_child()?;
         let journal = self.journal.writable()?;
         journal.wait_for_space()?;
-        // Most of the log, while nobody waits.
+        // Covers most of the log, while no other thread waits.
         self.checkpoint()?;
         let is_first = !is_planted("C8.shrinking-takes-the-checkpoint-last");
         let held = is_first.then(|| journal.hold_checkpoints()).transpose()?;
@@ -116,12 +116,12 @@ impl Heap {
 }
 
 impl Heap {
-    /// Gives the room of the log files back to the file system, but for the least that a log needs,
-    /// while `work` runs: for who needs room on a full device to make more, as
-    /// [`Write::keep_log`](crate::Write::keep_log) has it be there, which fails meanwhile.
-    /// Afterwards the log takes as much again, if there is room. Waits for views and transactions,
-    /// which wait for it, and for the device; must not be called by the thread that has one. A
-    /// backup that is being made fails for lack of space.
+    /// Frees the space of the log files in the file system, except the least that a log needs,
+    /// while `work` runs. For a caller that needs room on a full device in order to make more, in
+    /// the way that [`Write::keep_log`](crate::Write::keep_log) reserves it; `keep_log` fails
+    /// meanwhile. Afterwards the log takes as much again, if there is room. Waits for views and
+    /// transactions, which wait for it, and for the device; the thread that has one must not call
+    /// it. A backup in progress fails for lack of space.
     ///
     /// # Errors
     /// `Error::Poisoned`, `Error::Damaged` for what is not what was written, `Error::Misuse` as for
@@ -130,32 +130,31 @@ impl Heap {
     pub fn give_back_log<T>(&self, work: impl FnOnce() -> T) -> Result<T> {
         self.refuse_child()?;
         self.refuse_within()?;
-        // Most of the log, while nobody waits.
+        // Covers most of the log, while no other thread waits.
         let journal = self.journal.writable()?;
         journal.checkpoint_held()?;
         let bytes = journal.stats().log_allocated_bytes;
         let mut checkpoints = journal.hold_checkpoints()?;
         let given = self.alone(|_, _, _| {
-            // Nobody reserves or publishes without a transaction either.
+            // No other thread reserves or publishes without a transaction either.
             let _arena = self.space.arena();
             journal.give_back_log(&mut checkpoints)
         })?;
         drop(checkpoints);
         let done = work();
         drop(given);
-        // First of all the log gets what there is, for the next time; as far as there is room for
-        // it.
+        // The log takes the available room first, for the next time, as far as there is any.
         let _ = journal.keep_log(bytes.saturating_sub(LOG_LEAST_BYTES));
         Ok(done)
     }
 }
 
 impl BlockAllocator<'_> {
-    /// Gives back what is free and can be. Waits for the medium with nobody else at work.
+    /// Releases what is free and can be released. Waits for the medium while no other thread works.
     ///
     /// # Errors
     /// `Error::Poisoned`, `Error::Damaged` for descriptors that are not what was written; those of
-    /// the medium. Nothing is lost then, and what was given back is backed again before its use.
+    /// the medium. Nothing is lost then, and what was released is backed again before its use.
     fn shrink(
         self,
         image: &mut Exclusive<'_>,
@@ -169,8 +168,9 @@ impl BlockAllocator<'_> {
             return Ok(Shrunk::default());
         }
         let journal = self.journal.writable()?;
-        // The tail begins behind all that names these pages: a crash between a hole and its sums leaves
-        // pages that do not fit them, and what is only made free is not judged.
+        // The tail begins behind every record that names these pages: a crash between a hole and
+        // its checksums leaves pages that do not match them, and pages that a record only frees are
+        // not verified.
         if !is_planted("C5.a-hole-in-the-tail-of-its-pages") {
             journal.checkpoint_alone(checkpoints, &[])?;
         }
@@ -179,17 +179,17 @@ impl BlockAllocator<'_> {
         plan.holes.iter().for_each(|&(start, end)| arena.holes.add(start, end));
         arena.holes.add(plan.pages, before);
         for (start, end) in plan.holes.iter().copied().chain([(plan.pages, before)]) {
-            // Memory may hold a copy of what was there, and the sum is that of zeros now.
+            // Memory may hold a copy of the old contents, while the checksum is that of zeros now.
             let (at, len) = (start * PAGE_BYTES, (end - start) * PAGE_BYTES);
             image.states().note_verified(at, len);
         }
-        // The checkpoint must lie behind all that names pages which are cut off.
+        // The checkpoint must lie behind every record that names pages which are cut off.
         let holes = plan.holes.iter().copied().chain([(plan.pages, before)]);
         let holes: Vec<_> = holes.filter(|(start, end)| start < end).collect();
         journal.checkpoint_alone(checkpoints, &holes)?;
         if plan.pages < before {
             image.cut(plan.pages)?;
-            // Growth backs what it adds by itself.
+            // Growth backs the pages that it adds.
             arena.holes.remove(plan.pages, before);
             journal.truncate(checkpoints, plan.pages)?;
         }
@@ -211,7 +211,7 @@ impl BlockAllocator<'_> {
         Ok(Plan { tail, pages, holes })
     }
 
-    /// Appends and applies the record of what is to become of the pages.
+    /// Appends and applies the record of what becomes of the pages.
     fn announce(self, arena: &mut Arena, plan: &Plan, image: &Exclusive<'_>) -> Result<()> {
         let is_lower = plan.tail < arena.pages_end;
         let before = image.pages();
@@ -223,8 +223,8 @@ impl BlockAllocator<'_> {
             arena.record.hole(start * PAGE_BYTES, (end - start) * PAGE_BYTES);
         }
         if plan.pages < before {
-            // Their sums stay where they are when they are cut off, and must be those of zeros when
-            // they come back. All of them: the end may have been lower once than what was used.
+            // Their checksums stay in place when they are cut off, and must be those of zeros when
+            // they come back. All of them: the end may once have been lower than what was used.
             arena.record.hole(plan.pages * PAGE_BYTES, (before - plan.pages) * PAGE_BYTES);
         }
         if !arena.record.is_empty() {

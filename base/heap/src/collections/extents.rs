@@ -1,4 +1,4 @@
-//! Free pages, in memory.
+//! Free extents, in memory.
 //!
 //! Purpose: find room for runs and extents, and join neighbours when pages come back.
 //! Invariants: ranges are disjoint and never adjacent; both maps hold the same ranges.
@@ -54,7 +54,8 @@ impl Extents {
         self.by_start.iter().map(|(&start, &pages)| (start, pages))
     }
 
-    /// Takes all pages from a place on, which must all be free up to the last that is. O(log n).
+    /// Takes all free pages from `from` on, which must be contiguous up to the last free page.
+    /// O(log n).
     pub(crate) fn cut(&mut self, from: u64) {
         let last = self.by_start.range(..).next_back().map(|(&start, &pages)| (start, pages));
         if let Some((start, pages)) = last.filter(|(start, pages)| start + pages > from) {

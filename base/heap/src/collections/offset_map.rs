@@ -1,8 +1,8 @@
-//! A small map from heap offsets to what a transaction knows about them.
+//! Hash maps keyed by heap offset, and an insertion-ordered one for transactions.
 //!
 //! Purpose: entries in insertion order, found by key in O(1), emptied without giving memory back.
-//! Most transactions touch fewer than a dozen lines: those are found by looking at all of them,
-//! which costs less than hashing; larger ones get an index.
+//! Most transactions touch fewer than a dozen lines: a linear search finds those, which costs less
+//! than hashing; larger maps get an index.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -15,8 +15,8 @@ const KEPT_BYTES_MAX: usize = 1 << 20;
 /// later small transaction pay for the large one.
 const INDEX_KEEP_MAX: usize = 1 << 16;
 
-/// Multiplies by a large odd constant (Knuth's multiplicative hashing); keys are offsets, not
-/// chosen by strangers.
+/// Multiplies by a large odd constant (Knuth's multiplicative hashing); keys are offsets, which no
+/// attacker chooses.
 #[derive(Default)]
 pub(crate) struct OffsetHasher(u64);
 
@@ -40,7 +40,7 @@ impl Hasher for OffsetHasher {
 /// A hash map keyed by heap offsets or page numbers.
 pub(crate) type OffsetMap<V> = HashMap<u64, V, BuildHasherDefault<OffsetHasher>>;
 
-/// The map.
+/// The insertion-ordered map.
 #[derive(Debug)]
 pub(crate) struct InsertionMap<V> {
     entries: Vec<(u64, V)>,
@@ -54,7 +54,7 @@ impl<V> Default for InsertionMap<V> {
 }
 
 impl<V> InsertionMap<V> {
-    /// The place of a key among the entries.
+    /// The index of a key's entry.
     #[inline]
     pub(crate) fn position(&self, key: u64) -> Option<usize> {
         if self.entries.len() <= SCAN_MAX {
@@ -69,7 +69,7 @@ impl<V> InsertionMap<V> {
         self.position(key).and_then(|position| self.entries.get(position)).map(|(_, value)| value)
     }
 
-    /// The entry at a place, for changing its value.
+    /// The entry at an index, for changing its value.
     #[inline]
     pub(crate) fn entry_mut(&mut self, position: usize) -> Option<&mut (u64, V)> {
         self.entries.get_mut(position)
@@ -87,13 +87,13 @@ impl<V> InsertionMap<V> {
         }
     }
 
-    /// Whether so many more keys would have it grow, which takes milliseconds when it is large.
+    /// Whether `count` more keys would make it grow, which takes milliseconds when it is large.
     pub(crate) fn is_short_of(&self, count: usize) -> bool {
         let (entries, index) = (&self.entries, &self.index);
         entries.capacity() - entries.len() < count || index.capacity() - index.len() < count
     }
 
-    /// Makes room for so many more keys, and for as many as there are.
+    /// Makes room for `count` more keys, and in the index for as many as there are.
     pub(crate) fn make_room(&mut self, count: usize) {
         self.entries.reserve(count);
         self.index.reserve(count.max(self.index.len()));
@@ -124,8 +124,7 @@ impl<V> InsertionMap<V> {
     }
 }
 
-/// Empties what takes more than a MiB, and gives its memory back: a transaction that is done needs
-/// none of it.
+/// Frees a list that takes more than a MiB: a finished transaction needs none of it.
 #[inline]
 pub(crate) fn trim<T>(list: &mut Vec<T>) {
     if list.capacity() > KEPT_BYTES_MAX / size_of::<T>().max(1) {

@@ -1,7 +1,7 @@
-//! A set of numbers that are kept as ranges: pages, or bytes.
+//! A set of numbers stored as ranges: pages, or bytes.
 //!
-//! Purpose: the arena knows by it which pages may be holes of the file, who only reads which pages
-//! the log names.
+//! Purpose: the arena notes in one which pages may be holes of the file; a read-only open, which
+//! pages the log names.
 //! Invariants: ranges are disjoint and never adjacent.
 //! Thread safety: none of its own; it belongs to its owner.
 
@@ -41,7 +41,8 @@ impl RangeSet {
         }
     }
 
-    /// The first range of the set that has a part of `start..end`, in whole: start and end. O(log n).
+    /// The first range of the set that shares a part with `start..end`, in whole: start and end.
+    /// O(log n).
     pub(crate) fn first_in(&self, start: u64, end: u64) -> Option<(u64, u64)> {
         if start >= end {
             return None;

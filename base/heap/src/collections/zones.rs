@@ -1,9 +1,9 @@
-//! Something for each zone of a heap, which may grow beyond the addresses that it was opened with.
+//! Per-zone values of a heap, which may grow beyond the addresses that it was opened with.
 //!
-//! Purpose: what is known of zones is looked up at nearly each store; so it is in one list, for the zones
-//! that there were addresses for at first, and in one more for each doubling of these.
-//! Invariants: what is there never moves.
-//! Thread safety: any thread; what is not there yet is made once.
+//! Purpose: nearly each store looks a zone's value up. So one list holds the values of the zones
+//! that had addresses at first, and one more list serves each doubling of these.
+//! Invariants: a value never moves.
+//! Thread safety: any thread; a missing value is made once.
 
 use std::sync::OnceLock;
 
@@ -12,7 +12,7 @@ const DOUBLINGS: usize = 24;
 
 type List<T> = Box<[OnceLock<T>]>;
 
-/// What is known of each zone.
+/// The values of zones.
 #[derive(Debug)]
 pub(crate) struct Zones<T> {
     first: List<T>,
@@ -24,12 +24,12 @@ fn list<T>(zones: usize) -> List<T> {
 }
 
 impl<T> Zones<T> {
-    /// Nothing yet, of so many zones and of those that come.
+    /// No values yet, for `zones` zones and those that come later.
     pub(crate) fn new(zones: u64) -> Self {
         Self { first: list(zones.max(1) as usize), later: [const { OnceLock::new() }; DOUBLINGS] }
     }
 
-    /// What is known of a zone.
+    /// The value of a zone.
     #[inline]
     pub(crate) fn get(&self, zone: usize) -> Option<&T> {
         match self.first.get(zone) {
@@ -41,7 +41,7 @@ impl<T> Zones<T> {
         }
     }
 
-    /// The same, made if there is nothing yet. `None` beyond all that a heap can have.
+    /// The same, made if there is none yet. `None` beyond all zones that a heap can have.
     #[inline]
     pub(crate) fn get_or_make(&self, zone: usize, make: impl FnOnce() -> T) -> Option<&T> {
         match self.first.get(zone) {
@@ -57,14 +57,14 @@ impl<T> Zones<T> {
         Some(later.get(within)?.get_or_init(make))
     }
 
-    /// Zones that something may be known of.
+    /// Zones that may have a value.
     pub(crate) fn count(&self) -> u64 {
         let lists =
             self.later.iter().rposition(|list| list.get().is_some()).map_or(0, |last| last + 1);
         (self.first.len() << lists) as u64
     }
 
-    /// Which list a zone beyond the first one is in, and where.
+    /// The list, and the index in it, of a zone beyond the first list.
     fn later(&self, zone: usize) -> (usize, usize) {
         let first = self.first.len();
         let index = (zone / first).ilog2() as usize;

@@ -1,4 +1,4 @@
-//! Changes of several threads at once, with the turn held until all of them wait.
+//! Tests: changes of several threads at once, with the writer lock held until all of them wait.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,7 +27,7 @@ fn word<R: Read>(heap: &R, block: u64, index: usize) -> u64 {
     u64::from_le_bytes(*bytes.unwrap())
 }
 
-/// Counts in the thread's word and in that of all, of which it returns the count.
+/// Increments the thread's word and the shared one; returns the shared count.
 fn count(transaction: &mut Transaction<'_>, block: u64, thread: usize) -> Result<u64> {
     for index in [0, thread] {
         let next = word(transaction, block, index) + 1;
@@ -36,8 +36,8 @@ fn count(transaction: &mut Transaction<'_>, block: u64, thread: usize) -> Result
     Ok(word(transaction, block, 0))
 }
 
-/// Runs `work` as combined transactions, on threads 1 to `threads`, while this one has the turn;
-/// `then` is done when all wait. What became of each, and the records of it.
+/// Runs `work` as combined transactions, on threads 1 to `threads`, while this one holds the writer
+/// lock; runs `then` when all wait. Returns the outcome of each, and the number of records.
 fn at_once(
     heap: &Heap,
     durability: Durability,
@@ -64,7 +64,7 @@ fn at_once(
     (outcomes, heap.last_commit() - before)
 }
 
-/// Checks that the block has what a thread did `counts` times for each.
+/// Checks that the block shows `counts` changes of each thread.
 fn check(heap: &Heap, block: u64, counts: &[u64]) {
     let view = heap.view().unwrap();
     let found: Vec<u64> = (1..=counts.len()).map(|index| word(&view, block, index)).collect();
@@ -120,14 +120,14 @@ fn a_panic_happens_on_the_thread_of_its_owner() {
     assert_eq!(panicked, [false, true, false, false]);
     assert!(outcomes.into_iter().flatten().all(|outcome| outcome.is_ok()));
     check(&heap, block, &[1, 0, 1, 1]);
-    // The turn is free.
+    // The writer lock is free.
     heap.transaction(DEFERRED, |heap| count(heap, block, 2)).unwrap();
 }
 
 #[test]
 fn who_waits_for_what_is_not_written_is_told() {
     let (heap, block) = open();
-    // All that there is by now is durable: who is told so of another record is told wrong.
+    // Everything committed by now is durable: an answer for another record would be wrong.
     heap.sync().unwrap();
     let work = |heap: &mut Transaction<'_>, thread| count(heap, block, thread);
     let (outcomes, records) = at_once(&heap, Durability::Sync, 5, work, || {

@@ -1,14 +1,16 @@
-//! What was there before a transaction that lets readers in.
+//! Before-images: the blocks that a running transaction has changed, as they were before.
 //!
-//! Purpose: a large transaction works for a while, and changes blocks in place. Before it lets readers in
-//! it copies what it has changed, as it was. A reader finds the copy where there is one, else the block
-//! itself: so it sees the heap as the last commit left it, whole, whatever data structures are in it.
-//! Invariants: while readers are in, each block that the transaction has changed has a copy here, with
-//! the bytes before. Blocks that it reserved need none: nothing that was there before leads to them. A copy lies in its lines as the block does in memory's, so that typed data keeps its
-//! alignment. Copies take a limited number of bytes; beyond that they are not whole, and no reader is
-//! let in any more.
-//! Thread safety: guarded by the gate of the image: changed by who has it alone, read by readers that
-//! were let in.
+//! Purpose: a large transaction works for a while, and changes blocks in place. Before it admits
+//! readers it copies the blocks that it has changed, as they were. A reader uses the copy where
+//! there is one, else the block itself. So it sees the heap as the last commit left it, whole,
+//! whatever data structures are in it.
+//! Invariants: while readers are admitted, each block that the transaction has changed has a copy
+//! here, with the bytes before. Blocks that it reserved need none: no earlier pointer leads to
+//! them. A copy lies in its lines as the block does in memory's, so that typed data keeps its
+//! alignment. Copies take a limited number of bytes; beyond that they are not whole, and no reader
+//! is admitted any more.
+//! Thread safety: guarded by the image latch: changed under the exclusive guard, read by admitted
+//! readers.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -27,7 +29,7 @@ struct Line([u8; LINE_BYTES as usize]);
 #[derive(Debug)]
 struct Copied {
     lines: Box<[Line]>,
-    /// Where in the first line it begins.
+    /// Where in the first line the block begins.
     start: usize,
     bytes: usize,
 }
@@ -38,41 +40,41 @@ impl Copied {
     }
 }
 
-/// What was there before.
+/// The before-images of a transaction.
 #[derive(Debug, Default)]
 pub(crate) struct BeforeImages {
     blocks: OffsetMap<Copied>,
     /// The words of the roots.
     roots: Option<[u64; ROOT_COUNT]>,
-    /// Sequence number of the last commit that readers see, once that of the transaction has been
-    /// appended or is about to be.
+    /// Sequence number of the last commit that readers see; set once the transaction's record has
+    /// been appended or is about to be.
     ceiling: Option<u64>,
     /// Bytes of the copies, and how many there may be.
     bytes: u64,
     bytes_max: u64,
-    /// Whether readers may be let in.
+    /// Whether readers may be admitted.
     is_whole: bool,
 }
 
 impl BeforeImages {
-    /// Nothing is copied yet; readers may be let in.
+    /// Starts a transaction: no copies yet; readers may be admitted.
     pub(crate) fn begin(&mut self, bytes_max: u64) {
         debug_assert!(self.blocks.is_empty() && !self.is_whole, "one transaction at a time");
         (self.bytes_max, self.is_whole) = (bytes_max, true);
     }
 
-    /// Whether readers may be let in.
+    /// Whether readers may be admitted.
     #[inline]
     pub(crate) fn is_whole(&self) -> bool {
         self.is_whole
     }
 
-    /// Something changes of which there is no copy: readers are not let in any more.
+    /// A change without a copy follows: readers are not admitted any more.
     pub(crate) fn give_up(&mut self) {
         self.is_whole = false;
     }
 
-    /// Copies a block, if there is room and no copy of it; whether it did.
+    /// Copies a block, if there is room and no copy of it. Returns whether it did.
     pub(crate) fn keep(&mut self, offset: u64, block: &[u8]) -> bool {
         if !self.is_whole || self.blocks.contains_key(&offset) {
             return false;
@@ -92,7 +94,7 @@ impl BeforeImages {
         true
     }
 
-    /// Makes bytes of a copy what they were, if they are of that block.
+    /// Restores bytes of a copy to `old`, if they belong to that block.
     pub(crate) fn patch(&mut self, offset: u64, at: u64, old: &[u8]) {
         let Some(copy) = self.blocks.get_mut(&offset) else { return };
         let (at, end) = (at as usize, at as usize + old.len());
@@ -120,7 +122,7 @@ impl BeforeImages {
         self.roots?.get(index).copied()
     }
 
-    /// The record is about to be appended, after that one.
+    /// The transaction's record is about to be appended, after record `sequence`.
     pub(crate) fn set_ceiling(&mut self, sequence: u64) {
         self.ceiling = Some(sequence);
     }

@@ -1,11 +1,11 @@
-//! Where blocks lie.
+//! Block locations: where a block lies in the pool.
 //!
-//! Purpose: what `Image::locate` answers.
+//! Purpose: the answers of `Image::locate`.
 //! Thread safety: plain numbers.
 
 use crate::layout::PAGE_BYTES;
 
-/// Where a block lies.
+/// The location of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BlockLocation {
     /// Block `index` of the run that starts at page `run`.
@@ -14,7 +14,7 @@ pub(crate) enum BlockLocation {
         run: u64,
         /// Its class.
         class: u8,
-        /// Which block.
+        /// Index of the block in the run.
         index: u64,
         /// Bytes of a block.
         bytes: u64,
@@ -41,21 +41,22 @@ impl BlockLocation {
     }
 }
 
-/// A block of a run that is not open, in plain numbers: a [`BlockLocation`] that was just made and is
-/// handed on costs some 10 ns, as parts of it are written that are then read as one.
+/// The location of a block of a run that is not open, in plain numbers: passing on a
+/// [`BlockLocation`] that was just made costs some 10 ns, as its parts are written separately and
+/// then read as one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InRun {
     /// First page of the run.
     pub(crate) run: u64,
     pub(crate) class: u8,
-    /// Which block.
+    /// Index of the block in the run.
     pub(crate) index: u64,
     /// Bytes of a block.
     pub(crate) bytes: u64,
 }
 
 impl InRun {
-    /// The same as a place.
+    /// The same as a [`BlockLocation`].
     #[inline]
     pub(crate) fn place(self) -> BlockLocation {
         let Self { run, class, index, bytes } = self;

@@ -1,9 +1,9 @@
-//! Size classes: which blocks a run is cut into.
+//! Size classes: the block sizes into which runs are divided.
 //!
 //! Purpose: choose classes when a heap is created, and answer "which class holds n bytes" and
 //! "which block is at this distance into a run" for the classes that a pool names.
-//! Invariants: block sizes ascend, but for the registered classes, which come last and which no
-//! size leads to; a run of class `c` always has `run_pages` pages. Classes are only ever added.
+//! Invariants: block sizes ascend, except for the registered classes, which come last and which no
+//! size maps to; a run of class `c` always has `run_pages` pages. Classes are only ever added.
 //!
 //! Classes: every 8 B to 128 B, every 16 B to 1 KiB, every 64 B to 4 KiB, then about 5 % apart to
 //! 32 KiB, then every half page to 40 KiB. Larger blocks are extents of whole pages, whose last
@@ -23,8 +23,8 @@ use crate::layout::{
 
 /// Blocks above this many bytes are extents.
 pub(crate) const CLASS_BYTES_MAX: u64 = 40_960;
-/// Above this many bytes, classes are half a page apart: what is left of their runs is then less
-/// than what a step of 5 % leaves.
+/// Above this many bytes, classes are half a page apart: their runs then waste less than a step of
+/// 5 % does.
 const HALF_PAGES_FROM: u64 = 32_768;
 /// Pages of the longest run: 256 KiB.
 const RUN_PAGES_MAX: u64 = 64;
@@ -46,7 +46,7 @@ pub(crate) struct Class {
     pub(crate) run_pages: u64,
     /// Whether the bitmap is in the run's first descriptor.
     pub(crate) bitmap_in_descriptor: bool,
-    /// `CLASS_REGISTERED`, with `CLASS_HEADER` or not; 0 for those chosen by size.
+    /// `CLASS_REGISTERED`, with `CLASS_HEADER` or not; 0 for classes chosen by size.
     pub(crate) kind: u16,
     /// ceil(2^40 / block_bytes): division by multiplication, exact for distances below 2^20.
     reciprocal: u64,
@@ -58,7 +58,8 @@ impl Class {
         self.kind & CLASS_HEADER != 0
     }
 
-    /// Which block starts `distance` bytes into a run; `None` when none does. O(1), no division.
+    /// Index of the block that starts `distance` bytes into a run; `None` if no block does. O(1),
+    /// no division.
     #[inline]
     pub(crate) fn index_at(&self, distance: u64) -> Option<u64> {
         let within = distance.checked_sub(self.blocks_start)?;
@@ -69,8 +70,8 @@ impl Class {
         (index < self.block_count && index * self.block_bytes == within).then_some(index)
     }
 
-    /// Where word `index` of the bitmap of the run at a page lies: heap offset of the word, and
-    /// where in it the bits begin.
+    /// Location of word `index` of the bitmap of the run at a page: heap offset of the word, and
+    /// the first bit of the bitmap in it.
     #[inline]
     pub(crate) fn bitmap_word(&self, run: u64, index: usize) -> (u64, u32) {
         if self.bitmap_in_descriptor {
@@ -86,12 +87,12 @@ impl Class {
     }
 }
 
-/// What blocks of a registered class are like.
+/// The properties of blocks of a registered class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClassShape {
     /// Bytes for the user of a block, 1 to 40,960 with the header.
     pub unit_bytes: u32,
-    /// Whether each block begins with 16 bytes for the user's own notes, zero when it is reserved.
+    /// Whether each block begins with 16 bytes for the user's own data, zero when it is reserved.
     pub has_header: bool,
     /// Each block starts at a multiple of that many bytes of the heap: a power of two, 8 to 4096.
     pub alignment: u32,
@@ -136,7 +137,7 @@ pub(crate) struct ClassTable {
     classes: Vec<Class>,
     /// Class by (bytes + 7) / 8.
     by_size: Vec<u8>,
-    /// Those registered since it was loaded.
+    /// Classes registered since the table was loaded.
     added: Box<[OnceLock<Class>]>,
 }
 
@@ -152,7 +153,7 @@ impl ClassTable {
         self.added.get(class.checked_sub(self.classes.len())?)?.get()
     }
 
-    /// The class with that entry, if it is a registered one and there.
+    /// The registered class with that entry, if there is one.
     pub(crate) fn find(&self, entry: &ClassEntry) -> Option<ClassId> {
         let wanted = Self::class_of(entry)?;
         (0..self.len() as u16)
@@ -160,7 +161,7 @@ impl ClassTable {
             .map(|class| ClassId(class as u8))
     }
 
-    /// Adds a registered class; by one thread at a time. `None` when there is no room.
+    /// Adds a registered class. One thread at a time may call this. `None` when there is no room.
     pub(crate) fn add(&self, entry: &ClassEntry) -> Option<ClassId> {
         let next = self.len();
         let added = self.added.get(next - self.classes.len())?.set(Self::class_of(entry)?);
@@ -168,7 +169,7 @@ impl ClassTable {
         Some(ClassId(next as u8))
     }
 
-    /// The class of an id, and its number in descriptors; `None` when it is of another heap.
+    /// The class of an id, and its number in descriptors; `None` for an id of another heap.
     pub(crate) fn registered(&self, id: ClassId) -> Option<(u8, &Class)> {
         self.get(id.0.into()).filter(|class| class.kind & CLASS_REGISTERED != 0).map(|c| (id.0, c))
     }
@@ -180,7 +181,8 @@ impl ClassTable {
         self.by_size.get(index).copied()
     }
 
-    /// Bytes of a block that is reserved for `bytes`: of the smallest class that holds them, or whole pages.
+    /// Bytes of a block that is reserved for `bytes`: of the smallest class that holds them, or
+    /// whole pages.
     #[inline]
     pub(crate) fn block_bytes(&self, bytes: u64) -> u64 {
         let class = self.for_bytes(bytes).and_then(|class| self.get(class.into()));

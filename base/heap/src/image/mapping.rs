@@ -1,16 +1,16 @@
 //! The image of the pool: the memory that a heap lives in.
 //!
-//! Purpose: turn heap offsets into bytes. Everything above works with offsets, so this file
-//! holds the address arithmetic of the heap.
+//! Purpose: turn heap offsets into bytes. Everything above works with offsets, so this file holds
+//! the address arithmetic of the heap.
 //! Invariants: data pages `0..pages` and their descriptors are readable and writable memory. A
-//! private image of the file's bytes is under the pages that existed at open, anonymous memory
-//! under the rest until it is dropped (`evictor.rs`): stores never reach the file. A page is touched
+//! private mapping of the file is under the pages that existed at open, anonymous memory under the
+//! rest until it is dropped (`evictor.rs`): stores never reach the file. A page is touched
 //! (`page_state.rs`) before each store to it.
-//! Thread safety: bytes of blocks and of the roots are read under the image's lock and written
-//! under its exclusive side (S1), through [`Exclusive`]; but for a block of an open run or pages
-//! that are free, which belong to whoever reserved them until they are published. Words of the
-//! allocator (descriptors, bitmaps, the end of the pages) are atomics for all, and no reference is
-//! ever made over them: threads change them under the shared lock and without any.
+//! Thread safety: bytes of blocks and of the roots are read under the image latch and written under
+//! its exclusive guard (S1), through [`Exclusive`]. Exceptions are blocks of an open run and free
+//! pages, which belong to the thread that reserved them until they are published. Words of the
+//! allocator (descriptors, bitmaps, the end of the pages) are atomics everywhere, and no reference
+//! is ever made over them: threads change them under the shared latch and without any.
 
 use std::cell::UnsafeCell;
 use std::ops::{Deref, Range};
@@ -42,7 +42,7 @@ use crate::layout::{
 /// Memory is made usable in steps of a huge page, so that a first touch can fill a whole one:
 /// 2 MiB in one fault instead of 512 (2-4 us each).
 const STEP_BYTES: u64 = 2 << 20;
-/// Addresses that a heap takes unless it is told how many: so many, or so many times what it has. A
+/// Addresses that a heap reserves by default: this many, or `ADDRESS_FACTOR` times what it has. A
 /// process has 128 TiB, and may have a thousand stores.
 const ADDRESS_BYTES: u64 = if cfg!(test) { ZONE_BYTES } else { 64 << 30 };
 const ADDRESS_FACTOR: u64 = if cfg!(test) { 1 } else { 16 };
@@ -64,16 +64,17 @@ pub(crate) struct Image {
     states: Arc<Pages>,
     /// Whether memory that was stored to is given back.
     is_bounded: bool,
-    /// What the image was mapped from.
+    /// The file that the image was mapped from.
     file: Arc<dyn File>,
 }
 
-/// What was there before the transaction that runs, behind the gate.
+/// The before-images of the running transaction, behind the latch.
 #[derive(Debug, Default)]
 struct Guarded(UnsafeCell<BeforeImages>);
 
-// SAFETY: it is reached through `Shared` and `Exclusive` alone: changed by who has the image
-// exclusively and has let no reader in, read by that one and by readers that were let in.
+// SAFETY: the cell is reached through `Shared` and `Exclusive` alone: changed by the thread that
+// has the image exclusively and has admitted no reader, read by that thread and by admitted
+// readers.
 unsafe impl Sync for Guarded {}
 
 const _: () = {
@@ -81,7 +82,7 @@ const _: () = {
     is_send_and_sync::<BeforeImages>();
 };
 
-/// The image, which nobody has exclusively, or whoever has it lets readers in.
+/// The image, held shared: no thread has it exclusively, or the one that has it admits readers.
 #[derive(Debug)]
 pub(crate) struct Shared<'h> {
     image: &'h Image,
@@ -89,20 +90,21 @@ pub(crate) struct Shared<'h> {
 }
 
 impl Shared<'_> {
-    /// What was there before, if a transaction is in the midst of changing things.
+    /// The before-images, if a transaction is changing the image now.
     #[inline]
     pub(crate) fn before(&self) -> Option<&BeforeImages> {
         if !self.latch.is_early() {
             return None;
         }
-        // SAFETY: readers were let in by who has the image exclusively, and who changes nothing of it
-        // until this one has left the gate; which it does after the borrow has ended.
+        // SAFETY: the thread that has the image exclusively admitted readers, and changes no
+        // before-image until this reader has left the latch, which it does after the borrow has
+        // ended.
         let before = unsafe { &*self.image.before.0.get() };
-        // Else it is done with changing what readers see.
+        // Otherwise the writer has finished changing what readers see.
         before.is_whole().then_some(before)
     }
 
-    /// Whether somebody waits for this one to leave, as far as is known by now.
+    /// Whether a writer waits for this reader to leave, as far as is known by now.
     #[inline]
     pub(crate) fn is_waited_for(&self) -> bool {
         self.latch.is_waited_for()
@@ -118,7 +120,7 @@ impl Deref for Shared<'_> {
     }
 }
 
-/// The image, which nobody else has, not even to read.
+/// The image, held exclusively: no other thread has it, not even to read.
 #[derive(Debug)]
 pub(crate) struct Exclusive<'h> {
     image: &'h Image,
@@ -141,42 +143,43 @@ impl Exclusive<'_> {
         self.latch.are_readers_waiting()
     }
 
-    /// Lets readers in, until `drain_readers` or the next change. What was there before must be whole.
+    /// Admits readers, until `drain_readers` or the next change. The before-images must be whole.
     pub(crate) fn admit_readers(&mut self) {
         debug_assert!(self.before().is_whole(), "readers see what was there before");
         self.latch.admit_readers();
     }
 
-    /// Lets readers in, until `drain_readers`: they see all that was changed, and nothing of what they see is
-    /// changed any more.
+    /// Admits readers after a commit, until `drain_readers`: they see all changes, and nothing that
+    /// they see changes any more.
     pub(crate) fn admit_after_commit(&mut self) {
         debug_assert!(!self.before().is_whole(), "readers see what is there");
         self.latch.admit_readers();
     }
 
-    /// Lets all in that wait, and waits until they have left. To be called when nothing is half done.
+    /// Admits all that wait, and waits until they have left. To be called when no change is half
+    /// done.
     pub(crate) fn pause(&mut self) {
         self.latch.pause();
     }
 
-    /// Waits until the readers that were let in have left.
+    /// Waits until the admitted readers have left.
     #[inline]
     pub(crate) fn drain_readers(&mut self) {
         self.latch.drain_readers();
     }
 
-    /// What was there before the transaction that runs.
+    /// The before-images of the running transaction.
     #[inline]
     pub(crate) fn before(&self) -> &BeforeImages {
-        // SAFETY: nobody changes it but who has `self` exclusively.
+        // SAFETY: only the owner of `self`, through a unique borrow, changes them.
         unsafe { &*self.image.before.0.get() }
     }
 
-    /// The same, for changing; shuts readers out.
+    /// The same, for changing; drains readers first.
     #[inline]
     pub(crate) fn before_mut(&mut self) -> &mut BeforeImages {
         self.latch.drain_readers();
-        // SAFETY: nobody is inside the gate, and `self` is borrowed exclusively.
+        // SAFETY: no reader is inside the latch, and `self` is borrowed exclusively.
         unsafe { &mut *self.image.before.0.get() }
     }
 
@@ -187,18 +190,18 @@ impl Exclusive<'_> {
         self.latch.drain_readers();
         let pointer = self.image.pointer(offset, len)?;
         self.image.touch(offset, len)?;
-        // SAFETY: the range is committed, initialised memory. Of blocks and roots nobody else
-        // reads or writes a byte while the gate is held exclusively and readers are shut out, which
-        // needs `self`, that the returned borrow keeps; and reservations of others, which are not
-        // under the gate, are other blocks.
+        // SAFETY: the range is committed, initialised memory. No other thread reads or writes a
+        // byte of blocks and roots while the latch is held exclusively and readers are drained;
+        // both need `self`, which the returned borrow keeps. Reservations of other threads, which
+        // the latch does not guard, are other blocks.
         Ok(unsafe { std::slice::from_raw_parts_mut(pointer.as_ptr(), len as usize) })
     }
 
-    /// Copies a block to what was there before, if it has no copy; whether it did.
+    /// Copies a block to the before-images, if it has no copy. Returns whether it did.
     pub(crate) fn keep_before(&mut self, block: u64, bytes: u64) -> bool {
         self.latch.drain_readers();
         let found = self.image.bytes(block, bytes);
-        // SAFETY: nobody is inside the gate, and `self` is borrowed exclusively.
+        // SAFETY: no reader is inside the latch, and `self` is borrowed exclusively.
         let before = unsafe { &mut *self.image.before.0.get() };
         let Ok(bytes) = found else {
             before.give_up();
@@ -207,14 +210,14 @@ impl Exclusive<'_> {
         before.keep(block, bytes)
     }
 
-    /// Gives the memory up but for some heap ranges, in order, which are its own from now on and no
-    /// file's: they stay until the image is dropped. For everybody else it has no pages any more.
+    /// Gives the memory up, except for some heap ranges, in order. Those become anonymous memory
+    /// and stay until the image is dropped. To all other callers the image has no pages any more.
     ///
     /// # Errors
     /// `Error::Medium` when there is no memory for them; then nothing was given up.
     ///
     /// # Safety
-    /// Nobody has a reference to anything else of it, and those to these ranges are shared ones.
+    /// No reference to any other part of it exists, and those to these ranges are shared ones.
     pub(crate) unsafe fn give_up(&mut self, kept: &[(u64, u64)]) -> Result<()> {
         self.latch.drain_readers();
         let image = self.image;
@@ -228,22 +231,21 @@ impl Exclusive<'_> {
             }
         }
         for &(start, end) in &pages {
-            // SAFETY: blocks that are there; nobody stores to what others have shared references
-            // to.
+            // SAFETY: the blocks exist; no thread stores to bytes with shared references.
             unsafe { image.data.keep(start, end - start)? };
         }
-        // Whoever comes later finds that nothing lies below the end.
+        // Later callers find that no page lies below the end.
         image.pages.store(0, Ordering::Release);
-        // SAFETY: our caller promises it, and nobody gets a reference that looks at the end first.
+        // SAFETY: our caller promises it, and no caller that checks the end first gets a reference.
         unsafe { image.data.give_up(&pages) };
-        // SAFETY: as above; of the tables nobody has one.
+        // SAFETY: as above; no reference into the tables exists.
         unsafe { image.tables.give_up(&[]) };
         Ok(())
     }
 
-    /// Takes data pages from `pages` on away, whose descriptors are zero. What is under them may be cut
-    /// off the file then: before, it would be a signal at the next touch, for a private image of the
-    /// file, too, written to or not.
+    /// Removes data pages from `pages` on, whose descriptors are zero. The file may then be cut
+    /// below them. Cut earlier, the next touch would raise a signal, also in a private mapping of
+    /// the file, written to or not.
     pub(crate) fn cut(&mut self, pages: u64) -> Result<()> {
         self.latch.drain_readers();
         let image = self.image;
@@ -258,20 +260,20 @@ impl Exclusive<'_> {
         let tables = table(pages.div_ceil(ZONE_PAGES))..table(before.div_ceil(ZONE_PAGES));
         let data = pages * PAGE_BYTES..before * PAGE_BYTES;
         for (region, range) in [(&image.data, data), (&image.tables, tables)] {
-            // Memory is made usable in steps, so more than what is used may be.
+            // Memory is made usable in steps, so more may be usable than is used.
             let end = range.end.next_multiple_of(STEP_BYTES).min(region.bytes());
-            // SAFETY: nobody has the image in any way, and reservations, whose owners do not ask,
-            // lie below. Nobody was told of what lies beyond the pages there were.
+            // SAFETY: no other thread has the image, and reservations, whose owners do not take the
+            // latch, lie below. No caller was given an address beyond the pages there were.
             unsafe { region.release(range.start, end.saturating_sub(range.start))? };
         }
         Ok(())
     }
 
-    /// Makes data pages of one zone the file's again. They lie below the end, and `is_mapped` says
-    /// whether the file is behind them, whatever was stored to them since.
+    /// Maps data pages of one zone from the file again. They lie below the end, and `is_mapped`
+    /// says whether the file is behind them, whatever was stored to them since.
     ///
     /// # Safety
-    /// Nobody stores to them, and bytes that anybody has a reference to are the same in the file.
+    /// No thread stores to them, and bytes to which any reference exists are the same in the file.
     pub(crate) unsafe fn drop_pages(
         &mut self,
         pool: &Arc<dyn File>,
@@ -292,7 +294,7 @@ impl Exclusive<'_> {
         Ok(())
     }
 
-    /// Puts a huge page in the place of the data pages from a page on.
+    /// Maps a huge page in place of the data pages from a page on.
     ///
     /// # Safety
     /// As [`Exclusive::drop_pages`], with the huge page for the file.
@@ -306,8 +308,8 @@ impl Exclusive<'_> {
 impl Image {
     /// Reserves address space for a heap of up to `bytes_max` bytes (`u64::MAX`: in proportion to
     /// what there is), or as much as is granted, and at least `pages` pages; then maps the first
-    /// `pages` pages of the pool file. Where `is_bounded`, notes what is stored to, if the medium
-    /// can give such memory back.
+    /// `pages` pages of the pool file. If `is_bounded`, notes which pages are stored to, if the
+    /// medium can give such memory back.
     pub(crate) fn map(
         pool: &Arc<dyn File>,
         pages: u64,
@@ -360,23 +362,23 @@ impl Image {
         Ok(())
     }
 
-    /// Tells whether this is a fork's child of the process that has the image.
+    /// Tells whether this process is a fork's child of the one that has the image.
     #[inline]
     pub(crate) fn fork(&self) -> ForkGuard {
         self.data.fork()
     }
 
-    /// Whether it was [given up](Exclusive::give_up). To be asked with the image held.
+    /// Whether it was [given up](Exclusive::give_up). The caller holds the latch.
     pub(crate) fn is_given_up(&self) -> bool {
         self.pages() == 0
     }
 
-    /// Data pages that exist; none when it was given up.
+    /// Data pages that exist; none once it was given up.
     pub(crate) fn pages(&self) -> u64 {
         self.pages.load(Ordering::Acquire)
     }
 
-    /// Waits until nobody has the image exclusively, for a bounded look.
+    /// Waits until no thread has the image exclusively; for a brief reader.
     #[inline]
     pub(crate) fn read(&self) -> Shared<'_> {
         Shared { image: self, latch: self.latch.read(thread_number()) }
@@ -388,13 +390,13 @@ impl Image {
         Shared { image: self, latch: self.latch.read_long(thread_number()) }
     }
 
-    /// Waits until nobody has the image in any way.
+    /// Waits until no other thread has the image.
     #[inline]
     pub(crate) fn write(&self) -> Exclusive<'_> {
         Exclusive { image: self, latch: self.latch.write() }
     }
 
-    /// The image exclusively, if nobody has it in any way. Never waits.
+    /// The image exclusively, if no other thread has it. Never waits.
     pub(crate) fn try_write(&self) -> Option<Exclusive<'_>> {
         Some(Exclusive { image: self, latch: self.latch.try_write()? })
     }
@@ -404,8 +406,8 @@ impl Image {
         (self.data.bytes() / PAGE_BYTES).min(self.tables.bytes() / DESCRIPTOR_BYTES)
     }
 
-    /// Sees to it that there are addresses for so many data pages: twice as many as before, unless
-    /// they are bounded, or others have those behind. Nothing moves.
+    /// Makes sure that there are addresses for `pages` data pages: doubles them, unless they are
+    /// bounded, or other mappings occupy the addresses behind. Nothing moves.
     ///
     /// # Errors
     /// `Error::AddressesExhausted`.
@@ -419,7 +421,7 @@ impl Image {
                 self.data.extend(pages * PAGE_BYTES)?;
                 self.tables.extend(pages * DESCRIPTOR_BYTES)
             };
-            // What is left of a longer one that failed is of use to the shorter one.
+            // A shorter extension can use what a failed longer one left.
             let is_longer = extend(twice).is_ok() || extend(pages).is_ok();
             if is_longer && pages <= self.pages_max() {
                 return Ok(());
@@ -429,8 +431,8 @@ impl Image {
         Err(Error::AddressesExhausted { bytes, bytes_max })
     }
 
-    /// Makes data pages up to `pages` exist, zeroed. The file must already back them. To be called
-    /// by one thread at a time.
+    /// Makes data pages up to `pages` exist, zeroed. The file must already back them. One thread at
+    /// a time may call this.
     pub(crate) fn grow(&self, pages: u64) -> Result<()> {
         self.need_addresses(pages)?;
         let before = self.pages();
@@ -442,13 +444,13 @@ impl Image {
         Ok(())
     }
 
-    /// Whether pages are worth touching ahead: not where memory is bounded, and counts
-    /// when it is stored to.
+    /// Whether pages are worth touching ahead of use: not where memory is bounded, and stored-to
+    /// pages count.
     pub(crate) fn can_touch(&self) -> bool {
         !self.is_bounded
     }
 
-    /// Has the system put memory behind some pages now rather than when they are first stored to. No byte
+    /// Has the system put memory behind some pages now rather than at the first store. No byte
     /// changes.
     pub(crate) fn populate(&self, offset: u64, len: u64) {
         if let Some((region, start)) = self.resolve(offset, len) {
@@ -492,10 +494,10 @@ impl Image {
     #[inline]
     pub(crate) fn bytes(&self, offset: u64, len: u64) -> Result<&[u8]> {
         let pointer = self.pointer(offset, len)?;
-        // SAFETY: the range is committed memory, initialised (file bytes or zero). Blocks and
-        // roots are written only by who has the image exclusively, which a caller that reads
-        // under the gate excludes, or that is itself that one; reserved blocks of others are
-        // refused to readers (`Blocks::locate`), and words of the allocator are not asked for.
+        // SAFETY: the range is committed memory, initialised (file bytes or zero). Only the thread
+        // that has the image exclusively writes blocks and roots; a caller that holds the latch
+        // shared excludes it, or the caller is that thread. Readers are refused blocks that others
+        // have reserved (`Blocks::locate`), and words of the allocator are not asked for.
         Ok(unsafe { std::slice::from_raw_parts(pointer.as_ptr(), len as usize) })
     }
 
@@ -505,8 +507,8 @@ impl Image {
         debug_assert!(offset.is_multiple_of(8), "words are aligned");
         let pointer = self.pointer(offset, 8)?;
         // SAFETY: committed memory, aligned since regions are and the offset is, which lives as
-        // long as `self`. Words of the allocator are accessed in no other way than this while
-        // they are that, and before (as part of free pages) by nobody.
+        // long as `self`. While words belong to the allocator they are accessed only here; before
+        // that, as part of free pages, they are not accessed at all.
         Ok(unsafe { AtomicU64::from_ptr(pointer.as_ptr().cast()) })
     }
 
@@ -516,7 +518,7 @@ impl Image {
         Ok(u64::from_le(self.word(offset)?.load(Ordering::Acquire)))
     }
 
-    /// How many of some data pages this process has looked at.
+    /// How many of some data pages this process has touched.
     pub(crate) fn touched_pages(&self, start: u64, pages: u64) -> u64 {
         self.data.touched_pages(start * PAGE_BYTES, pages * PAGE_BYTES)
     }
@@ -533,18 +535,18 @@ impl Image {
         self.is_bounded.then_some(&*self.states)
     }
 
-    /// Touches the pages of `len` bytes at a heap offset, which are about to be stored to, or whose
-    /// bytes are about to get a record: afterwards neither can fail.
+    /// Touches the pages of `len` bytes at a heap offset that are about to be stored to, or to get
+    /// a record: afterwards neither can fail.
     ///
     /// # Errors
-    /// `Error::Damaged` naming a page that is not what was written; those of the medium.
+    /// `Error::Damaged` naming a damaged page; those of the medium.
     #[inline]
     pub(crate) fn touch(&self, offset: u64, len: u64) -> Result<()> {
         self.states.touch(offset, len, self)
     }
 
-    /// Verifies those pages of `len` bytes at a heap offset that are not verified. No block of them
-    /// may be written meanwhile, but of pages that are.
+    /// Verifies those pages of `len` bytes at a heap offset that are not verified yet. No block of
+    /// these may be written meanwhile; blocks of verified pages may.
     ///
     /// # Errors
     /// `Error::Damaged` naming the page; those of the medium.
@@ -553,7 +555,7 @@ impl Image {
         self.states.verify(offset, len, self)
     }
 
-    /// Verifies the descriptor of the block at `offset`, before it is believed.
+    /// Verifies the descriptor of the block at `offset`, before it is trusted.
     #[inline]
     pub(crate) fn verify_descriptor(&self, offset: u64) -> Result<()> {
         let page = offset / PAGE_BYTES;
@@ -570,7 +572,7 @@ impl Image {
         Ok(())
     }
 
-    /// Copies the page at a heap offset out, whatever is on it: words of the allocator among them.
+    /// Copies the page at a heap offset out, whatever is on it, including words of the allocator.
     /// No block of the page may be written meanwhile.
     pub(crate) fn copy_page(&self, offset: u64) -> Result<[u8; PAGE_BYTES as usize]> {
         let mut copy = [0; PAGE_BYTES as usize];
@@ -580,8 +582,8 @@ impl Image {
         Ok(copy)
     }
 
-    /// Asks the processor to load the cache line at a heap offset, wherever that is: a look-up in a tree
-    /// asks for some 25 lines, and only a damaged pointer leads out of the heap.
+    /// Asks the processor to load the cache line at a heap offset, wherever that is: a lookup in a
+    /// tree asks for some 25 lines, and only a damaged pointer leads out of the heap.
     #[inline]
     pub(crate) fn prefetch(&self, offset: u64) {
         self.data.prefetch(offset);
@@ -598,19 +600,19 @@ impl Image {
     }
 
     /// All bytes of the block of a run that starts at `offset`: what [`Image::locate`] would find,
-    /// for the blocks that nearly all dereferences go to. `None` says nothing but "ask `locate`".
+    /// for the blocks that nearly all dereferences go to. `None` only means: ask `locate`.
     #[inline]
     pub(crate) fn run_block(&self, classes: &ClassTable, offset: u64) -> Option<&[u8]> {
         let (_, _, shape) = self.run_of(classes, offset)?;
         // SAFETY: a block that `run_of` knows lies within its run (`ClassTable::load` checked that
         // for the class), and the run lies below `pages`.
         let pointer = unsafe { self.data.base().as_ptr().add(offset as usize) };
-        // SAFETY: committed, initialised memory. Blocks of runs that are not open are written only
-        // by who has the image exclusively, which callers exclude, or are.
+        // SAFETY: committed, initialised memory. Only the thread that has the image exclusively
+        // writes blocks of runs that are not open; callers exclude that thread, or are it.
         Some(unsafe { std::slice::from_raw_parts(pointer, shape.block_bytes as usize) })
     }
 
-    /// Where such a block lies.
+    /// The location of such a block.
     #[inline]
     pub(crate) fn in_run(&self, classes: &ClassTable, offset: u64) -> Option<InRun> {
         let (run, class, shape) = self.run_of(classes, offset)?;
@@ -648,8 +650,8 @@ impl Image {
         Some((run, class, shape))
     }
 
-    /// Where the block that starts at `offset` lies: its capacity in bytes and its place.
-    /// O(1): one load from the descriptor table, no division.
+    /// The location of the block that starts at `offset`, with its capacity in bytes. O(1): one
+    /// load from the descriptor table, no division.
     pub(crate) fn locate(&self, classes: &ClassTable, offset: u64) -> Result<BlockLocation> {
         let invalid = |what| Error::InvalidPointer { offset, what };
         let page = offset / PAGE_BYTES;
@@ -700,7 +702,7 @@ impl Image {
         Ok(self.load_word(word)? >> shift)
     }
 
-    /// Whether the medium says that a block is allocated.
+    /// Whether the bitmap says that a block is allocated.
     pub(crate) fn is_allocated(&self, classes: &ClassTable, place: BlockLocation) -> Result<bool> {
         match place {
             BlockLocation::Extent { .. } => Ok(true),
@@ -710,12 +712,12 @@ impl Image {
         }
     }
 
-    /// The same of a block of a run.
+    /// The same for a block of a run.
     #[inline]
     pub(crate) fn is_allocated_in(&self, classes: &ClassTable, block: InRun) -> Result<bool> {
         let InRun { run, class, index, .. } = block;
-        // What a damaged descriptor calls a later page of a run may follow none: its bitmap would be
-        // somebody's bytes.
+        // A damaged descriptor may call a page a later page of a run when it follows none: its
+        // bitmap would be bytes of another block.
         let first = self.descriptor(run)?;
         let class = u16::from(class);
         let Some(shape) = classes.get(class).filter(|_| first.is_run_of(class)) else {
@@ -751,16 +753,16 @@ impl Image {
 }
 
 impl Memory for Image {
-    /// As the file has them: to look at them in memory would map them, and to store to a page that is
-    /// mapped costs an interrupt to each processor that runs a thread of this process (25 us on a
-    /// virtual machine), where two calls cost 1 us, and 6 us for 16 pages.
+    /// From the file: reading pages in memory would map them, and a store to a mapped page costs an
+    /// interrupt to each processor that runs a thread of this process (25 us on a virtual machine),
+    /// where two calls cost 1 us, and 6 us for 16 pages.
     fn judge(&self, pages: Range<u64>, whole: &mut dyn FnMut(u64)) -> Result<()> {
         verify_pages(&*self.file, pages, whole)
     }
 
     fn copy(&self, offset: u64, len: u64) {
-        // SAFETY: pages that were mapped when the image was made and that nobody has stored to, nor
-        // does before this is done: `Pages` sees to it.
+        // SAFETY: pages that were mapped when the image was made and that no thread has stored to,
+        // nor does before this is done: `Pages` guarantees it.
         unsafe { self.file.copy_private(&self.data, offset, len) };
     }
 }

@@ -1,5 +1,5 @@
-//! The image of the pool in memory: the pool file, the states of pages, and where blocks lie in
-//! them. Used by the log, the allocator and transactions.
+//! The image of the pool in memory: the pool file, page states, size classes and block locations.
+//! Used by the log, the allocator and transactions.
 
 pub(crate) mod class;
 pub(crate) mod pool_file;

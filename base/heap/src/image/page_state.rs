@@ -1,26 +1,26 @@
 //! Page states: one atomic word for each page of the image, and counts for each 2 MiB.
 //!
 //! Purpose: all that a store asks of its page is in one word: whether the page was verified (R7),
-//! whether a record names something of it that the file does not have (*dirty*), whether this
-//! process has memory of its own for it, and the *epoch* of the last store (R6). An epoch ends while
-//! nobody changes anything that a record says (`evictor.rs`), so all records about its stores have
-//! sequence numbers up to the last one then; once a successful sync of the pool covers that one,
-//! the file's page is what the image has, and the image's can be dropped.
+//! whether a record names bytes of it that the file does not have (*dirty*), whether this process
+//! has memory of its own for it, and the *epoch* of the last store (R6). An epoch ends while no
+//! thread changes anything that a record describes (`evictor.rs`), so all records about its stores
+//! have sequence numbers up to the last one then. Once a successful sync of the pool covers that
+//! one, the file's page equals the image's, and the image's can be dropped.
 //! Invariants: a page is touched before the first store to it, and its epoch only rises until the
-//! page is dropped. What reservations may store to at any time, without a lock, is *held*, by
-//! pieces of 2 MiB: a piece is held before its first byte is handed out, and not dropped while it is.
-//! A page may get a record, and become dirty, long after that: by a reservation that is published. So the
-//! copy of a checkpoint raises its epoch to the one that this checkpoint has ended.
-//! Descriptors are never dropped: memory has flags in them that the file does not have.
-//! Thread safety: any thread. Holding a piece and dropping from it exclude each other: each sets its
-//! flag, then checks the other's (`SeqCst`). Flags and epoch of a word are changed by compare and
-//! exchange, so that none is lost. Copying a group holds a lock, for at most some 50 us.
+//! page is dropped. Pages that reservations may store to at any time, without a lock, are *held*,
+//! by pieces of 2 MiB: a piece is held before its first byte is handed out, and not dropped while
+//! it is. A page may get a record, and become dirty, long after that: through a reservation that is
+//! published. So the copy of a checkpoint raises its epoch to the one that this checkpoint has
+//! ended. Descriptors are never dropped: memory has flags in them that the file does not have.
+//! Thread safety: any thread. Holding a piece and dropping from it exclude each other: each sets
+//! its flag, then checks the other's (`SeqCst`). Flags and epoch of a word are changed by compare
+//! and exchange, so that none is lost. Copying a group holds a lock, for at most some 50 us.
 //!
-//! Copied groups: the first store to a page of a private image makes the system copy it. Where it
-//! was read before, its entry in the tables of the processor is changed for all processors that run
-//! a thread of this process, by an interrupt to each: 25 us on a virtual machine, for a copy of
-//! 0.5 us. Many entries at once take one interrupt, so the second page of a group that is stored to
-//! has the rest of the group copied with it. See docs/decisions/0082-copied-groups.md.
+//! Copied groups: the first store to a page of a private mapping makes the system copy it. If it
+//! was read before, its page-table entry changes for all processors that run a thread of this
+//! process, by an interrupt to each: 25 us on a virtual machine, for a copy of 0.5 us. Many entries
+//! at once take one interrupt, so the second store to a group copies the rest of the group with it.
+//! See docs/decisions/0082-copied-groups.md.
 
 mod piece;
 mod dirty;
@@ -46,7 +46,7 @@ const ZONE_PIECES: u64 = ZONE_WORDS.div_ceil(PIECE_PAGES);
 /// The first page of descriptors; pages count from 0 by heap offset.
 const TABLE_PAGE: u64 = TABLE_BASE / PAGE_BYTES;
 
-/// The page is what the file's checksum says, or this process stored to it.
+/// The page has the file's checksum, or this process stored to it.
 const VERIFIED: u32 = 1;
 /// A record names bytes of the page that the file may not have yet.
 const DIRTY: u32 = 2;
@@ -57,21 +57,22 @@ const EPOCH_SHIFT: u32 = 4;
 /// The last epoch, which never ends.
 const EPOCH_MAX: u32 = u32::MAX >> EPOCH_SHIFT;
 
-/// Pages of a group: as many as the system maps around one that is read.
+/// Pages of a group: as many as the system maps around a page that is read.
 const GROUP_PAGES: u64 = 16;
-/// Bytes that are copied beyond the pages that are stored to, at most.
+/// Bytes copied beyond the pages that are stored to, at most.
 const COPIED_BYTES_MAX: u64 = 256 << 20;
 
-/// The memory that pages are in, and the file that they are from.
+/// The memory of the pages, and the file that they come from.
 pub(crate) trait Memory {
-    /// Compares pages of one group, to which nobody has stored, with their checksums in the file: by
-    /// number. Tells `whole` of those that fit.
+    /// Compares pages of one group, to which no thread has stored, with their checksums in the
+    /// file: by number. Calls `whole` for those that match.
     ///
     /// # Errors
     /// `Error::Damaged` for one of the others; those of the medium.
     fn judge(&self, pages: Range<u64>, whole: &mut dyn FnMut(u64)) -> Result<()>;
 
-    /// Makes `len` bytes of whole pages at a heap offset, to which nobody has stored, memory of this process.
+    /// Copies `len` bytes of whole pages at a heap offset, to which no thread has stored, into
+    /// memory of this process.
     fn copy(&self, offset: u64, len: u64);
 }
 
@@ -95,7 +96,7 @@ impl Default for Zone {
 #[derive(Debug)]
 pub(crate) struct Pages {
     zones: Zones<Zone>,
-    /// The epoch of now.
+    /// The current epoch.
     epoch: AtomicU32,
     /// The highest one that a checkpoint covers.
     covered: AtomicU32,
@@ -103,20 +104,20 @@ pub(crate) struct Pages {
     dropping: AtomicU64,
     /// Bytes of memory that differ from the file's, at most.
     own_bytes: AtomicI64,
-    /// The page behind the last whole group that is copied as one.
+    /// The page behind the last whole group that may be copied.
     copied_end: AtomicU64,
-    /// Bytes that were copied in groups; locked while some are.
+    /// Bytes that were copied in groups; locked while a group is copied.
     copied_bytes: Mutex<u64>,
     verifying: Mutex<()>,
-    /// A mistake, planted to see that tests notice it: pieces that are held are dropped, too.
+    /// A planted mistake, which tests must notice: held pieces are dropped, too.
     #[cfg(test)]
     pub(crate) skips_held: std::sync::atomic::AtomicBool,
-    /// The same: what no checkpoint covers is dropped.
+    /// Another: pages that no checkpoint covers are dropped.
     #[cfg(test)]
     pub(crate) drops_dirty: std::sync::atomic::AtomicBool,
 }
 
-/// Zone of a page, and its word in there.
+/// Zone of a page, and index of its word there.
 #[inline]
 fn place(page: u64) -> (usize, usize) {
     let (zone, index) = match page.checked_sub(TABLE_PAGE) {
@@ -133,8 +134,8 @@ fn pages_of(offset: u64, len: u64) -> RangeInclusive<u64> {
 }
 
 impl Pages {
-    /// Of a heap with addresses for `pages_max` pages, nothing of which was stored to. The first
-    /// `copied` of them are the file's and are copied in groups.
+    /// The states of a heap with addresses for `pages_max` pages, to which nothing was stored. The
+    /// first `copied` of them are the file's and are copied in groups.
     pub(crate) fn new(pages_max: u64, copied: u64) -> Self {
         Self {
             zones: Zones::new(pages_max.div_ceil(ZONE_PAGES)),
@@ -152,7 +153,7 @@ impl Pages {
         }
     }
 
-    /// The word of a page; 0 while its zone was never asked for.
+    /// The word of a page; 0 until its zone is first asked for.
     #[inline]
     fn load(&self, page: u64) -> u32 {
         let (zone, index) = place(page);
@@ -179,15 +180,15 @@ impl Pages {
         };
         let piece = &zone.pieces[index / PIECE_PAGES as usize];
         piece.count_dirty(before & DIRTY != 0, after & DIRTY != 0);
-        // Descriptors are never dropped, so nobody asks how many of them were stored to.
+        // Descriptors are never dropped, so their stored-to pages are not counted.
         if page < TABLE_PAGE {
             let (was, is) = (before >> EPOCH_SHIFT != 0, after >> EPOCH_SHIFT != 0);
             self.own_bytes.fetch_add(piece.count_stamped(was, is), Ordering::AcqRel);
         }
     }
 
-    /// `len` bytes at a heap offset are about to be stored to, or are about to get a record. A page
-    /// that was not verified is, first (C7): later its checksum would be that of what it is then.
+    /// `len` bytes at a heap offset are about to be stored to, or to get a record. A page that was
+    /// not verified is verified first (C7): later its checksum would be that of the changed bytes.
     ///
     /// # Errors
     /// As [`Memory::judge`].
@@ -214,7 +215,7 @@ impl Pages {
                 end < self.copied_end.load(Ordering::Acquire) && self.own_group(start, end, memory);
             if !is_planted("C7.stores-judge-no-page") {
                 if is_copied {
-                    // Two calls for all of them. One that is damaged is its next user's business.
+                    // Two calls for the whole group. A damaged page is reported to its next user.
                     let group = start - start % GROUP_PAGES;
                     let _ = self.verify_pages(group..=group + GROUP_PAGES - 1, memory);
                 }
@@ -237,9 +238,9 @@ impl Pages {
         });
     }
 
-    /// Makes some pages of one group memory of this process: one that is alone is left to the system; else
-    /// all of the group that are still the file's are copied. Nobody stores to any of them before its
-    /// word says so, which is after that. Whether all of the group are.
+    /// Makes some pages of one group memory of this process. A page alone is left to the system;
+    /// else all pages of the group that are still the file's are copied. No thread stores to any of
+    /// them before its word says so, which is after that. Returns whether all of the group are.
     fn own_group(&self, first: u64, last: u64, memory: &impl Memory) -> bool {
         let is_own = |page: u64| self.load(page) & OWN != 0;
         if (first..=last).all(is_own) {
@@ -268,7 +269,7 @@ impl Pages {
         true
     }
 
-    /// A page was stored to just now, though nothing of it was looked at.
+    /// A page was just stored to without being read.
     pub(crate) fn note_stored(&self, page: u64) {
         self.stamp(page, self.epoch.load(Ordering::Relaxed), OWN);
     }
@@ -280,7 +281,7 @@ impl Pages {
         }
     }
 
-    /// Has those pages of `len` bytes at a heap offset judged that were not verified, each by one
+    /// Verifies those pages of `len` bytes at a heap offset that were not verified, each by one
     /// thread and once.
     ///
     /// # Errors
@@ -313,8 +314,8 @@ impl Pages {
         judged
     }
 
-    /// Ends the epoch, and returns its number. Nobody may be within a change that a record is to
-    /// tell of: what was stored to until now has one. `None` once there are no more numbers.
+    /// Ends the epoch, and returns its number. No thread may be within a change that a record will
+    /// describe: all stores until now have one. `None` once the numbers are used up.
     pub(crate) fn end_epoch(&self) -> Option<u32> {
         let ended = self.epoch.load(Ordering::Relaxed);
         let next = ended.checked_add(1).filter(|next| *next <= EPOCH_MAX)?;
@@ -322,7 +323,7 @@ impl Pages {
         Some(ended)
     }
 
-    /// All that was stored to up to the end of that epoch, and is not dirty, the file has, durably.
+    /// The file durably has all that was stored up to the end of that epoch, dirty pages excepted.
     pub(crate) fn note_covered(&self, epoch: u32) {
         self.covered.store(epoch, Ordering::Release);
     }
@@ -340,7 +341,7 @@ impl Pages {
         self.load(page) >> EPOCH_SHIFT
     }
 
-    /// The same; of a page that is dirty one that no checkpoint ever covers.
+    /// The same; for a dirty page, an epoch that no checkpoint ever covers.
     pub(crate) fn epoch_if_clean(&self, page: u64) -> u32 {
         let word = self.load(page);
         let is_kept = word & DIRTY != 0 && !self.drops_dirty();
@@ -357,8 +358,8 @@ impl Pages {
         self.drops_dirty.load(Ordering::Relaxed) || is_planted("R6.drops-what-no-sync-covers")
     }
 
-    /// Data pages are the file's again, or are no more: what is read of them next is judged again
-    /// (C7). Their pieces are being dropped from, or nobody can reach them.
+    /// Data pages are the file's again, or no longer exist: the next read of them verifies them
+    /// again (C7). Their pieces are being dropped from, or no thread can reach them.
     pub(crate) fn forget(&self, start: u64, end: u64) {
         let kept = if is_planted("C7.evicted-pages-stay-verified") { VERIFIED } else { 0 };
         for page in (start..end).filter(|page| self.load(*page) != 0) {
@@ -366,7 +367,7 @@ impl Pages {
         }
     }
 
-    /// Pages from this one on are no more.
+    /// Pages from this one on no longer exist.
     pub(crate) fn cut(&self, pages: u64, before: u64) {
         self.copied_end.fetch_min(pages - pages % GROUP_PAGES, Ordering::AcqRel);
         self.forget(pages, before);

@@ -1,11 +1,11 @@
 //! The pool file: its head, its geometry, its page checksums.
 //!
-//! Purpose: the one place that knows where in the file things lie and how they are judged. Which
-//! bytes are written when is the journal's.
+//! Purpose: the one place that knows the layout of the file and how its parts are verified. The
+//! journal decides which bytes are written when.
 //! Invariants: data pages `0 .. pages_backed()` are backed by the file with their descriptors and
 //! checksums. A page that was never written is a hole of zeros, and so is its checksum.
-//! Thread safety: one thread at a time grows the file, and one (that makes a checkpoint) writes pages and
-//! checkpoints; anyone reads.
+//! Thread safety: one thread at a time grows the file, and one (that makes a checkpoint) writes
+//! pages and checkpoints; any thread reads.
 //!
 //! See `docs/format/pool.md`.
 
@@ -37,14 +37,14 @@ const PAGES_MAX: u64 = HEAP_BYTES_MAX / PAGE_BYTES;
 const CHECKPOINT_SUMMED_BYTES: usize = size_of::<Checkpoint>() - size_of::<u32>();
 /// Counters of a pool and its log are at most this: half of what they could be.
 pub(crate) const COUNTER_MAX: u64 = u64::MAX / 2;
-/// Pages read at once by `verify`: divides a zone's data pages and is all of its table's, so that
-/// no piece crosses a zone.
+/// Pages read at once by `verify`: divides a zone's data pages and equals its table's, so that no
+/// piece crosses a zone.
 const VERIFY_PAGES: u64 = ZONE_TABLE_PAGES;
 const _: () = assert!(ZONE_PAGES.is_multiple_of(VERIFY_PAGES));
 /// Zeros written by one call.
 const CLEAR_BYTES: usize = 256 << 10;
 
-/// Pages that follow each other in the file, as they were read.
+/// Consecutive pages of the file, as they were read.
 #[derive(Debug, Default)]
 pub(crate) struct Piece {
     /// Heap offset of the first.
@@ -61,7 +61,7 @@ pub(crate) struct PoolFile {
     file: Arc<dyn File>,
     uuid: [u8; 16],
     pages: AtomicU64,
-    /// Held while pages and their sums are written: who has it finds that they fit.
+    /// Held while pages and their checksums are written: its holder finds that they match.
     writing: Mutex<()>,
 }
 
@@ -88,7 +88,7 @@ impl PoolFile {
         Ok(pool)
     }
 
-    /// An empty file that becomes a pool: it is none before [`PoolFile::finish`].
+    /// An empty file that becomes a pool: it is not one before [`PoolFile::finish`].
     ///
     /// # Errors
     /// Those of the medium.
@@ -142,12 +142,11 @@ impl PoolFile {
         Self::open(find_pool(directory)?)
     }
 
-    /// Opens a pool file and judges its header.
+    /// Opens a pool file and verifies its header.
     ///
     /// # Errors
-    /// `Error::Unsupported` for a file of another program or of a newer version,
-    /// `Error::Damaged` for a header that is not what was written or a file that was cut; those of
-    /// the medium.
+    /// `Error::Unsupported` for a file of another program or of a newer version, `Error::Damaged`
+    /// for a damaged header or a file that was cut; those of the medium.
     pub(crate) fn open(file: Arc<dyn File>) -> Result<Self> {
         let len = file.len()?;
         let mut bytes = [0; size_of::<PoolHeader>()];
@@ -167,7 +166,7 @@ impl PoolFile {
         Ok(pool)
     }
 
-    /// Whether a file begins as pools do.
+    /// Whether a file begins with the pool's magic.
     ///
     /// # Errors
     /// Those of the medium.
@@ -180,8 +179,8 @@ impl PoolFile {
         Ok(magic == POOL_MAGIC)
     }
 
-    /// Opens a pool file whose header is not what was written: with the first of the identities for
-    /// which a checkpoint in it is valid. `None` if there is none such.
+    /// Opens a pool file whose header is damaged: with the first of the identities for which a
+    /// checkpoint in it is valid. `None` if there is none.
     ///
     /// # Errors
     /// Those of the medium.
@@ -249,7 +248,7 @@ impl PoolFile {
         }
         let len = self.file.len()?;
         if let Err(error) = self.grow_zones(backed, pages, back) {
-            // Best effort: what stays allocated beyond the pages in use harms nothing.
+            // Best effort: extra space allocated beyond the pages in use is harmless.
             let _ = self.file.set_len(len);
             return Err(error);
         }
@@ -273,9 +272,9 @@ impl PoolFile {
         Ok(())
     }
 
-    /// Backs checksums and descriptors of the first pages of a zone: all of them each time, since
-    /// space that an earlier growth made may have been taken back by a crash which left the file its
-    /// length. What exists costs two calls. Not durable before the next sync.
+    /// Backs checksums and descriptors of the first pages of a zone: all of them each time, since a
+    /// crash may have taken back space that an earlier growth made and left the file its length.
+    /// Existing space costs two calls. Not durable before the next sync.
     ///
     /// # Errors
     /// Those of the medium, out of space among them.
@@ -298,8 +297,8 @@ impl PoolFile {
         Ok(())
     }
 
-    /// Backs data pages that may be holes; they are below the end of the file. Not durable before the
-    /// next sync.
+    /// Backs data pages that may be holes; they are below the end of the file. Not durable before
+    /// the next sync.
     ///
     /// # Errors
     /// Those of the medium, out of space among them.
@@ -315,8 +314,8 @@ impl PoolFile {
     /// Backs all data pages that descriptors say are allocated (R5). O(pages).
     ///
     /// # Errors
-    /// `Error::Damaged` for an extent that is longer than the pool; those of the medium, out of space
-    /// among them.
+    /// `Error::Damaged` for an extent that is longer than the pool; those of the medium, out of
+    /// space among them.
     pub(crate) fn back_allocated(&self) -> Result<()> {
         let pages = self.pages_backed();
         let mut table = vec![0; (ZONE_TABLE_PAGES * PAGE_BYTES) as usize];
@@ -364,8 +363,8 @@ impl PoolFile {
         }
     }
 
-    /// Makes data pages zero, as far as the file has them, and their sums too: as holes, or where
-    /// that is not possible by writing. Not durable before the next sync.
+    /// Makes data pages zero, as far as the file has them, and their checksums too: as holes, or by
+    /// writing where holes are not possible. Not durable before the next sync.
     ///
     /// # Errors
     /// Those of the medium.
@@ -384,8 +383,8 @@ impl PoolFile {
         self.by_zone(start, pages, |page, count| {
             let (offset, bytes) = (file_offset(page * PAGE_BYTES), count * PAGE_BYTES);
             match self.file.punch(offset, bytes) {
-                // To split an extent of the file can take a block more than there is, but pages
-                // that are backed can be written; and what is no hole yet is backed.
+                // Splitting an extent of the file can need a block more than the device has, but
+                // pages that are backed can be written; and a page that is no hole yet is backed.
                 Err(error) if error.is_unsupported() || error.is_out_of_space() => {
                     write(offset, bytes)?;
                 }
@@ -395,8 +394,8 @@ impl PoolFile {
         })
     }
 
-    /// Calls `each` with the parts of a range of data pages that lie in one zone: pages that follow
-    /// each other in the file.
+    /// Calls `each` with the parts of a range of data pages that lie in one zone: consecutive pages
+    /// of the file.
     fn by_zone(&self, start: u64, pages: u64, each: impl Fn(u64, u64) -> Result<()>) -> Result<()> {
         let (mut page, end) = (start, start + pages);
         while page < end {
@@ -414,9 +413,9 @@ impl PoolFile {
     /// Those of the medium; the file may be as long as it was then.
     pub(crate) fn truncate(&self, pages: u64) -> Result<()> {
         debug_assert!(pages >= FIRST_PAGE, "the system's pages stay");
-        // Who reads pages looks how many there are under the same lock.
+        // A reader of pages looks up their number under the same lock.
         let _no_reader = self.hold_pages();
-        // Whether or not the rest succeeds, what lies beyond is backed again before it is used.
+        // Whether or not the rest succeeds, pages beyond are backed again before they are used.
         self.pages.fetch_min(pages, Ordering::AcqRel);
         Ok(self.file.set_len(file_offset((pages - 1) * PAGE_BYTES) + PAGE_BYTES)?)
     }
@@ -431,13 +430,14 @@ impl PoolFile {
         Ok(pages_end_of(&bytes))
     }
 
-    /// Waits until no pages are being written, and keeps others from it: the last of all locks.
+    /// Waits until no pages are being written, and keeps others from writing: the last of all
+    /// locks.
     pub(crate) fn hold_pages(&self) -> MutexGuard<'_, ()> {
         self.writing.lock()
     }
 
-    /// The newest valid checkpoint of the two slots. One that is torn or damaged counts as none:
-    /// what the other one needs of the log is still there, or its absence is noticed.
+    /// The newest valid checkpoint of the two slots. A torn or damaged one counts as none: the log
+    /// still has what the other one needs, or its absence is noticed.
     ///
     /// # Errors
     /// Those of `on_finding`, which gets `Error::Damaged` when neither is valid, or the file is
@@ -456,7 +456,7 @@ impl PoolFile {
         Ok(newest)
     }
 
-    /// That neither slot has a valid checkpoint.
+    /// The error for a pool without a valid checkpoint.
     pub(crate) fn no_checkpoint(&self) -> Error {
         Error::Damaged {
             file: self.file.path().into(),
@@ -477,7 +477,7 @@ impl PoolFile {
         for offset in CHECKPOINT_OFFSETS {
             let mut bytes = [0; size_of::<Checkpoint>()];
             match self.file.read_at(&mut bytes, offset) {
-                // Of a file that was cut.
+                // The file was cut.
                 Err(MediumError::Truncated { .. }) => continue,
                 read => read?,
             }
@@ -494,7 +494,8 @@ impl PoolFile {
         Ok(newest)
     }
 
-    /// Writes a checkpoint into the slot of its number, with its checksum. Not durable before the next sync.
+    /// Writes a checkpoint into the slot of its number, with its checksum. Not durable before the
+    /// next sync.
     ///
     /// # Errors
     /// Those of the medium.
@@ -524,7 +525,7 @@ impl PoolFile {
         judge_sum(&*self.file, heap_offset, found, expected)
     }
 
-    /// The checksums of pages, in the order of the file: those that lie close by one call.
+    /// The checksums of pages, in the order of the file: those that lie close are read by one call.
     ///
     /// # Errors
     /// Those of the medium.
@@ -542,9 +543,10 @@ impl PoolFile {
         Ok(())
     }
 
-    /// Judges every page of the file; `on_damage` is told of each that is not what was written, with
-    /// its heap offset. No checkpoint writes the pages that are judged at the moment, some 512 KiB; what
-    /// is appended to the file meanwhile is not looked at. Returns the pages judged. O(file).
+    /// Verifies every page of the file; calls `on_damage` for each that is damaged, with its heap
+    /// offset. No checkpoint writes the pages that are being verified, some 512 KiB at a time;
+    /// pages that are appended to the file meanwhile are not read. Returns the number of pages
+    /// verified. O(file).
     ///
     /// # Errors
     /// Those of the medium.
@@ -585,7 +587,7 @@ impl PoolFile {
         Ok(self.file.read_at(&mut piece.sums, sum_file_offset(offset))?)
     }
 
-    /// Judges the pages of a piece; `on_damage` is told of each that is not what was written.
+    /// Verifies the pages of a piece; calls `on_damage` for each that is damaged.
     pub(crate) fn judge_piece(&self, piece: &Piece, on_damage: &mut dyn FnMut(u64, Error)) {
         for (index, page) in piece.bytes.chunks(PAGE_BYTES as usize).enumerate() {
             let expected = le::u32_at(&piece.sums, index * 4).unwrap_or(0);
@@ -627,7 +629,7 @@ pub(crate) fn find_pool(directory: &dyn Directory) -> Result<Arc<dyn File>> {
     })
 }
 
-/// Whether a page of a pool file is the one whose checksum is stored (R7).
+/// Verifies a page of a pool file against its stored checksum (R7).
 ///
 /// # Errors
 /// `Error::Damaged` if not; those of the medium.
@@ -637,8 +639,8 @@ pub(crate) fn verify_page(file: &dyn File, heap_offset: u64, page: &[u8]) -> Res
     judge_sum(file, heap_offset, page_sum(page), u32::from_le_bytes(sum))
 }
 
-/// The same of pages that follow each other in the file, by number: as the file has them. Tells `whole` of
-/// those that fit.
+/// The same for consecutive pages of the file, by number, as the file has them. Calls `whole` for
+/// those that match.
 ///
 /// # Errors
 /// As [`verify_page`], for the first that does not.
@@ -678,8 +680,8 @@ fn judge_sum(file: &dyn File, heap_offset: u64, found: u32, expected: u32) -> Re
     })
 }
 
-/// Whether counting on from there stays within 64 bits, for longer than any disk lasts: with a
-/// checksum that fits, nobody but an attacker wrote anything else.
+/// Whether counting on from there stays within 64 bits, for longer than any disk lasts. With a
+/// checksum that matches, only an attacker could have written anything else.
 fn is_plausible(checkpoint: &Checkpoint) -> bool {
     let Checkpoint { number, generation, applied, durable, ordinal, position, .. } = *checkpoint;
     let counters = [number, generation, applied, durable, ordinal, position];
@@ -692,8 +694,8 @@ fn header_checksum(header: &PoolHeader) -> u32 {
     crc32c(0, &bytes[..bytes.len() - size_of::<u32>()])
 }
 
-/// Whether the checksum of the second of two pages follows that of the first, on the same page of the
-/// file.
+/// Whether the checksum of the second of two pages follows that of the first, on the same page of
+/// the file.
 pub(crate) fn are_sums_close(one: u64, other: u64) -> bool {
     let (one, other) = (sum_file_offset(one), sum_file_offset(other));
     one < other && one / PAGE_BYTES == other / PAGE_BYTES
@@ -715,7 +717,7 @@ fn pages_allocated_by(word: &[u8; DESCRIPTOR_BYTES as usize]) -> Option<u64> {
     }
 }
 
-/// Data pages in a file of that length. The pages of a zone lie after its sums and its table.
+/// Data pages in a file of that length. The pages of a zone lie after its checksums and its table.
 fn pages_in(len: u64) -> u64 {
     let zones = len.saturating_sub(HEAD_BYTES);
     let before_data = (ZONE_SUMS_PAGES + ZONE_TABLE_PAGES) * PAGE_BYTES;
@@ -743,7 +745,7 @@ fn judge_header(file: &dyn File, bytes: &[u8]) -> Result<PoolHeader> {
             header.magic.escape_ascii()
         )));
     }
-    // Else its checksum fits, and so does all but this.
+    // Otherwise its checksum matches, and so does all but this.
     if header.magic != POOL_MAGIC {
         return Err(damaged(
             0,
@@ -755,8 +757,8 @@ fn judge_header(file: &dyn File, bytes: &[u8]) -> Result<PoolHeader> {
             ),
         ));
     }
-    // The place of the checksum is the same in all versions, so damage and a newer version can
-    // be told apart.
+    // The checksum lies at the same offset in all versions, so damage and a newer version can be
+    // told apart.
     if found != expected && !is_planted("checksum.pool-header") {
         return Err(damaged(
             0,

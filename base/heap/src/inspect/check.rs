@@ -1,10 +1,9 @@
 //! The structural check of a heap.
 //!
-//! Purpose: verify every checksum of the pool file and every rule of descriptors, runs and
-//! bitmaps, and report everything found, not only the first. Reads only, a part in each hold of the
-//! image.
-//! Invariants: a part begins where a free page, a run or an extent does: where the part before
-//! ended, or if something was committed since, where the allocator has such a place by now.
+//! Purpose: verify every checksum of the pool file and every rule of descriptors, runs and bitmaps,
+//! and report everything found, not only the first. Reads only, a part in each hold of the image.
+//! Invariants: a part begins where a free page, a run or an extent begins: at the end of the
+//! previous part or, if something was committed since, at the nearest such page by now.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +17,7 @@ use crate::layout::{
 use crate::objects::directory::decode;
 use crate::space::blocks::Blocks;
 
-/// Something that is not as it should be.
+/// Something that is wrong.
 #[derive(Clone, Debug)]
 pub struct Finding {
     /// The file.
@@ -27,12 +26,12 @@ pub struct Finding {
     pub offset: u64,
     /// Expected and found.
     pub what: String,
-    /// Whether the system refused to read it: nothing need be wrong with what lies there.
+    /// Whether the system refused to read it: the contents there may be intact.
     pub is_unread: bool,
 }
 
 impl Finding {
-    /// What went wrong with a file, and where in it, if the error says so.
+    /// The finding for an error of a file, with the offset if the error has one.
     pub(crate) fn of(error: Error, file: &Path) -> Self {
         let is_unread = matches!(&error, Error::Medium(error) if error.is_refusal());
         match error {
@@ -42,20 +41,20 @@ impl Finding {
     }
 }
 
-/// What a check looked at and found.
+/// The coverage and the findings of a check.
 #[derive(Clone, Debug, Default)]
 pub struct CheckReport {
     /// Pages whose checksum was verified.
     pub pages_verified: u64,
-    /// Runs looked at.
+    /// Runs checked.
     pub runs: u64,
-    /// Extents looked at.
+    /// Extents checked.
     pub extents: u64,
-    /// Blocks that are allocated, extents included.
+    /// Allocated blocks, extents included.
     pub blocks: u64,
     /// Bytes of those blocks.
     pub block_bytes: u64,
-    /// Pages that are free, below the end of what was ever allocated.
+    /// Free pages below the end of what was ever allocated.
     pub free_pages: u64,
     /// Everything wrong.
     pub findings: Vec<Finding>,
@@ -72,22 +71,22 @@ impl CheckReport {
         self.findings.is_empty()
     }
 
-    /// Whether all that was found is what the system refused to read: nothing need be wrong with the heap.
+    /// Whether every finding is something that the system refused to read: the heap may be intact.
     pub fn is_unread(&self) -> bool {
         !self.is_clean() && self.findings.iter().all(|finding| finding.is_unread)
     }
 }
 
-/// Descriptors and words of bitmaps that are looked at in one hold, about: some 100 us. An extent's
-/// are looked at in one hold, however many it has.
+/// Descriptors and words of bitmaps checked in one hold, about: some 100 us. Those of one extent
+/// are checked in one hold, however many it has.
 const HOLD_WORDS: u64 = 1 << 14;
 
-/// How far a walk over descriptors has come.
+/// The progress of a walk over descriptors.
 #[derive(Debug, Default)]
 pub(crate) struct Reached {
     /// The next page.
     page: u64,
-    /// The last commit when that was where something begins.
+    /// The last commit when something began at that page.
     sequence: u64,
 }
 
@@ -106,8 +105,8 @@ impl Checker<'_> {
         self.report.findings.push(finding);
     }
 
-    /// Checks some descriptors, runs and extents from a place on, in the state that `sequence`
-    /// left; whether these were the last.
+    /// Checks some descriptors, runs and extents from a position on, in the state that `sequence`
+    /// left; returns whether these were the last.
     pub(crate) fn part(&mut self, reached: &mut Reached, sequence: u64) -> Result<bool> {
         let end = self.image.pages_end()?;
         if end > self.image.pages() || end < FIRST_PAGE {
@@ -128,15 +127,15 @@ impl Checker<'_> {
         Ok(reached.page >= end)
     }
 
-    /// The first page of what a page belongs to by now. O(a zone's descriptors), one of each extent
-    /// and run in it.
+    /// The first page of the run or extent that a page belongs to by now. O(a zone's descriptors),
+    /// one of each extent and run in it.
     fn beginning(&self, page: u64, end: u64) -> Result<u64> {
         let mut at = page / ZONE_PAGES * ZONE_PAGES;
         while at < page.min(end) {
             let descriptor = self.image.descriptor(at)?;
             let pages = match descriptor.kind {
                 KIND_RUN => self.classes.get(descriptor.class.get()).map_or(1, |s| s.run_pages),
-                // One that goes on from the zone before was looked at, or is newer.
+                // An extent that continues from the previous zone was checked, or is newer.
                 KIND_EXTENT | KIND_EXTENT_CONTINUED => descriptor.argument.get().into(),
                 _ => 1,
             };
@@ -158,8 +157,8 @@ impl Checker<'_> {
         let blocks = Blocks { classes: self.classes, verifies_first_touch: false };
         let block = match blocks.block(self.image, offset) {
             Ok(block) => block,
-            // The word of the root names what need not be in the pool: it is the word that is
-            // found.
+            // The root word names a block that need not be in the pool: the finding is about the
+            // word.
             Err(error) => {
                 self.find(root_offset(DIRECTORY_ROOT)?, error.to_string());
                 return Ok(());
@@ -187,7 +186,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Checks what begins at a page; returns how many pages it takes.
+    /// Checks what begins at a page; returns its number of pages.
     fn piece(&mut self, page: u64, end: u64, words: &mut u64) -> Result<u64> {
         let descriptor = self.image.descriptor(page)?;
         let argument = u64::from(descriptor.argument.get());
@@ -221,7 +220,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Descriptors within an extent are zero, but for the first of each zone.
+    /// Checks an extent: descriptors within it are zero, except the first of each zone.
     fn extent(&mut self, page: u64, pages: u64) -> Result<()> {
         for inner in page + 1..page + pages {
             let descriptor = self.image.descriptor(inner)?;

@@ -1,5 +1,5 @@
-//! What reads a whole heap: checks, figures, types, and what can be saved of a damaged one. Used by
-//! the heap and `repair`.
+//! Inspection of a whole heap: check, occupancy, type traces, and salvage of a damaged heap. Used
+//! by the heap and `repair`.
 
 pub(crate) mod check;
 pub(crate) mod occupancy;

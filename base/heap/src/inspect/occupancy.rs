@@ -1,7 +1,7 @@
-//! What the pages of a heap are used for.
+//! Occupancy of a heap: the use of its pages.
 //!
 //! Purpose: figures and a map for people: how full each class is, where free space lies, how much
-//! of it is fragmented. Reads descriptors and bitmaps only; whether they are right is the check's.
+//! of it is fragmented. Reads descriptors and bitmaps only; the check verifies them.
 //! Thread safety: under the shared lock, one moment of the heap.
 
 use crate::error::Result;
@@ -9,7 +9,7 @@ use crate::image::class::ClassTable;
 use crate::image::mapping::Image;
 use crate::layout::{KIND_EXTENT, KIND_FREE, KIND_RUN, KIND_SYSTEM, PAGE_BYTES};
 
-/// A stretch of pages with one use.
+/// A range of pages with one use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stretch {
@@ -21,13 +21,13 @@ pub struct Stretch {
     pub usage: Usage,
 }
 
-/// What a stretch of pages is used for.
+/// The use of a range of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Usage {
     /// The root page and the class table.
     System,
-    /// Nothing.
+    /// Unused.
     Free,
     /// A block of whole pages.
     Extent,
@@ -35,16 +35,16 @@ pub enum Usage {
     Run {
         /// Bytes of a block.
         block_bytes: u64,
-        /// Blocks that the run has.
+        /// Blocks of the run.
         blocks: u64,
-        /// Blocks that are allocated.
+        /// Allocated blocks.
         allocated: u64,
     },
     /// A descriptor that is none of these: damage.
     Unknown,
 }
 
-/// How the blocks of one class are used.
+/// The use of the blocks of one class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClassOccupancy {
@@ -54,17 +54,17 @@ pub struct ClassOccupancy {
     pub runs: u64,
     /// Pages of those runs.
     pub pages: u64,
-    /// Blocks that they have.
+    /// Blocks of those runs.
     pub blocks: u64,
-    /// Blocks that are allocated.
+    /// Allocated blocks.
     pub allocated: u64,
 }
 
-/// What the pages of a heap are used for.
+/// The use of the pages of a heap.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Occupancy {
-    /// Every page up to the end of the heap, in stretches. Free neighbours are one stretch.
+    /// Every page up to the end of the heap, in ranges. Free neighbours are one range.
     pub stretches: Vec<Stretch>,
     /// Each class with a run, by block size.
     pub classes: Vec<ClassOccupancy>,
@@ -74,7 +74,7 @@ pub struct Occupancy {
     pub extent_pages: u64,
     /// Free pages.
     pub free_pages: u64,
-    /// Pages of the largest free stretch.
+    /// Pages of the largest free range.
     pub free_pages_largest: u64,
 }
 
@@ -85,7 +85,7 @@ impl Occupancy {
         runs + self.extent_pages * PAGE_BYTES
     }
 
-    /// Bytes of runs that no block uses: free blocks, bitmaps, and what is left at the end.
+    /// Bytes of runs that no block uses: free blocks, bitmaps, and the rest at the end.
     pub fn unused_run_bytes(&self) -> u64 {
         let unused = |class: &ClassOccupancy| {
             (class.pages * PAGE_BYTES).saturating_sub(class.allocated * class.block_bytes)
@@ -93,7 +93,7 @@ impl Occupancy {
         self.classes.iter().map(unused).sum()
     }
 
-    /// How far free pages are from being one stretch: 0 if they are, towards 1 the more they are
+    /// How scattered the free pages are: 0 if they are one range, towards 1 the more they are
     /// scattered. 0 when none is free.
     pub fn fragmentation(&self) -> f64 {
         match self.free_pages {
@@ -102,8 +102,8 @@ impl Occupancy {
         }
     }
 
-    /// The heap as a picture: its pages in at most so many cells of equally many, how many those are, and
-    /// what takes most of each cell, the first of equals.
+    /// The heap as a map: the pages divided into at most `cells_max` cells of equal size. Returns
+    /// the pages per cell and the use that takes most of each cell, the first of equals.
     pub fn cells(&self, cells_max: u64) -> (u64, Vec<Usage>) {
         let pages = self.stretches.last().map_or(0, |last| last.page + last.pages);
         let pages_per_cell = pages.div_ceil(cells_max.max(1)).max(1);
@@ -127,7 +127,7 @@ impl Occupancy {
     }
 }
 
-/// Looks at all descriptors, and the bitmaps of all runs. O(pages).
+/// Reads all descriptors, and the bitmaps of all runs. O(pages).
 pub(crate) fn occupancy(image: &Image, classes: &ClassTable) -> Result<Occupancy> {
     let mut found = Occupancy::default();
     let mut by_class = vec![ClassOccupancy::default(); classes.len()];
@@ -159,7 +159,7 @@ fn mergeable(usage: Usage) -> bool {
     matches!(usage, Usage::System | Usage::Free | Usage::Unknown)
 }
 
-/// What begins at a page, and its pages.
+/// The use that begins at a page, and its number of pages.
 fn usage_at(
     image: &Image,
     classes: &ClassTable,
@@ -214,7 +214,7 @@ mod tests {
         let all = heap.cells(100);
         assert_eq!((all.0, all.1.len()), (1, 11));
         assert_eq!(all.1[3..5], [Usage::Extent, run]);
-        // Four pages a cell: the first of equals in the second one.
+        // Four pages a cell: the first of equals wins in the second one.
         assert_eq!(heap.cells(3), (4, vec![Usage::Extent, run, run]));
         assert_eq!(heap.cells(0), (11, vec![Usage::Extent]));
         assert_eq!(Occupancy::default().cells(9), (1, Vec::new()));

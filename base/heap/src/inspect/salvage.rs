@@ -1,11 +1,11 @@
-//! Reading what is left of a damaged heap, without changing it.
+//! Salvage: reads the intact part of a damaged heap, without changing it.
 //!
-//! Purpose: what `repair` stands on. The pool's pages are mapped as they are, the whole records of
-//! the log are laid over them in memory, and whatever lies on a page that is not what was written
-//! is refused. So what is read is what was committed, or an error.
+//! Purpose: the base of `repair`. It maps the pool's pages as they are and applies the whole
+//! records of the log to them in memory. It refuses everything on a page that is not what was
+//! written. So a read returns what was committed, or an error.
 //! Invariants: no file is written. A page counts as lost if its checksum says so, unless the log
 //! replaces all of it, or a crash may have torn it and the log names it (as in recovery).
-//! Thread safety: a `Salvage` is read by any thread; it never changes once it is open.
+//! Thread safety: any thread reads a `Salvage`; it never changes once it is open.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -44,18 +44,18 @@ pub struct Salvage {
     blocks: Option<u64>,
     last_sequence: u64,
     records: u64,
-    // Last to be dropped: the mapping is the file's.
+    // Dropped last: the mapping is the file's.
     _lock: Box<dyn Lock>,
 }
 
 impl Salvage {
-    /// Opens what is left of the heap in a directory. O(pool): every page is judged by its
+    /// Opens the intact part of the heap in a directory. O(pool): verifies every page by its
     /// checksum.
     ///
     /// # Errors
     /// `Error::Unsupported` when the directory holds no pool, or one of another format,
-    /// `Error::Damaged` when not even its identity can be told; those of the medium, when the
-    /// directory is locked among them.
+    /// `Error::Damaged` when not even its identity is readable; those of the medium, including a
+    /// locked directory.
     pub fn open(directory: &Arc<dyn Directory>) -> Result<Self> {
         let lock = directory.lock("lock")?;
         let file = find_pool(directory.as_ref())?;
@@ -66,14 +66,14 @@ impl Salvage {
         let Pages { image, mut lost, last_sequence, records } =
             pages_of(&pool, log.as_ref(), &mut note)?;
         let classes = load_classes(&image, &lost, file.path(), &mut note)?;
-        // What pages say of structure is worth something if all are whole; then it is the rules
-        // that tell of a pool whose checksums were made to fit.
+        // The structure is worth checking only if all pages are whole. Then the rules reveal a pool
+        // whose checksums were forged to match.
         let is_whole = findings.is_empty() && !is_planted("R7.a-repair-trusts-checksums");
         let mut note = |error| findings.push(Finding::of(error, file.path()));
         let report = is_whole.then(|| structure(&image, &classes, file.path(), &mut note));
         let blocks = report.as_ref().map(|report| report.blocks);
         let found = report.map_or_else(Vec::new, |report| report.findings);
-        // What a wrong descriptor says of its blocks is worth nothing, and its neighbours' little.
+        // A wrong descriptor says nothing reliable about its blocks, nor do its neighbours.
         lost.extend(found.iter().filter_map(|finding| table_page_at(finding.offset)));
         findings.extend(found);
         Ok(Self {
@@ -89,8 +89,7 @@ impl Salvage {
         })
     }
 
-    /// Blocks that are allocated, extents included, where they were counted: if nothing else is
-    /// wrong.
+    /// Allocated blocks, extents included, if they were counted: if nothing else is wrong.
     pub fn allocated_blocks(&self) -> Option<u64> {
         self.blocks
     }
@@ -124,9 +123,8 @@ impl Salvage {
         Ok(self.image.root(index))
     }
 
-    /// Calls `each` with every allocated block of at least `bytes` bytes in a run of the class
-    /// that blocks of that size are reserved from, as far as descriptors and bitmaps can be read.
-    /// O(pages).
+    /// Calls `each` with every allocated block in runs of the class from which blocks of `bytes`
+    /// bytes are reserved, as far as descriptors and bitmaps can be read. O(pages).
     pub fn blocks_of(&self, bytes: u64, each: &mut dyn FnMut(u64)) {
         let Some(class) = self.classes.for_bytes(bytes) else { return };
         let Some(shape) = self.classes.get(class.into()) else { return };
@@ -150,7 +148,7 @@ impl Salvage {
         }
     }
 
-    /// Where a block lies, whatever of it is lost; `None` where its descriptor is.
+    /// The location of a block, whatever of it is lost; `None` if its descriptor is lost.
     fn place(&self, block: u64) -> Result<Option<BlockLocation>> {
         let page = block / PAGE_BYTES;
         if page >= self.image.pages() || page < FIRST_PAGE {
@@ -162,7 +160,7 @@ impl Salvage {
         Ok(Some(self.image.locate(&self.classes, block)?))
     }
 
-    /// How many bytes a block has, and the ranges of them that can be read: those on no lost page.
+    /// The length of a block, and its readable ranges: those on no lost page.
     ///
     /// # Errors
     /// `Error::InvalidPointer` unless a block starts there.
@@ -196,7 +194,7 @@ impl Salvage {
     }
 
     /// The bytes of a block whose descriptor is lost: up to the end of its page, or of the pages
-    /// after it that are whole and whose descriptors are lost too. Whoever asks knows lengths.
+    /// after it that are whole and whose descriptors are lost too. The caller knows the length.
     fn undescribed(&self, offset: u64) -> Result<&[u8]> {
         self.refuse_lost(offset, 1)?;
         let mut page = offset / PAGE_BYTES + 1;
@@ -243,19 +241,19 @@ impl Read for Salvage {
     fn prefetch(&self, _offset: u64) {}
 }
 
-/// The pages of a pool, with what its log says of them laid over them.
+/// The pages of a pool, with its log applied to them.
 struct Pages {
     image: Image,
-    /// Heap offsets of those that are not what was written.
+    /// Heap offsets of the pages that are not what was written.
     lost: BTreeSet<u64>,
     last_sequence: u64,
     records: u64,
 }
 
-/// Judges the pages, and lays the log over them.
+/// Verifies the pages and applies the log.
 fn pages_of(pool: &PoolFile, log: &dyn Directory, note: &mut dyn FnMut(Error)) -> Result<Pages> {
     let newest = pool.read_checkpoint(&mut |_| Ok(()))?;
-    // Without a checkpoint nobody knows which tables count.
+    // Without a checkpoint it is unknown which tables count.
     let doubt =
         newest.map_or(Ok(Doubt::default()), |newest| Doubt::read(pool, newest.number.get()))?;
     let mut lost = BTreeSet::new();
@@ -274,7 +272,7 @@ fn pages_of(pool: &PoolFile, log: &dyn Directory, note: &mut dyn FnMut(Error)) -
     let image = Image::map(pool.file(), pool.pages_backed(), HEAP_BYTES_MAX, false)?;
     let pages = newest.map_or(0, |newest| newest.pages.get());
     if image.pages() < pages {
-        // What the cut took is zero in memory, and lost unless the log has it.
+        // Pages that the cut took are zero in memory, and lost unless the log has them.
         lost.extend((image.pages()..pages).map(|page| page * PAGE_BYTES));
         let table = descriptor_offset(image.pages()).next_multiple_of(PAGE_BYTES);
         lost.extend((table..descriptor_offset(pages)).step_by(PAGE_BYTES as usize));
@@ -294,7 +292,7 @@ fn pages_of(pool: &PoolFile, log: &dyn Directory, note: &mut dyn FnMut(Error)) -
     Ok(Pages { image, lost, last_sequence, records })
 }
 
-/// Heap offset of the page of descriptors that lies at an offset of the pool file, if one does.
+/// Heap offset of the page of descriptors at an offset of the pool file, if one lies there.
 fn table_page_at(offset: u64) -> Option<u64> {
     let zones = offset.checked_sub(HEAD_BYTES)?;
     let within = (zones % ZONE_STRIDE).checked_sub(ZONE_SUMS_PAGES * PAGE_BYTES)?;
@@ -303,7 +301,7 @@ fn table_page_at(offset: u64) -> Option<u64> {
     (within < table_bytes).then(|| start + within - within % PAGE_BYTES)
 }
 
-/// Judges descriptors, runs, extents and named roots by the rules of the allocator.
+/// Checks descriptors, runs, extents and named roots by the rules of the allocator.
 fn structure(
     image: &Image,
     classes: &ClassTable,
@@ -322,7 +320,7 @@ fn structure(
     report
 }
 
-/// The pool, also one whose header is lost, if anything else knows its identity.
+/// Opens the pool, even one whose header is lost, if its identity is known from elsewhere.
 fn open_pool(
     file: &Arc<dyn File>,
     log: &dyn Directory,
@@ -334,7 +332,7 @@ fn open_pool(
         Err(error) => error,
     };
     if matches!(error, Error::Unsupported { .. }) && PoolFile::has_magic(file.as_ref())? {
-        // Of another version: not damaged.
+        // It has another version and is not damaged.
         return Err(error);
     }
     let Some(pool) = PoolFile::open_headless(file, &identities(log)?)? else { return Err(error) };
@@ -342,7 +340,7 @@ fn open_pool(
     Ok(pool)
 }
 
-/// The class table; if it is lost, the one that every heap starts with.
+/// The class table; if it is lost, the initial one of every heap.
 fn load_classes(
     image: &Image,
     lost: &BTreeSet<u64>,

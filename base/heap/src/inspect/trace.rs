@@ -1,4 +1,4 @@
-//! What an object owns.
+//! Tracing: which blocks an object owns.
 //!
 //! Purpose: let a scan follow the pointers of objects whose types it does not know.
 
@@ -16,10 +16,10 @@ use crate::objects::persistent::{Layout, Persistent};
 use crate::ptr::Ptr;
 use crate::space::blocks::{Blocks, object};
 
-/// A persistent type that says which blocks it owns.
+/// A persistent type that tells which blocks it owns.
 ///
-/// The implementation traces every field that owns something, and nothing else: not the pointer
-/// of an element to the one before it, which another one owns already.
+/// The implementation traces every field that owns something, and nothing else: not the pointer of
+/// an element to its predecessor, which another element owns already.
 ///
 /// ```
 /// use adamant_heap::{Persistent, Ptr, Text, Trace, Tracer};
@@ -60,30 +60,30 @@ pub struct Tracer {
 
 impl Tracer {
     /// Notes a data structure that is owned: its first block at heap offset `head`, and blocks that
-    /// only its own code can find, which `walk` is to do. `layout` is that of the type that names it.
+    /// only its own code can find, by `walk`. `layout` is that of the type that names it.
     pub fn structure(&mut self, head: u64, layout: Layout, walk: Walk) {
         self.structures.push(Structure { head, layout, walk });
     }
 
-    /// Notes a block of the structure that is walked, beside its first one.
+    /// Notes a block of the structure that is walked, in addition to its first one.
     pub fn part(&mut self, block: u64) {
         self.parts.push(block);
     }
 
-    /// Notes that a block of the structure that is walked is not as it should be: for the report.
+    /// Notes that a block of the structure that is walked is damaged: for the report.
     pub fn damaged(&mut self, block: u64, what: &'static str) {
         self.damaged.push((block, what));
     }
 }
 
 /// Traces the structure whose first block is at that heap offset: notes each of its other blocks as
-/// a [part](Tracer::part), and traces what its values own. Ends whatever the blocks hold.
+/// a [part](Tracer::part), and traces what its values own. Must end whatever the blocks hold.
 ///
 /// # Errors
 /// Those that are not about one block: they end the scan.
 pub type Walk = fn(&Traced<'_>, u64, &mut Tracer) -> Result<()>;
 
-/// A data structure that somebody owns.
+/// A data structure that an object owns.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Structure {
     pub(crate) head: u64,
@@ -91,7 +91,7 @@ pub(crate) struct Structure {
     pub(crate) walk: Walk,
 }
 
-/// The heap as it is while it is scanned.
+/// The heap during a scan.
 #[derive(Debug)]
 pub struct Traced<'s> {
     blocks: Blocks<'s>,
@@ -118,7 +118,7 @@ impl Read for Traced<'_> {
     }
 }
 
-/// Values that somebody owns.
+/// Values that an object owns.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Owned {
     pub(crate) offset: u64,
@@ -127,7 +127,7 @@ pub(crate) struct Owned {
     pub(crate) kind: Kind,
 }
 
-/// What a scan needs to know of a type.
+/// The facts about a type that a scan needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kind {
     pub(crate) layout: Layout,
@@ -148,20 +148,20 @@ fn trace_all<T: Trace>(bytes: &[u8], tracer: &mut Tracer) {
     }
 }
 
-/// The types that a scan knows: those of named roots, and those that an [`AnyPtr`] points to.
-/// All others are known from the types of the pointers to them.
+/// The types that a scan knows: those of named roots, and those that an [`AnyPtr`] points to. All
+/// others are known from the types of the pointers to them.
 #[derive(Clone, Debug, Default)]
 pub struct Types {
     kinds: BTreeMap<u64, Kind>,
 }
 
 impl Types {
-    /// None.
+    /// No types.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// These, and `T`.
+    /// These types, and `T`.
     #[must_use]
     pub fn with<T: Trace>(mut self) -> Self {
         self.kinds.insert(T::STORED.id(), Kind::of::<T>());

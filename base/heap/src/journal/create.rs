@@ -1,4 +1,4 @@
-//! Making a pool and its log in a directory that has none.
+//! Creation of a pool and its log in an empty directory.
 //!
 //! Purpose: either there is a pool with a log, durably, or the directory is free to try again.
 //! Thread safety: runs alone, under the store's lock.
@@ -31,9 +31,9 @@ impl Journal {
         name_log_again(directory.as_ref())?;
         let made = create_named(directory, options, initial_pages, data_pages);
         if made.is_err() {
-            // The sync of that name may be what failed. It would look durable from then on, and the
-            // next sync would not make it so: commits of a store that nobody finds after a power
-            // cut. Best effort: if this fails too, there is no device to speak of.
+            // The sync of that name may have failed. The name would look durable from then on,
+            // and the next sync would not write it: commits would go to a store that is gone after
+            // a power cut. Best effort: if this fails too, the device is unusable.
             let _ = directory.rename(POOL_NAME, POOL_NEW_NAME);
         }
         made
@@ -67,9 +67,8 @@ fn create_named(
     Ok(Journal::open(directory, options)?.0)
 }
 
-/// Gives a log directory that a creation which failed left its name once more, unless it is in use:
-/// its name may look durable since a sync failed on it, and only one that is given again is written
-/// again.
+/// Renames a log directory that a failed creation left, unless it is in use. Its name may look
+/// durable since a sync failed on it, and only a new rename writes it again.
 ///
 /// # Errors
 /// `Error::Unsupported` when a log with records lies there; those of the medium.
@@ -78,15 +77,15 @@ fn name_log_again(directory: &dyn Directory) -> Result<()> {
     let has = |name: &str| names.iter().any(|known| known == name);
     if has(LOG_NAME) {
         // The pool of that creation may have had its name, and was taken back: it must not come
-        // back when a power cut finds its log in the making.
+        // back when a power cut finds its log half created.
         directory.sync()?;
         remove_abandoned(directory.subdirectory(LOG_NAME)?.as_ref())?;
         directory.rename(LOG_NAME, LOG_NEW_NAME)?;
     } else if !has(LOG_NEW_NAME) {
         return Ok(());
     }
-    // Or a power cut took the second half of this the last time.
+    // Or a power cut undid the second rename the last time.
     directory.rename(LOG_NEW_NAME, LOG_NAME)?;
-    // Before there is a pool: whoever opens one looks for no log of the other name.
+    // Before there is a pool: opening a pool does not look for a log of the other name.
     Ok(directory.sync()?)
 }

@@ -1,12 +1,13 @@
 //! The journal of a store that is open for writing.
 //!
-//! Purpose: what transactions call: append, finish, checkpoint, grow; and the background threads.
-//! Invariants: see the modules below. The log is started (R4) by the first call that wants to
-//! write, so a store that is only read is not changed.
-//! Thread safety: any thread. Locks, in this order: `applied` (the checkpoint lock), then those that
-//! the source of pages takes in a hold, then those of `Log`. Nobody who has one of the second kind waits
-//! for the first (C8): an append takes another log file instead. The first call that writes takes
-//! `appending` and then `applied`, before any checkpoint can be made.
+//! Purpose: the calls that transactions make: append, finish, checkpoint, grow; and the background
+//! threads.
+//! Invariants: see the modules below. The first call that writes starts the log (R4), so a store
+//! that is only read is not changed.
+//! Thread safety: any thread. Locks, in this order: `applied` (the checkpoint lock), then those
+//! that the page source takes in a hold, then those of `Log`. A thread that has one of the second
+//! kind never waits for the first (C8): an append takes another log file instead. The first call
+//! that writes takes `appending` and then `applied`, before any checkpoint can be made.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -37,8 +38,8 @@ use crate::journal::recovery::backup::{Source, back_up};
 use crate::journal::recovery::recover::{Recovered, Recovery, recover};
 use crate::layout::{CHECKPOINT_OFFSETS, LOG_NAME, POOL_NEW_NAME, ZONE_PAGES};
 
-/// The journal. Dropping it without `close` hands what is pending to the disk and leaves the
-/// rest to the next opening.
+/// The journal. Dropping it without `close` writes pending records to the disk and leaves the rest
+/// to the next opening.
 #[derive(Debug)]
 pub(crate) struct Journal {
     shared: Arc<Shared>,
@@ -46,26 +47,26 @@ pub(crate) struct Journal {
     fork: ForkGuard,
 }
 
-/// The right to make checkpoints: nobody else makes one.
+/// The right to make checkpoints, held by one thread at a time.
 #[derive(Debug)]
 pub(crate) struct Checkpoints<'j>(MutexGuard<'j, Applied>);
 
 #[derive(Debug)]
 struct Shared {
     directory: Arc<dyn Directory>,
-    /// Where checkpoints get their pages from.
+    /// The source of the pages that checkpoints copy.
     source: OnceLock<Arc<dyn PageSource>>,
     pool: PoolFile,
     log: Log,
     options: JournalOptions,
     applied: Mutex<Applied>,
-    /// What `applied` was after the last checkpoint, for those who must not wait for the next.
+    /// Copy of `applied` after the last checkpoint, for callers that must not wait for the next.
     applied_last: Mutex<Applied>,
-    /// Had while the log begins anew, by who has the heap alone, and by a copy that begins: it holds the
-    /// files of the old log, which stays then, or of the new one.
+    /// Held while the log restarts, by the thread that has the heap exclusively, and by a backup
+    /// that begins: the backup holds the files of the old log, which then stays, or of the new one.
     beginning: Mutex<()>,
     applied_bytes: AtomicU64,
-    /// Bytes of the log that are kept for what checkpoints hold back.
+    /// Bytes of the log that are kept for extents that checkpoints hold back.
     held_bytes: AtomicU64,
     holds: Arc<Holds>,
     pace: Pace,
@@ -79,8 +80,8 @@ impl Journal {
     /// Opens pool and log and brings the pool up to date.
     ///
     /// # Errors
-    /// `Error::Unsupported` for what is no pool or a newer one, `Error::Damaged` when something
-    /// durable is not what was written; those of the medium.
+    /// `Error::Unsupported` for a file that is no pool or a newer one, `Error::Damaged` when
+    /// durable data is damaged; those of the medium.
     pub(crate) fn open(
         directory: &Arc<dyn Directory>,
         options: JournalOptions,
@@ -118,14 +119,15 @@ impl Journal {
         Ok((Self { shared, workers: Mutex::new(workers), fork: ForkGuard::new()? }, recovery))
     }
 
-    /// Has checkpoints get their pages from there. To be called once, before the first append.
+    /// Sets the source of the pages that checkpoints copy. To be called once, before the first
+    /// append.
     pub(crate) fn set_source(&self, source: Arc<dyn PageSource>) {
         let is_first = self.shared.source.set(source).is_ok();
         debug_assert!(is_first, "pages have one source");
     }
 
-    /// Waits until a small record finds room, which may take a checkpoint. To be called before any lock
-    /// of the heap is taken (C8).
+    /// Waits until a small record finds room, which may take a checkpoint. To be called before any
+    /// lock of the heap is taken (C8).
     ///
     /// # Errors
     /// `Error::Poisoned`; those of the medium.
@@ -149,9 +151,9 @@ impl Journal {
     }
 
     /// Appends a record and returns its sequence number. It is not durable, nor with the system,
-    /// before `finish`. The pages that it names are dirty from then on; the caller keeps checkpoints from
-    /// being made until memory shows it (C1, C2). Waits for none: the log takes another file, beyond its
-    /// limit if it must. O(record).
+    /// before `finish`. The pages that it names are dirty from then on; the caller keeps
+    /// checkpoints from being made until memory shows it (C1, C2). Never waits for a checkpoint:
+    /// the log takes another file, beyond its limit if it must. O(record).
     ///
     /// # Errors
     /// `Error::Poisoned`; those of the medium, out of space among them. Then nothing was appended.
@@ -180,8 +182,8 @@ impl Journal {
         Ok(sequence)
     }
 
-    /// Waits until record `sequence` is as durable as asked for. To be called after all locks
-    /// are released: it may take a device flush, which it shares with whoever else waits.
+    /// Waits until record `sequence` is as durable as asked for. To be called after all locks are
+    /// released: it may take a device flush, which it shares with all other waiters.
     ///
     /// # Errors
     /// `Error::Poisoned`; those of the medium, which poison.
@@ -232,9 +234,9 @@ impl Journal {
         })
     }
 
-    /// Gives space of the log back that a busy time took, but for what `keep_log` is asked for; how
-    /// many bytes. A log whose newest header is in a large file begins anew in a small one, unless
-    /// a backup needs it. To be called as [`Journal::give_back_log`].
+    /// Gives back space of the log that a busy time took, except what `keep_log` is asked for;
+    /// returns how many bytes. A log whose newest header is in a large file restarts in a small
+    /// one, unless a backup needs it. To be called as [`Journal::give_back_log`].
     ///
     /// # Errors
     /// As [`Journal::give_back_log`] and [`Journal::keep_log`].
@@ -260,14 +262,15 @@ impl Journal {
         self.shared.pool.can_punch()
     }
 
-    /// Cuts the pool off after data page `pages - 1`. The pool must hold all that names pages beyond.
+    /// Cuts the pool off after data page `pages - 1`. The pool must hold all that names pages
+    /// beyond.
     ///
     /// # Errors
     /// `Error::Poisoned`; those of the medium. The pool may be as long as it was then.
     pub(crate) fn truncate(&self, held: &mut Checkpoints<'_>, pages: u64) -> Result<()> {
         let (shared, applied) = (&self.shared, &mut held.0);
         applied.pages = applied.pages.min(pages);
-        // In both slots: a file that is shorter than a valid one says has been cut by somebody.
+        // In both slots: a file that is shorter than a valid slot says counts as cut.
         for _ in 0..CHECKPOINT_OFFSETS.len() {
             let published = applied.publish(&shared.pool, shared.log.stats().durable, false);
             published.map_err(|error| shared.log.poison.set(error))?;
@@ -276,7 +279,7 @@ impl Journal {
         shared.pool.truncate(pages)
     }
 
-    /// Ends writing, because of what happened outside of the journal.
+    /// Ends writing, because of a failure outside of the journal.
     pub(crate) fn poison(&self, error: Error) {
         // The error is kept as the cause that later calls are told.
         let _ = self.shared.log.poison.set(error);
@@ -287,9 +290,9 @@ impl Journal {
         &self.shared.pool
     }
 
-    /// Judges all pages of the file and tells `on_damage` of each that is not what was written.
-    /// No checkpoint writes the pages that are judged at the moment, some 512 KiB; it waits for no
-    /// more. Returns the pages judged. O(pool).
+    /// Verifies all pages of the file and calls `on_damage` for each that is damaged. No checkpoint
+    /// writes the pages that are being verified, some 512 KiB at a time; it waits for no more.
+    /// Returns the number of pages verified. O(pool).
     ///
     /// # Errors
     /// Those of the medium.
@@ -297,12 +300,12 @@ impl Journal {
         self.shared.pool.verify(&mut |_, error| on_damage(error))
     }
 
-    /// Makes an empty file a pool that holds what this one does, as of some record after the call.
-    /// `go_on` is asked again and again. Returns that record's number.
+    /// Makes an empty file a pool with the contents of this one, as of some record after the call.
+    /// `go_on` is called repeatedly. Returns that record's number.
     ///
     /// # Errors
-    /// Those of `go_on`; `Error::Poisoned`, `Error::Damaged` for a page that is not what was written;
-    /// those of the medium.
+    /// Those of `go_on`; `Error::Poisoned`, `Error::Damaged` for a damaged page; those of the
+    /// medium.
     pub(crate) fn back_up(&self, target: &PoolFile, go_on: &dyn Fn() -> Result<()>) -> Result<u64> {
         let shared = &self.shared;
         shared.start()?;
@@ -310,8 +313,8 @@ impl Journal {
         back_up(Source { pool, log, applied_last, beginning }, target, go_on)
     }
 
-    /// Takes everything appended before the call to the pool file, durably (R1), but for what is held
-    /// back.
+    /// Makes a checkpoint: brings everything appended before the call into the pool file, durably
+    /// (R1), except what is held back.
     ///
     /// # Errors
     /// `Error::Poisoned`; those of the medium, which poison.
@@ -319,7 +322,7 @@ impl Journal {
         self.shared.checkpoint(&mut self.shared.applied.lock(), GivingUp::Beyond).map(|_| ())
     }
 
-    /// The same, of all that is held back, too: it is not held any more.
+    /// The same, including all that is held back: it is not held any more.
     ///
     /// # Errors
     /// As [`Journal::checkpoint`].
@@ -327,8 +330,8 @@ impl Journal {
         self.shared.checkpoint(&mut self.shared.applied.lock(), GivingUp::All).map(|_| ())
     }
 
-    /// Waits for the checkpoint that is being made, and keeps others from making one. To be called
-    /// before any lock of the heap is taken (C8).
+    /// Waits for a running checkpoint, and keeps others from making one. To be called before any
+    /// lock of the heap is taken (C8).
     ///
     /// # Errors
     /// `Error::Poisoned`; those of the medium.
@@ -337,8 +340,8 @@ impl Journal {
         Ok(Checkpoints(self.shared.applied.lock()))
     }
 
-    /// As [`Journal::checkpoint_held`], by who keeps all others from writing. Data pages that records
-    /// have made free, by number, become zeros in the file, or holes.
+    /// As [`Journal::checkpoint_held`], for a caller that keeps all other threads from writing.
+    /// Data pages that records have made free, by number, become zeros in the file, or holes.
     ///
     /// # Errors
     /// As [`Journal::checkpoint`].
@@ -351,8 +354,8 @@ impl Journal {
         self.shared.take_to_pool(&mut held.0, asked).map(|_| ())
     }
 
-    /// Has the log as large as what may be asked of it by [`Journal::give_back_log`], as far as its
-    /// limit lets it be.
+    /// Makes the log as large as [`Journal::give_back_log`] may ask of it, as far as its limit
+    /// allows.
     ///
     /// # Errors
     /// `Error::Poisoned`; those of the medium, out of space among them.
@@ -361,10 +364,10 @@ impl Journal {
         self.shared.log.files.keep(bytes)
     }
 
-    /// Takes the whole log to the pool and gives the room of its files back to the file system, but
-    /// for as many as a log needs at least: it begins anew, as one that was closed and opened
-    /// again. It stays so small, unless a record needs more, until what this returns is dropped. To
-    /// be called by who keeps all others from writing.
+    /// Brings the whole log into the pool and gives the space of its files back to the file system,
+    /// except for as many as a log needs at least: the log restarts, as one that was closed and
+    /// opened again. It stays that small, unless a record needs more, until the returned value is
+    /// dropped. For a caller that keeps all other threads from writing.
     ///
     /// # Errors
     /// As `close`, and as the first call that writes.
@@ -372,7 +375,7 @@ impl Journal {
         self.begin_anew(held, &self.shared.beginning.lock())
     }
 
-    /// The same, of one that has kept copies from beginning.
+    /// The same, for a caller that has kept backups from beginning.
     fn begin_anew(
         &self,
         held: &mut Checkpoints<'_>,
@@ -386,7 +389,7 @@ impl Journal {
         // Whether or not all of them could be removed, no file is in use now.
         applied.start(&shared.pool, &shared.log)?;
         *shared.applied_last.lock() = **applied;
-        // The header that was the newest is not any more, durably.
+        // The header that was the newest no longer is, durably.
         shared.log.files.trim()?;
         given
     }
@@ -458,7 +461,7 @@ impl Drop for Journal {
         }
         self.workers.lock().clear();
         if !self.shared.log.is_closed() {
-            // Best effort: nobody is left to be told.
+            // Best effort: no caller is left to get the error.
             let _ = self.sync();
         }
     }
@@ -473,26 +476,27 @@ impl Shared {
         }
         let _no_append = self.log.hold_appends()?;
         if !self.started.load(Ordering::Acquire) {
-            // The names were found, but whoever gave them may have died before its sync.
+            // The names exist, but the process that created them may have died before its sync.
             let synced = self.log.files.sync_names().and_then(|()| Ok(self.directory.sync()?));
             synced.map_err(|error| self.log.poison.set(error))?;
             let mut applied = self.applied.lock();
             applied.start(&self.pool, &self.log)?;
             *self.applied_last.lock() = *applied;
             self.started.store(true, Ordering::Release);
-            // Not before: where the newest checkpoint is in the cache alone, the one before it may need them.
+            // Not before: if the newest checkpoint is only in the cache, the one before it may need
+            // them.
             self.log.files.trim()?;
         }
         Ok(())
     }
 
-    /// What is asked of most checkpoints.
+    /// The options of most checkpoints.
     fn asked(&self, gives_up: GivingUp) -> Asked<'static> {
         let held_bytes_max = self.options.held_bytes_max.min(self.log.files.bytes_max() / 2);
         Asked { is_last: false, is_alone: false, gives_up, held_bytes_max, holes: &[] }
     }
 
-    /// Takes everything appended before the call to the pool; false if there was nothing.
+    /// Brings everything appended before the call into the pool; false if there was nothing.
     fn checkpoint(&self, applied: &mut Applied, gives_up: GivingUp) -> Result<bool> {
         self.log.poison.check()?;
         if !self.started.load(Ordering::Acquire) || self.log.is_closed() {
@@ -501,8 +505,8 @@ impl Shared {
         self.take_to_pool(applied, self.asked(gives_up))
     }
 
-    /// Waits for a checkpoint, or makes one; false if that gave no room. What is held back is given up
-    /// when nothing else is left.
+    /// Waits for a checkpoint, or makes one; false if that made no room. Holds are given up when
+    /// nothing else is left.
     fn make_room(&self) -> Result<bool> {
         debug!(target: events::LOG, "a commit waits for space in the log");
         let mut applied = self.applied.lock();
@@ -546,8 +550,8 @@ impl Shared {
     }
 }
 
-/// The threads of a journal, which start when there is work. What they fail at poisons, or is met
-/// again by the next caller.
+/// The threads of a journal, which start when there is work. Their failures poison the journal, or
+/// the next caller meets them again.
 fn make_workers(shared: &Arc<Shared>) -> Vec<Worker> {
     let checkpointer = Arc::clone(shared);
     let preparer = Arc::clone(shared);

@@ -1,12 +1,12 @@
-//! The journal: how a commit becomes durable, and how it reaches the pool file.
+//! The journal: durability of commits, and checkpoints to the pool file.
 //!
-//! A commit appends one record to the log (`log`). A checkpoint (`checkpoint`) copies the pages
-//! that records name out of memory (`source`) and writes them to the pool file, and callers that
-//! write keep step with it (`pace`). What the log holds beyond the pool (`judge`, `tail`) is laid
-//! over pages by one piece of code (`overlay`): opening lays it over those of the file (`recover`,
-//! `dirty`), before anything is mapped, and writes them in batches (`batch`) that tables in the
-//! head of the pool name (`table`); a copy is made by the same means (`backup`); who only reads
-//! lays it over the image (`read_only`). See `docs/format/log.md`.
+//! A commit appends one record to the log (`records`). A checkpoint (`checkpoints`) copies the
+//! pages that records name out of memory (its page source) and writes them to the pool file;
+//! callers that write are throttled to keep step with it (its pace). One piece of code (`overlay`
+//! in `recovery`) applies what the log holds beyond the pool to pages: opening applies it to those
+//! of the file, before anything is mapped, and writes them in batches that tables in the head of
+//! the pool name; a backup is made by the same means; a read-only open applies it to the image. See
+//! `docs/format/log.md`.
 
 mod records;
 mod checkpoints;

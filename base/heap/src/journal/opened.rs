@@ -1,4 +1,4 @@
-//! The journal of a heap, whichever way the heap was opened.
+//! The journal of an open heap: writable or read-only.
 //!
 //! Thread safety: any thread.
 
@@ -19,7 +19,7 @@ pub(crate) enum Opened {
 }
 
 impl Opened {
-    /// The journal, for what writes.
+    /// The journal, for writing.
     ///
     /// # Errors
     /// `Error::ReadOnly`.
@@ -39,7 +39,7 @@ impl Opened {
         }
     }
 
-    /// As [`Journal::finish`]; what a heap has that is only read is durable.
+    /// As [`Journal::finish`]; a read-only heap holds durable data only.
     ///
     /// # Errors
     /// As [`Journal::finish`].
@@ -48,8 +48,8 @@ impl Opened {
         self.writable().map_or(Ok(()), |journal| journal.finish(sequence, durability))
     }
 
-    /// Judges all pages of the file and tells `on_damage` of each that is not what was written.
-    /// Returns the pages judged. O(pool).
+    /// Verifies all pages of the file and calls `on_damage` for each that is damaged. Returns the
+    /// number of pages verified. O(pool).
     ///
     /// # Errors
     /// Those of the medium.

@@ -1,4 +1,4 @@
-//! What a journal counts.
+//! Counters of a journal.
 
 /// Counters of a journal, since it was opened if not said otherwise.
 #[derive(Clone, Copy, Debug, Default)]
@@ -14,9 +14,9 @@ pub struct JournalStats {
     pub log_appended_bytes: u64,
     /// Bytes of frames that are not in the pool yet.
     pub log_used_bytes: u64,
-    /// Bytes of frames that are in the pool but for what of blocks reserved by
-    /// [`Write::reserve_held`](crate::Write::reserve_held) is held back, and that the log
-    /// keeps for that.
+    /// Bytes of frames that are in the pool, except for blocks reserved by
+    /// [`Write::reserve_held`](crate::Write::reserve_held) that are held back, and that the log
+    /// keeps for these.
     pub log_held_bytes: u64,
     /// Bytes of all log files.
     pub log_allocated_bytes: u64,

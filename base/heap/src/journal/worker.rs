@@ -1,6 +1,6 @@
-//! A thread that sleeps until there is something to do.
+//! A background thread that sleeps until it is signalled.
 //!
-//! Purpose: what the background threads of a heap have in common.
+//! Purpose: the common part of the heap's background threads.
 //! Invariants: a signal raised while the thread works is seen when it is done; stopping ends every
 //! wait at once. Thread safety: any thread may raise and stop.
 
@@ -18,7 +18,7 @@ pub(crate) struct Signal {
     raised: AtomicBool,
     stopped: Mutex<bool>,
     changed: Condvar,
-    /// Threads that start when it is first raised, and where they are then.
+    /// Threads that start when it is first raised, and where their handles go.
     asleep: Mutex<Vec<Asleep>>,
 }
 
@@ -36,18 +36,18 @@ impl fmt::Debug for Asleep {
 }
 
 impl Signal {
-    /// There is something to do. Costs one load while the worker has not seen the last time.
+    /// Signals work. Costs one load until the worker has seen the last signal.
     pub(crate) fn raise(self: &Arc<Self>) {
         if !self.raised.load(Ordering::Acquire) && !self.raised.swap(true, Ordering::AcqRel) {
             self.start();
-            // Under the lock, so that it cannot fall between the worker's look and its wait.
+            // Under the lock, so that it cannot fall between the worker's check and its wait.
             let _stopped = self.stopped.lock();
             self.changed.notify_all();
         }
     }
 
-    /// Starts the threads that wait for the first time. One that the system refuses is tried again
-    /// the next time; what it has to do the callers do until then.
+    /// Starts the threads that wait for the first signal. A thread that the system refuses is tried
+    /// again the next time; until then the callers do its work.
     fn start(self: &Arc<Self>) {
         self.asleep.lock().retain(|asleep| {
             let (signal, work) = (Arc::clone(self), Arc::clone(&asleep.work));
@@ -83,7 +83,7 @@ impl Signal {
         }
     }
 
-    /// Takes notice: what is raised from now on is new.
+    /// Clears the signal: a later one is new.
     pub(crate) fn lower(&self) {
         self.raised.store(false, Ordering::Release);
     }
@@ -93,7 +93,7 @@ impl Signal {
         *self.stopped.lock()
     }
 
-    /// Waits for a time, less if it is time to end.
+    /// Sleeps for a time, less if it is time to end.
     pub(crate) fn sleep(&self, duration: Duration) {
         let mut stopped = self.stopped.lock();
         if !*stopped {
@@ -114,7 +114,7 @@ impl Worker {
     /// Starts a thread.
     ///
     /// # Errors
-    /// What the system says.
+    /// Those of the system.
     pub(crate) fn spawn(
         name: &str,
         signal: &Arc<Signal>,
@@ -142,12 +142,12 @@ impl Worker {
 impl Drop for Worker {
     fn drop(&mut self) {
         self.signal.stop();
-        // It refers to what has the signal.
+        // The work refers to an owner of the signal.
         let never_started = std::mem::take(&mut *self.signal.asleep.lock());
         drop(never_started);
         let thread = self.thread.lock().take();
         if let Some(thread) = thread {
-            // A panic in there was reported by its own hook; what it had to do, the callers do.
+            // The panic hook reported a panic in there; the callers do the thread's work.
             let _ = thread.join();
         }
     }

@@ -1,24 +1,25 @@
-//! The gate to the image: shared by many, or one thread's alone.
+//! The image latch: a reader-writer lock with an exclusive guard that may admit readers.
 //!
-//! Purpose: views hold it shared for as long as they live, as readers (`reader_slots.rs`). Whoever
-//! wants the image alone has the lock, and shuts the readers' one. It may let readers in between:
-//! what they see is then what was there before.
-//! Invariants: while somebody has the image alone nobody is inside, and the lock is held.
+//! Purpose: views hold the latch shared for as long as they live, as readers (`reader_slots.rs`). A
+//! thread that wants the image exclusively takes the mutex and closes the latch to readers. It may
+//! admit readers in between: they then see the before-images.
+//! Invariants: while a thread holds the image exclusively and has not admitted readers, no other
+//! thread is inside; it holds the mutex.
 //! Thread safety: any thread.
 
 use crate::latch::reader_slots::{OPEN, READERS, ReaderGuard, ReaderSlots};
 use crate::sync::{Mutex, MutexGuard};
 
-/// The gate.
+/// The image latch.
 #[derive(Debug, Default)]
 pub(crate) struct ImageLatch {
-    /// Held by who has the image alone.
+    /// Held by the thread that has the image exclusively.
     lock: Mutex<()>,
-    /// Where views go through.
+    /// Slots of the readers.
     readers: ReaderSlots,
 }
 
-/// The image, nobody else's in any way.
+/// The exclusive guard: no other thread holds the image, shared or exclusively.
 #[derive(Debug)]
 pub(crate) struct ExclusiveLatch<'g> {
     latch: &'g ImageLatch,
@@ -34,7 +35,7 @@ impl ExclusiveLatch<'_> {
         self.latch.readers.are_waiting()
     }
 
-    /// Lets readers in, and nobody else, until `drain_readers`.
+    /// Admits readers, but no other writer, until `drain_readers`.
     pub(crate) fn admit_readers(&mut self) {
         if !self.has_admitted {
             self.has_admitted = true;
@@ -42,15 +43,15 @@ impl ExclusiveLatch<'_> {
         }
     }
 
-    /// Lets all in that wait, and waits until they have left: for who has changed nothing that
-    /// others are not to see.
+    /// Opens the latch to all that wait, and waits until they have left. Only for a caller that has
+    /// made no change that other threads must not see.
     pub(crate) fn pause(&mut self) {
         self.latch.readers.open(OPEN);
         self.latch.readers.shut(OPEN);
         self.has_admitted = false;
     }
 
-    /// Waits until those that were let in have left.
+    /// Waits until the admitted readers have left.
     #[inline]
     pub(crate) fn drain_readers(&mut self) {
         if self.has_admitted {
@@ -68,20 +69,20 @@ impl Drop for ExclusiveLatch<'_> {
 }
 
 impl ImageLatch {
-    /// Waits until nobody has the image alone, or whoever has it lets readers in, and keeps it so,
-    /// for a bounded time. `thread` is the caller's number.
+    /// Waits until no thread has the image exclusively, or the thread that has it admits readers.
+    /// Holds the latch shared, for a bounded time. `thread` is the caller's number.
     #[inline]
     pub(crate) fn read(&self, thread: usize) -> ReaderGuard<'_> {
         self.readers.enter(thread)
     }
 
-    /// The same, for as long as the caller wants: also waits while somebody waits to have it alone.
+    /// The same, without a time limit: also waits while a writer waits for exclusive access.
     #[inline]
     pub(crate) fn read_long(&self, thread: usize) -> ReaderGuard<'_> {
         self.readers.enter_long(thread)
     }
 
-    /// Waits until nobody has the image in any way.
+    /// Waits until no other thread has the image, shared or exclusively.
     #[inline]
     pub(crate) fn write(&self) -> ExclusiveLatch<'_> {
         let alone = ExclusiveLatch { latch: self, _lock: self.lock.lock(), has_admitted: false };
@@ -89,7 +90,7 @@ impl ImageLatch {
         alone
     }
 
-    /// The same, if nobody has the image in any way now. Never waits.
+    /// The same, if no thread has the image now. Never waits.
     pub(crate) fn try_write(&self) -> Option<ExclusiveLatch<'_>> {
         let lock = self.lock.try_lock()?;
         let is_shut = self.readers.try_shut();
@@ -103,13 +104,14 @@ mod tests {
 
     use super::*;
 
-    /// Numbers that only whoever is alone changes, and others read.
+    /// Numbers that only the exclusive holder changes, and others read.
     struct Shared {
         latch: ImageLatch,
         counts: UnsafeCell<[u64; 2]>,
     }
 
-    // SAFETY: the test reads `counts` inside of the gate or under its lock, and writes it alone.
+    // SAFETY: the test reads `counts` while it holds the latch shared or under its mutex, and
+    // writes it only with the exclusive guard.
     unsafe impl Sync for Shared {}
 
     #[test]
@@ -117,12 +119,12 @@ mod tests {
         let shared = Shared { latch: ImageLatch::default(), counts: UnsafeCell::new([0; 2]) };
         let shared = &shared;
         let look = || {
-            // SAFETY: nobody is alone, which is what is tested.
+            // SAFETY: no thread has the latch exclusively, as the test verifies.
             let counts = unsafe { &*shared.counts.get() };
             assert_eq!(counts[0], counts[1]);
         };
         let change = || {
-            // SAFETY: this thread is alone, which is what is tested.
+            // SAFETY: this thread has the latch exclusively, as the test verifies.
             let counts = unsafe { &mut *shared.counts.get() };
             counts[0] += 1;
             std::hint::spin_loop();
@@ -157,7 +159,7 @@ mod tests {
     }
 }
 
-/// Every order in which threads can go through the gate, as memory may show it to them.
+/// Every order in which threads can go through the latch, under the memory model.
 #[cfg(all(test, loom))]
 mod every_order {
     use std::sync::Arc;
@@ -167,13 +169,13 @@ mod every_order {
 
     use super::*;
 
-    /// What is behind the gate: loom tells when somebody looks at it while somebody changes it.
+    /// The value behind the latch: loom reports a read that overlaps a write.
     struct Behind {
         latch: ImageLatch,
         value: UnsafeCell<u32>,
     }
 
-    // SAFETY: that it is looked at and changed as the gate says is what is tested.
+    // SAFETY: the test verifies that the latch orders all reads and writes of `value`.
     unsafe impl Sync for Behind {}
     // SAFETY: as above.
     unsafe impl Send for Behind {}
@@ -192,7 +194,7 @@ mod every_order {
 
     fn explore(threads: [fn(&Behind); 2], last: fn(&Behind)) {
         let mut builder = loom::model::Builder::new();
-        // Waiting for each other has too many orders for all of them.
+        // The orders in which threads wait for each other are too many to explore all.
         builder.preemption_bound = Some(3);
         builder.check(move || {
             let behind =

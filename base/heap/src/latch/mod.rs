@@ -1,5 +1,5 @@
-//! Locks that are the heap's own: who reads the image, who has it alone, and who has the turn to
-//! write. Used by the image, the allocator and transactions. See `docs/internals/locks.md`.
+//! The heap's own locks: the image latch with its reader slots, the writer queue and a spin lock.
+//! Used by the image, the allocator and transactions. See `docs/internals/locks.md`.
 
 pub(crate) mod spin;
 pub(crate) mod thread;

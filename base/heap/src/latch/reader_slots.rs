@@ -1,18 +1,20 @@
-//! Readers beside a writer: a lock that is biased towards those who read.
+//! Reader slots: a reader-biased lock.
 //!
-//! Purpose: a view of the image costs one locked instruction on a cache line that is the thread's own, and
-//! a plain store to leave: some 3 ns, however many threads do it at once. Whoever wants the image alone
-//! pays for that: it shuts the lock and looks at the slots of all threads.
-//! Brief readers stay for a bounded time; those that may stay for long say so. A writer that finds
-//! one of the latter inside lets brief ones in until it has left, and no other long one: so a
-//! closure that takes its time keeps writers waiting, and what comes after them, but nobody who
-//! only looks. Invariants: while the lock is shut, and `shut` has returned, nobody is inside. A
-//! slot is held by one reader at a time; readers that find theirs taken count as one of the crowd,
-//! and so does everybody that was let in after waiting. Each opening lets all in who wait by then:
-//! so readers wait for one hold of the lock at most, and those who come after it is shut wait for
-//! the next opening: so do they not keep a writer out. A writer waits for the long readers that
-//! were inside when it came, and then for brief ones.
-//! Thread safety: any thread enters; one at a time shuts and opens, for which `image_latch.rs` has a lock.
+//! Purpose: a view of the image costs one locked instruction on a cache line of its own thread, and
+//! a plain store to leave: some 3 ns, however many threads do it at once. The writer pays for that:
+//! it closes the lock and looks at the slots of all threads.
+//! Brief readers stay for a bounded time; readers that may stay longer say so. A writer that finds
+//! a long reader inside admits brief readers until the long one has left, and no other long reader.
+//! So a slow closure delays writers, and whatever queues behind them, but no brief reader.
+//!
+//! Invariants: while the lock is closed, and `shut` has returned, no reader is inside. One reader
+//! at a time holds a slot. Readers that find their slot taken count in the overflow, and so does
+//! every reader that was admitted after waiting. Each opening admits all readers that wait by then,
+//! so a reader waits for one hold of the lock at most. Readers that arrive after the close wait for
+//! the next opening, so writers cannot starve. A writer waits for the long readers that were inside
+//! when it came, and then for brief ones.
+//! Thread safety: any thread enters; one at a time closes and opens, for which `image_latch.rs` has
+//! a lock.
 //! Why this is sound, fence by fence: `docs/decisions/0062-reader-biased-lock.md`; why there are
 //! two kinds of readers: `docs/decisions/0101-long-readers.md`.
 
@@ -24,36 +26,36 @@ use crate::sync::{
     sleep, wait,
 };
 
-/// Slots of a heap. Of more threads those that meet in one go with the crowd. A writer looks at all that
-/// were ever used.
+/// Slots of a heap. With more threads than slots, those that meet in one slot use the overflow. A
+/// writer looks at all slots that were ever used.
 const SLOT_COUNT: usize = if cfg!(loom) { 2 } else { 32 };
 
-/// How often a reader that finds the lock shut looks and lets others run before it sleeps: some 40 us,
+/// How often a reader that finds the lock closed looks and yields before it sleeps: some 40 us,
 /// about what it costs to sleep and be woken, and more than nearly all commits take.
 const READER_WAITS: u32 = if cfg!(loom) { 1 } else { 48 };
 
-/// The same of a writer that finds somebody inside.
+/// The same of a writer that finds readers inside.
 const WRITER_WAITS: u32 = if cfg!(loom) { 1 } else { 16 };
 
-/// The longest sleep of a writer. A reader that leaves wakes it; but it looks for sleepers without a
-/// fence, so one that leaves in the nanoseconds in which the writer lies down may miss it.
+/// The longest sleep of a writer. A reader that leaves wakes it, but looks for sleepers without a
+/// fence; so one that leaves in the nanoseconds in which the writer falls asleep may miss it.
 const NAP: Duration = Duration::from_millis(1);
 
-/// Anybody enters.
+/// All may enter.
 pub(crate) const OPEN: u8 = 0;
-/// Readers enter, nobody else: what they see is not what is there, see `before_images.rs`.
+/// Only readers may enter, and they see the before-images: see `before_images.rs`.
 pub(crate) const READERS: u8 = 1;
-/// Nobody enters.
+/// None may enter.
 pub(crate) const SHUT: u8 = 2;
-/// With `OPEN` or `READERS`: but for long readers, which a writer waits for.
+/// With `OPEN` or `READERS`: closed to long readers, which a writer waits for.
 const BRIEF_ONLY: u8 = 4;
 
 const FREE: u32 = 0;
 const INSIDE: u32 = 1;
-/// By a long reader.
+/// Held by a long reader.
 const LONG: u32 = 2;
 
-/// For whom a writer sleeps: nobody, long readers, anybody.
+/// The readers that a sleeping writer waits for: none, long ones, all.
 const UNWATCHED: u8 = 0;
 const LONG_WATCHED: u8 = 1;
 const WATCHED: u8 = 2;
@@ -61,9 +63,9 @@ const WATCHED: u8 = 2;
 /// How long a reader stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stay {
-    /// For a bounded time, some microseconds: it looks, and calls nobody that could take longer.
+    /// For a bounded time, some microseconds: it reads, and calls nothing that could take longer.
     Brief,
-    /// For as long as somebody else wants.
+    /// For as long as the caller's code wants.
     Long,
 }
 
@@ -78,7 +80,7 @@ impl Stay {
         state & shut != 0
     }
 
-    /// What a slot says that is held by such a reader.
+    /// The value of a slot that such a reader holds.
     #[inline]
     fn mark(self) -> u32 {
         match self {
@@ -93,36 +95,37 @@ impl Stay {
 #[repr(align(128))]
 struct Padded<T>(T);
 
-/// What readers look at and writers change. Readers of all processors have it in their caches.
+/// The state that readers check and writers change. The caches of all processors hold it.
 #[derive(Debug, Default)]
 struct Sign {
-    /// `OPEN` or `READERS`, and for whom it is not; or `SHUT`.
+    /// `OPEN` or `READERS`, with or without `BRIEF_ONLY`; or `SHUT`.
     state: AtomicU8,
-    /// For whom a writer sleeps until they leave.
+    /// The readers that a sleeping writer waits for.
     watched: AtomicU8,
     /// One past the last slot that was ever held.
     used: AtomicUsize,
 }
 
-/// What those who wait share.
+/// State that waiting threads share.
 #[derive(Debug, Default)]
 struct Room {
     /// Readers that sleep until the lock is opened.
     sleepers: u32,
 }
 
-/// Readers of one kind that have no slot.
+/// Reader-slot overflow: readers of one kind that have no slot.
 #[derive(Debug, Default)]
 struct Crowd {
-    /// Those inside.
+    /// Readers inside.
     inside: AtomicU32,
-    /// Those that are to be let in by the next opening. Changed with `room` locked.
+    /// Readers that the next opening admits. Changed with `room` locked.
     waiting: AtomicU32,
-    /// Twice the openings that let somebody in, and one more after one to readers only.
+    /// Twice the number of openings that admitted a reader, plus one if the last was to readers
+    /// only.
     opening: AtomicU32,
 }
 
-/// The lock.
+/// The reader-biased lock.
 #[derive(Debug, Default)]
 pub(crate) struct ReaderSlots {
     sign: Padded<Sign>,
@@ -134,11 +137,11 @@ pub(crate) struct ReaderSlots {
     left: Condvar,
 }
 
-/// A reader inside; dropping this leaves. As the guard of a mutex it stays on its thread.
+/// A reader inside; dropping it leaves. Like the guard of a mutex it stays on its thread.
 #[derive(Debug)]
 pub(crate) struct ReaderGuard<'r> {
     readers: &'r ReaderSlots,
-    /// By number; `None`: one of the crowd.
+    /// The slot's number; `None`: in the overflow.
     slot: Option<usize>,
     stay: Stay,
     is_early: bool,
@@ -146,7 +149,7 @@ pub(crate) struct ReaderGuard<'r> {
 }
 
 impl ReaderGuard<'_> {
-    /// Whether somebody is in the midst of changing things, and readers see what was before.
+    /// Whether a transaction is changing the image, and readers see before-images.
     #[inline]
     pub(crate) fn is_early(&self) -> bool {
         self.is_early
@@ -177,8 +180,8 @@ impl Drop for ReaderGuard<'_> {
 }
 
 impl ReaderSlots {
-    /// Waits until the lock is open, and keeps it from being shut, for a bounded time. `thread` is
-    /// the caller's number.
+    /// Waits until the lock is open, and keeps it from being closed, for a bounded time. `thread`
+    /// is the caller's number.
     #[inline]
     pub(crate) fn enter(&self, thread: usize) -> ReaderGuard<'_> {
         self.enter_for(Stay::Brief, thread)
@@ -195,7 +198,7 @@ impl ReaderSlots {
         let slot = thread % SLOT_COUNT;
         if self.take(slot, stay) {
             in_total_order();
-            // The reader is inside before it looks; who shuts looks for readers after shutting.
+            // The reader is inside before it looks; a writer looks for readers after closing.
             let state = self.sign.0.state.load(Ordering::SeqCst);
             let reading = self.reading(stay, Some(slot), state & READERS != 0);
             if !stay.is_kept_out(state) {
@@ -221,7 +224,8 @@ impl ReaderSlots {
 
     #[inline]
     fn take(&self, slot: usize, stay: Stay) -> bool {
-        // In the total order too: who does not see the slot as used has shut the lock before.
+        // In the total order too: a writer that does not see the slot as used has closed the lock
+        // before.
         if self.sign.0.used.load(Ordering::SeqCst) <= slot {
             self.sign.0.used.fetch_max(slot + 1, Ordering::SeqCst);
         }
@@ -248,21 +252,22 @@ impl ReaderSlots {
         }
     }
 
-    /// Waits to be let in; `None` when the lock is open already.
+    /// Waits to be admitted; `None` when the lock is open already.
     fn wait_for_opening(&self, stay: Stay) -> Option<ReaderGuard<'_>> {
         let crowd = self.crowd(stay);
         let before = {
             let _room = self.room.lock();
             crowd.waiting.fetch_add(1, Ordering::SeqCst);
             in_total_order();
-            // Who opens looks for those who wait after opening.
+            // A writer that opens the lock looks for waiting readers after opening.
             if !stay.is_kept_out(self.sign.0.state.load(Ordering::SeqCst)) {
                 crowd.waiting.fetch_sub(1, Ordering::SeqCst);
                 return None;
             }
             crowd.opening.load(Ordering::Relaxed)
         };
-        // An opening that comes before this reader, who was let in by one, has left is to the same.
+        // An opening that happens before this reader, once admitted, has left is to the same
+        // readers.
         let admit_readers = || {
             let opening = crowd.opening.load(Ordering::Acquire);
             (opening != before).then(|| self.reading(stay, None, opening & 1 != 0))
@@ -291,8 +296,8 @@ impl ReaderSlots {
             || self.long.0.waiting.load(Ordering::Relaxed) > 0
     }
 
-    /// Keeps readers out from now on, and waits until those inside have left; while a long one is
-    /// inside, brief ones are let in as they were before: `state` is in which state the lock is.
+    /// Closes the lock to readers, and waits until those inside have left. While a long reader is
+    /// inside, brief ones are admitted as before: `state` is the state in which the lock is.
     #[inline]
     pub(crate) fn shut(&self, state: u8) {
         self.say(SHUT);
@@ -301,7 +306,7 @@ impl ReaderSlots {
         }
     }
 
-    /// The same, unless somebody is inside: then it is open as before, and this is false.
+    /// The same, unless a reader is inside: then the lock stays open, and this is false.
     pub(crate) fn try_shut(&self) -> bool {
         self.say(SHUT);
         let is_empty = self.is_empty();
@@ -345,8 +350,8 @@ impl ReaderSlots {
             }
         }
         if self.has_long() {
-            // Nothing changes until it has left: so nobody need wait who will have left by then, or
-            // soon after. Of long ones none comes, so that this ends.
+            // Nothing changes until the long reader has left, so readers that will have left by
+            // then, or soon after, need not wait. No new long reader is admitted, so this ends.
             self.say(state | BRIEF_ONLY);
             if self.brief.0.waiting.load(Ordering::SeqCst) > 0 {
                 self.admit_readers(Stay::Brief, state);
@@ -376,7 +381,7 @@ impl ReaderSlots {
         self.left.notify_all();
     }
 
-    /// Opens the lock to readers (`READERS`) or to all (`OPEN`), and lets those in who wait.
+    /// Opens the lock to readers (`READERS`) or to all (`OPEN`), and admits those that wait.
     #[inline]
     pub(crate) fn open(&self, state: u8) {
         self.say(state);
@@ -395,7 +400,8 @@ impl ReaderSlots {
         if waiting == 0 {
             return;
         }
-        // On their behalf: the next one who shuts waits for them, though they may still sleep.
+        // Counted on their behalf: the next writer that closes waits for them, though they may
+        // still sleep.
         crowd.inside.fetch_add(waiting, Ordering::SeqCst);
         let next = (crowd.opening.load(Ordering::Relaxed) & !1).wrapping_add(2);
         crowd.opening.store(next | u32::from(state == READERS), Ordering::Release);
@@ -413,15 +419,15 @@ mod tests {
 
     use super::*;
 
-    /// Numbers that only whoever has shut the lock changes, and others read.
+    /// Numbers that only the thread that has closed the lock changes, and others read.
     struct Shared {
         readers: ReaderSlots,
-        /// Who shuts, one at a time.
+        /// Serialises the threads that close the lock.
         writer: Mutex<()>,
         counts: UnsafeCell<[u64; 2]>,
     }
 
-    // SAFETY: the test reads `counts` inside of the lock, and writes it while the lock is shut.
+    // SAFETY: the test reads `counts` inside the lock, and writes it while the lock is closed.
     unsafe impl Sync for Shared {}
 
     impl Shared {
@@ -431,14 +437,14 @@ mod tests {
         }
 
         fn look(&self) -> u64 {
-            // SAFETY: nobody has shut the lock, which is what is tested.
+            // SAFETY: no thread has closed the lock, as the test verifies.
             let counts = unsafe { &*self.counts.get() };
             assert_eq!(counts[0], counts[1]);
             counts[0]
         }
 
         fn change(&self) {
-            // SAFETY: this thread has shut the lock, which is what is tested.
+            // SAFETY: this thread has closed the lock, as the test verifies.
             let counts = unsafe { &mut *self.counts.get() };
             counts[0] += 1;
             std::hint::spin_loop();
@@ -539,8 +545,8 @@ mod tests {
         });
     }
 
-    /// Somebody looked at a value for 300 ms, in a closure, and a writer came: for 237 ms nobody
-    /// else could look at anything.
+    /// A regression: one reader looked at a value for 300 ms, in a closure, and a writer came; for
+    /// 237 ms no other thread could read anything.
     #[test]
     fn brief_readers_come_in_while_a_writer_waits_for_a_long_one_and_long_ones_wait() {
         let shared = &Shared::new();
@@ -619,7 +625,7 @@ mod tests {
     }
 }
 
-/// Every order in which threads can go through the lock, as memory may show it to them.
+/// Every order in which threads can go through the lock, under the memory model.
 #[cfg(all(test, loom))]
 mod every_order {
     use std::sync::Arc;
@@ -629,13 +635,13 @@ mod every_order {
 
     use super::*;
 
-    /// What is behind the lock: loom tells when somebody looks at it while somebody changes it.
+    /// The value behind the lock: loom reports a read that overlaps a write.
     struct Behind {
         readers: ReaderSlots,
         value: UnsafeCell<u32>,
     }
 
-    // SAFETY: that it is looked at and changed as the lock says is what is tested.
+    // SAFETY: the test verifies that the lock orders all reads and writes of `value`.
     unsafe impl Sync for Behind {}
     // SAFETY: as above.
     unsafe impl Send for Behind {}
@@ -654,7 +660,7 @@ mod every_order {
 
     fn explore<const N: usize>(threads: [fn(&Behind); N], last: fn(&Behind)) {
         let mut builder = loom::model::Builder::new();
-        // Waiting for each other has too many orders for all of them.
+        // The orders in which threads wait for each other are too many to explore all.
         builder.preemption_bound = Some(2);
         builder.check(move || {
             let behind = Behind { readers: ReaderSlots::default(), value: UnsafeCell::new(0) };

@@ -1,9 +1,10 @@
-//! A lock that is let go of by a plain store.
+//! A spin lock that a plain store releases.
 //!
-//! Purpose: what a thread mostly has to itself, such as its desk. To let go of a mutex is a second
-//! locked instruction, which looks for sleepers: some 5 ns, a twentieth of a small commit. Here
-//! nobody sleeps: who finds a seat taken goes to another one, or yields until it is free.
-//! Invariants: what is in it is touched by nobody but who has it.
+//! Purpose: guards data that one thread mostly uses alone, such as its thread cache. Releasing a
+//! mutex takes a second locked instruction, which looks for sleepers: some 5 ns, a twentieth of a
+//! small commit. Here no thread sleeps: one that finds a lock taken tries another one, or yields
+//! until it is free.
+//! Invariants: only the holder touches the value.
 //! Thread safety: any thread.
 
 use std::cell::UnsafeCell;
@@ -15,7 +16,7 @@ use parking_lot::MutexGuard;
 
 use crate::sync::wait;
 
-/// The lock, and what it guards.
+/// The lock, and the value that it guards.
 #[derive(Debug, Default)]
 pub(crate) struct SpinLock<T> {
     taken: AtomicBool,
@@ -23,7 +24,7 @@ pub(crate) struct SpinLock<T> {
 }
 
 // SAFETY: the value is reached through `Taken` alone, of which there is one at a time; so sharing
-// the seat sends the value from thread to thread, and no more.
+// the lock sends the value from thread to thread, and no more.
 unsafe impl<T: Send> Sync for SpinLock<T> {}
 
 impl<T> SpinLock<T> {
@@ -31,7 +32,7 @@ impl<T> SpinLock<T> {
         Self { taken: AtomicBool::new(false), value: UnsafeCell::new(value) }
     }
 
-    /// Has it, if it is free. Never waits.
+    /// Takes the lock, if it is free. Never waits.
     #[inline]
     pub(crate) fn try_take(&self) -> Option<Taken<'_, T>> {
         let is_free = !self.taken.load(Ordering::Relaxed)
@@ -42,7 +43,7 @@ impl<T> SpinLock<T> {
         is_free.then(|| Taken(self, PhantomData))
     }
 
-    /// Waits for it.
+    /// Waits for the lock.
     pub(crate) fn take(&self) -> Taken<'_, T> {
         loop {
             if let Some(taken) = self.try_take() {
@@ -53,8 +54,8 @@ impl<T> SpinLock<T> {
     }
 }
 
-/// The seat, held; dropping this lets go of it. As the guard of a mutex it stays on its thread, and can
-/// be shared if what is guarded can.
+/// The guard; dropping it releases the lock. Like the guard of a mutex it stays on its thread, and
+/// can be shared if the value can.
 #[derive(Debug)]
 pub(crate) struct Taken<'s, T>(&'s SpinLock<T>, PhantomData<MutexGuard<'s, T>>);
 
@@ -63,7 +64,7 @@ impl<T> Deref for Taken<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: this is the only `Taken` of the seat, and it is borrowed.
+        // SAFETY: this is the only `Taken` of the lock, and it is borrowed.
         unsafe { &*self.0.value.get() }
     }
 }
@@ -71,7 +72,7 @@ impl<T> Deref for Taken<'_, T> {
 impl<T> DerefMut for Taken<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: this is the only `Taken` of the seat, and it is borrowed exclusively.
+        // SAFETY: this is the only `Taken` of the lock, and it is borrowed exclusively.
         unsafe { &mut *self.0.value.get() }
     }
 }

@@ -1,8 +1,8 @@
-//! Numbers of threads.
+//! Thread numbers.
 //!
-//! Purpose: tell threads apart that want a place each, such as a desk or a slot of a reader.
-//! Thread safety: any thread. Not state of any heap: two heaps that see the same numbers do not meet
-//! in them.
+//! Purpose: tell threads apart that each want a slot, such as a thread cache or a reader slot.
+//! Thread safety: any thread. The numbers belong to no heap: two heaps may see the same numbers
+//! without sharing anything else.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// A number of the calling thread: 0 for the first one that asked, and so on.
 #[inline]
 pub(crate) fn thread_number() -> usize {
-    // One more than the number; 0: not asked yet. Known at compile time and without a destructor, so
-    // that asking is one load, also while the thread ends.
+    // One more than the number; 0: not asked yet. Known at compile time and without a destructor,
+    // so that asking is one load, also while the thread ends.
     thread_local!(static NUMBER: Cell<usize> = const { Cell::new(0) });
     match NUMBER.get() {
         0 => {

@@ -1,13 +1,14 @@
-//! Whose turn it is to write: a queue in front of the writer's seat.
+//! The writer queue: the lock in front of the writer's state.
 //!
 //! Purpose: transactions of a microsecond, of many threads that come back at once. A mutex wakes a
-//! sleeper with each release, who finds it taken again: eight writers then get a third of what
-//! one does. Here a sleeper is woken only when nobody else is about to take the next turn, or
-//! when others have had their share.
-//! Invariants: turns never overlap. While somebody sleeps, there is a turn in progress or somebody
-//! awake who will try for the next one: whoever goes to sleep tries once more after it was
-//! counted, and whoever ends a turn looks for sleepers after that, all in one total order.
-//! Thread safety: any thread; a turn ends on the thread that has it.
+//! sleeper with each release, which finds it taken again: eight writers then get a third of what
+//! one does. Here a sleeper is woken only when no awake thread is about to take the next permit, or
+//! when the others have had their share.
+//! Invariants: write permits never overlap. While a thread sleeps, a permit is held or some awake
+//! thread will try for the next one: a thread that goes to sleep tries once more after it was
+//! counted, and a thread that releases a permit looks for sleepers after that, all in one total
+//! order.
+//! Thread safety: any thread; a permit is released on the thread that holds it.
 
 use std::cell::UnsafeCell;
 use std::marker::PhantomData;
@@ -21,51 +22,52 @@ use crate::sync::{
     yield_now,
 };
 
-/// Looks at a turn that is taken before sleeping; with the pauses between them some 20 us, about
-/// what it costs to sleep and be woken.
+/// Attempts at a taken permit before sleeping; with the pauses between them some 20 us, about what
+/// it costs to sleep and be woken.
 const LOOKS: u32 = if cfg!(loom) { 1 } else { 32 };
-/// Pauses of the processor between two looks: a thread that comes back at once has a few turns in
-/// a row, with what it works on still in its cache.
+/// Spin-loop hints between two attempts: a thread that comes back at once gets a few permits in a
+/// row, with its working set still in its cache.
 const PAUSES: u32 = if cfg!(loom) { 0 } else { 32 };
-/// Pauses in which others may do what a turn is wanted for, before it is tried for: about a microsecond.
+/// Spin-loop hints in which others may do the work before a permit is tried for: about a
+/// microsecond.
 const PATIENCE: u32 = if cfg!(loom) { 0 } else { 64 };
-/// Pauses between two looks whether what is waited for was done by others: that takes them less than
-/// a look's time.
+/// Spin-loop hints between two checks whether others have done the work: that takes them less than
+/// the time of an attempt.
 const PAUSES_DONE: u32 = 4;
-/// Pauses in which whoever has the turn may do what one who waits alone has lent it: about two turns.
+/// Spin-loop hints in which the permit's holder may do the work that a sole waiter has handed over:
+/// about the length of two permits.
 const PATIENCE_ALONE: u32 = if cfg!(loom) { 0 } else { 128 };
-/// Looks of one who has lent something between which others run, and how many of the first of them leave
-/// a turn that is free to the thread that had the last one.
+/// Attempts of a waiter that has handed work over, which yields between them. In the first
+/// `LOOKS_LEAVING` of them it leaves a free permit to the thread that had the last one.
 const LOOKS_YIELDING: u32 = if cfg!(loom) { 2 } else { 32 };
 const LOOKS_LEAVING: u32 = if cfg!(loom) { 1 } else { 4 };
-/// After so many turns a sleeper is woken although others wait awake, about every 0.5 ms: so none
+/// After so many permits a sleeper is woken although others wait awake, about every 0.5 ms: so none
 /// sleeps much longer than that for each one before it.
 const TURNS_FAIR: u32 = if cfg!(loom) { u32::MAX } else { 256 };
 
-/// The queue, and what only whoever has a turn touches.
+/// The queue, and the value that only the permit's holder touches.
 #[derive(Debug)]
 pub(crate) struct WriterQueue<T> {
     taken: AtomicBool,
-    /// Threads that will try for the next turn by themselves, those on their way out of sleep
-    /// among them.
+    /// Threads that will try for the next permit by themselves, including those that are waking up.
     awake: AtomicU32,
     asleep: AtomicU32,
-    /// Turns that ended while somebody slept.
+    /// Permits that were released while a thread slept.
     ended: AtomicU32,
-    /// Sleepers that were told to wake up and did not do so yet.
+    /// Sleepers that were told to wake up and have not done so yet.
     woken: Mutex<u32>,
     wake: Condvar,
-    /// How often one who waits looks; 0: nobody has waited yet.
+    /// How often a waiter looks; 0: no thread has waited yet.
     looks: AtomicU32,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value is reached through a turn alone, of which there is one at a time; so sharing
+// SAFETY: the value is reached through a permit alone, of which there is one at a time; so sharing
 // the queue sends the value from thread to thread, and no more.
 unsafe impl<T: Send> Sync for WriterQueue<T> {}
 
-/// A turn, ended by dropping it. As the guard of a mutex it stays on its thread, and can be shared if
-/// what it gives access to can.
+/// A write permit, released by dropping it. Like the guard of a mutex it stays on its thread, and
+/// can be shared if the value can.
 #[derive(Debug)]
 pub(crate) struct WritePermit<'t, T>(&'t WriterQueue<T>, PhantomData<MutexGuard<'t, T>>);
 
@@ -74,7 +76,7 @@ impl<T> Deref for WritePermit<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: there is one turn at a time, and it is borrowed.
+        // SAFETY: there is one permit at a time, and it is borrowed.
         unsafe { &*self.0.value.get() }
     }
 }
@@ -82,19 +84,19 @@ impl<T> Deref for WritePermit<'_, T> {
 impl<T> DerefMut for WritePermit<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: there is one turn at a time, and it is borrowed exclusively.
+        // SAFETY: there is one permit at a time, and it is borrowed exclusively.
         unsafe { &mut *self.0.value.get() }
     }
 }
 
-/// What came of going to sleep.
+/// How a sleep ended.
 #[derive(Clone, Copy, Debug)]
 enum Slept {
-    /// The turn was free by then.
+    /// The permit was free by then.
     HasTurn,
     /// It was told to wake up.
     Woken,
-    /// The moment has come.
+    /// The deadline has passed.
     Late,
 }
 
@@ -112,7 +114,7 @@ impl<T> WriterQueue<T> {
         }
     }
 
-    /// Waits for a turn.
+    /// Waits for a permit.
     #[inline]
     pub(crate) fn wait(&self) -> WritePermit<'_, T> {
         if !self.take() {
@@ -121,13 +123,13 @@ impl<T> WriterQueue<T> {
         WritePermit(self, PhantomData)
     }
 
-    /// A turn, if nobody has one.
+    /// A permit, if no thread has it.
     #[inline]
     pub(crate) fn try_wait(&self) -> Option<WritePermit<'_, T>> {
         self.take().then(|| WritePermit(self, PhantomData))
     }
 
-    /// Waits for a turn, but not for longer; `None` if others have had it so long.
+    /// Waits for a permit, but not for longer; `None` if others have had it so long.
     pub(crate) fn wait_within(&self, longest: Duration) -> Option<WritePermit<'_, T>> {
         let end = |longest| Some(Instant::now() + longest);
         if self.take() || !longest.is_zero() && self.wait_long(end(longest), || false) {
@@ -136,10 +138,11 @@ impl<T> WriterQueue<T> {
         None
     }
 
-    /// Waits for a turn, or until others have done what it was wanted for; `None` then. It may be done
-    /// by the time that this has one: who sleeps is not woken for that.
+    /// Waits for a permit, or until others have done the work that it was wanted for; `None` then.
+    /// The work may be done by the time this has a permit: a sleeper is not woken for that.
     pub(crate) fn wait_unless(&self, is_done: impl Fn() -> bool) -> Option<WritePermit<'_, T>> {
-        // Whoever has the turn mostly comes back at once: then two are done for little more than one.
+        // The holder of the permit mostly comes back at once: then both do their work for little
+        // more than the cost of one.
         for _ in 0..PATIENCE {
             if is_done() {
                 return None;
@@ -152,10 +155,10 @@ impl<T> WriterQueue<T> {
         None
     }
 
-    /// As [`WriterQueue::wait_unless`], for what whoever has the turn does for all that wait: while there are
-    /// more than this one they run, so that they are done together. With `leaves` a turn that is free is
-    /// left for a moment to the thread that had it and mostly comes back: it has in its cache what a turn
-    /// gives access to.
+    /// As [`WriterQueue::wait_unless`], for work that the permit's holder does for all waiters.
+    /// While there are more waiters than this one they yield, so that their work is done together.
+    /// With `leaves`, a free permit is left for a moment to the thread that had it and mostly comes
+    /// back: that thread's cache holds the value behind the permit.
     pub(crate) fn wait_served(
         &self,
         is_done: impl Fn() -> bool,
@@ -183,8 +186,8 @@ impl<T> WriterQueue<T> {
         self.wait_long(None, is_done).then(|| WritePermit(self, PhantomData))
     }
 
-    /// For one who was awake and gives up: the end of a turn may have counted on it to take the
-    /// next one.
+    /// For a thread that was awake and gives up: the release of a permit may have counted on it to
+    /// take the next one.
     fn wake_in_its_place(&self) {
         in_total_order();
         let is_taken = self.taken.load(Ordering::SeqCst);
@@ -223,7 +226,7 @@ impl<T> WriterQueue<T> {
         }
     }
 
-    /// Tries for a turn for a while, or until it is not needed.
+    /// Tries for a permit for a while, or until it is not needed.
     fn look(&self, is_done: &impl Fn() -> bool) -> bool {
         let looks = match self.looks.load(Ordering::Relaxed) {
             0 => self.count_looks(),
@@ -243,22 +246,22 @@ impl<T> WriterQueue<T> {
         false
     }
 
-    /// How often it is worth looking here. Asked for by who waits first: the answer takes the system
-    /// some 100 microseconds, which opening a store alone should not cost.
+    /// How often it is worth looking here. The first waiter asks: the answer takes the system some
+    /// 100 microseconds, which opening a store alone should not cost.
     #[cold]
     fn count_looks(&self) -> u32 {
         if cfg!(loom) {
             return LOOKS;
         }
-        // With one processor whoever looks keeps the one it waits for from running.
+        // With one processor, a thread that spins keeps the one it waits for from running.
         let is_single = std::thread::available_parallelism().is_ok_and(|count| count.get() == 1);
         let looks = if is_single { 1 } else { LOOKS };
         self.looks.store(looks, Ordering::Relaxed);
         looks
     }
 
-    /// Sleeps until woken, or until that moment, which counts as awake again, unless it finds that it
-    /// has the turn.
+    /// Sleeps until woken, or until `end`, after which it counts as awake again; unless it takes
+    /// the permit first.
     fn sleep(&self, end: Option<Instant>) -> Slept {
         let mut woken = self.woken.lock();
         self.asleep.fetch_add(1, Ordering::SeqCst);
@@ -274,7 +277,7 @@ impl<T> WriterQueue<T> {
                 Some(end) => sleep_until(&self.woken, &self.wake, woken, end),
                 None => (sleep(&self.wake, woken), false),
             };
-            // Nobody was told to wake up who has not: this one counts as asleep still.
+            // No other thread was told to wake up and has not: this one counts as asleep still.
             if is_late && *woken == 0 {
                 self.asleep.fetch_sub(1, Ordering::SeqCst);
                 self.awake.fetch_add(1, Ordering::SeqCst);
@@ -408,7 +411,7 @@ mod tests {
     }
 }
 
-/// Every order in which threads can take turns, as memory may show it to them.
+/// Every order in which threads can take permits, under the memory model.
 #[cfg(all(test, loom))]
 mod every_order {
     use std::sync::Arc;
@@ -418,12 +421,13 @@ mod every_order {
 
     use super::*;
 
-    /// What whoever has a turn changes: loom tells when two do so at once, and when all sleep.
+    /// The value that the permit's holder changes: loom reports two changes at once, and a deadlock
+    /// of sleepers.
     type Counted = WriterQueue<UnsafeCell<u32>>;
 
     fn explore<const N: usize>(threads: [fn(&Counted) -> bool; N], last: fn(&Counted) -> bool) {
         let mut builder = loom::model::Builder::new();
-        // Waiting for each other has too many orders for all of them.
+        // The orders in which threads wait for each other are too many to explore all.
         builder.preemption_bound = Some(2);
         builder.check(move || {
             let writer_queue = Arc::new(Counted::new(UnsafeCell::new(0)));
@@ -444,7 +448,7 @@ mod every_order {
     }
 
     fn change(permit: &WritePermit<'_, UnsafeCell<u32>>) {
-        // SAFETY: there is one turn at a time, which is what is tested.
+        // SAFETY: there is one permit at a time, as the test verifies.
         permit.with_mut(|count| unsafe { *count += 1 });
     }
 

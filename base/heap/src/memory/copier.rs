@@ -1,11 +1,11 @@
-//! The source of checkpoints: copies of dirty pages, as the file gets them.
+//! The page source of checkpoints: copies of dirty pages for the file.
 //!
-//! Purpose: a checkpoint reads neither the log nor the pool: what the file is to have is in memory.
-//! Invariants: C1, nothing is copied but by whoever has the writer lock and the allocator's: so no
-//! record is appended whose changes memory does not show, and nobody stores to what is allocated.
-//! C3, what a reservation may be filling is not looked at: in an open run the blocks that are not
-//! allocated are zeros in the file. Elsewhere only transactions reserve, and none runs; and pages that
-//! are free are not dirty. The flag of open runs stays in memory.
+//! Purpose: a checkpoint reads neither the log nor the pool: what the file is to hold is in memory.
+//! Invariants: C1, pages are copied only under the writer lock and the allocator's lock: so memory
+//! shows the changes of every appended record, and no thread stores to allocated blocks. C3, a
+//! block that a reservation may be filling is not read: blocks of an open run that are not
+//! allocated are zeros in the file. In other runs only transactions reserve, and none runs; and
+//! free pages are not dirty. The flag of open runs stays in memory.
 //! Thread safety: any thread; one checkpoint at a time. A hold copies 256 pages, some 0.1 ms.
 
 use std::sync::Arc;
@@ -23,10 +23,10 @@ use crate::layout::{
 use crate::space::state::Space;
 use crate::transaction::scratch::Writer;
 
-/// Pages copied while others wait for the locks.
+/// Pages copied in one hold of the locks.
 const HOLD_PAGES_MAX: usize = 256;
 
-/// Copies pages of a heap.
+/// Copies the pages of a heap.
 #[derive(Debug)]
 pub(crate) struct Copier {
     space: Arc<Space>,
@@ -34,7 +34,7 @@ pub(crate) struct Copier {
 }
 
 impl Copier {
-    /// Of a heap.
+    /// A copier for a heap.
     pub(crate) fn new(space: &Arc<Space>, writer_queue: &Arc<WriterQueue<Writer>>) -> Self {
         Self { space: Arc::clone(space), writer_queue: Arc::clone(writer_queue) }
     }
@@ -50,7 +50,7 @@ impl Copier {
             let is_open_run =
                 matches!(kind, KIND_RUN | KIND_RUN_CONTINUED) && flags & FLAG_OPEN != 0;
             let back = if kind == KIND_RUN { 0 } else { argument.get().into() };
-            // Of a descriptor that was forged it may lead before the first page: nobody reserves there.
+            // A forged descriptor may lead before the first page: no block is reserved there.
             if let (Some(run), Some(shape)) =
                 (page.checked_sub(back), self.space.classes.get(class.get()))
                 && is_open_run
@@ -64,7 +64,7 @@ impl Copier {
     }
 }
 
-/// Copies a page of descriptors but for what only memory says.
+/// Copies a page of descriptors without the flags that only memory has.
 fn copy_descriptors(image: &Image, offset: u64, bytes: &mut PageBytes) -> Result<()> {
     let open = Descriptor { flags: FLAG_OPEN, ..Descriptor::default() }.word();
     let kept = if is_planted("C3.writes-the-flag-of-open-runs") { u64::MAX } else { !open };
@@ -75,7 +75,7 @@ fn copy_descriptors(image: &Image, offset: u64, bytes: &mut PageBytes) -> Result
     Ok(())
 }
 
-/// Copies what is allocated of a page of an open run, and its bitmap.
+/// Copies the allocated blocks of a page of an open run, and its bitmap.
 fn copy_open(
     image: &Image,
     run: u64,
@@ -175,7 +175,7 @@ mod tests {
     use crate::durability::Durability;
     use crate::heap::{Heap, Options};
 
-    /// Who has the allocator's lock has appended a record, it may be, that memory does not show yet.
+    /// The holder of the allocator's lock may have appended a record that memory does not show yet.
     #[test]
     fn a_checkpoint_waits_for_who_has_the_allocator() {
         let options = Options { background: false, ..Options::default() };

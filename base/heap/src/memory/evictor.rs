@@ -1,17 +1,17 @@
-//! Keeping the private memory of the image bounded.
+//! The evictor: keeps the private memory of the image bounded.
 //!
-//! Purpose: memory that was stored to is the image's own until it is dropped; without this it grows
-//! with all that was ever written. Once it comes to three quarters of what an option allows, a
-//! thread ends the epoch of stores (`page_state.rs`), has a checkpoint made, and drops what was
-//! stored to before, the oldest first, until half is left. Who begins a commit beyond the bound
-//! waits until there is less, or until that thread says that nothing more can be dropped.
-//! Invariants: R6. Nothing is dropped but by whoever has the turn to write, the image exclusively and
-//! the arena's lock, from a piece that no reservation holds; what a record tells of it is covered by a
-//! checkpoint that succeeded after the epoch's end; and blocks of which slices are left stay, as
-//! a slice may have bytes that were never written, which the file need not have.
-//! Thread safety: any thread may wait; one at a time drops. Locks as `state.rs` says.
+//! Purpose: memory that was stored to stays private to the image until it is evicted; without the
+//! evictor it grows with all that was ever written. At three quarters of the bound that an option
+//! sets, a thread ends the epoch of stores (`page_state.rs`), has a checkpoint made, and evicts
+//! what was stored to before, the oldest first, until half is left. A commit that begins above the
+//! bound waits until there is less, or until that thread reports that nothing more can be evicted.
+//! Invariants: R6. Pages are evicted only under the writer lock, the image's exclusive lock and the
+//! arena's lock, and only from a piece that no reservation holds. A checkpoint that succeeded after
+//! the epoch's end covers what a record says of them. Blocks of which slices are left stay, as a
+//! slice may have bytes that were never written, which the file need not have.
+//! Thread safety: any thread may wait; one at a time evicts. Lock order: see `state.rs`.
 //!
-//! Readers lose nothing: a view and this exclude each other, and what is touched next is read from
+//! Readers lose nothing: a view and an eviction exclude each other, and the next touch reads from
 //! the system's cache. See docs/decisions/0080-dropped-pages.md.
 
 use std::sync::Arc;
@@ -33,44 +33,44 @@ use crate::space::borrowed::BorrowedBlocks;
 use crate::space::state::Space;
 use crate::transaction::scratch::Writer;
 
-/// System calls for one hold of the locks: some 2 us each.
+/// System calls in one hold of the locks: some 2 us each.
 const CALLS_MAX: u32 = 24;
-/// Pages dropped in one hold: 0.1 us each.
+/// Pages evicted in one hold: 0.1 us each.
 const PAGES_MAX: u64 = 512;
 /// Pieces looked at in one hold: 0.3 us each.
 const PIECES_MAX: u32 = 64;
-/// Clean pages between two dirty ones that are dropped with them, to spare a call: to find one of
+/// Clean pages between two dirty ones that are evicted with them, to spare a call: reading one of
 /// them again costs less.
 const GAP_PAGES: u64 = 4;
-/// Mappings that the image may come to, of the 65,530 that a process has. A piece that becomes the
-/// file's again amid memory of its own makes two more.
+/// The most mappings of the image, of the 65,530 that a process has. A piece that is mapped to the
+/// file again amid private memory adds two.
 const MAPPINGS_MAX: u64 = 16_000;
-/// Mappings for a piece on a huge page: its own, and what it is in is cut in two.
+/// Mappings for a piece on a huge page: its own, and one for the split of the mapping around it.
 const HUGE_MAPPINGS: u64 = 2;
 /// Huge pages made in one go: some 0.5 ms each, nearly all of it without a lock.
 const PROMOTED_MAX: usize = 32;
-/// The time between two looks for what is hot.
+/// The time between two searches for hot pieces.
 const PROMOTE_AGAIN: Duration = Duration::from_millis(200);
-/// Looks at an image that somebody has, and the time between them, while there is no hurry.
+/// Attempts to take an image that is in use, and the pause between them, while there is no hurry.
 const LOOKS: u32 = 100;
 const LOOK_AGAIN: Duration = Duration::from_micros(50);
 /// Rounds that a commit waits for. The first may have begun before it.
 const ROUNDS: u64 = 2;
 
-/// Figures of the memory of a heap, since it was opened. All but the bound are 0 where it is not
+/// Memory figures of a heap since it was opened. All except the bound are 0 if its memory is not
 /// bounded.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct MemoryStats {
-    /// The bound; `u64::MAX`: none.
+    /// The bound; `u64::MAX` if there is none.
     pub bytes_max: u64,
     /// Bytes of memory that differ from the pool file's, at most.
     pub dirty_bytes: u64,
-    /// Bytes given back.
+    /// Bytes evicted.
     pub dropped_bytes: u64,
     /// Commits that waited.
     pub waits: u64,
-    /// Bytes of the image that were put on huge pages because they are looked at.
+    /// Bytes of the image that were put on huge pages because they are hot.
     pub promoted_bytes: u64,
     /// Whether the system gives huge pages, as far as any were asked for.
     pub has_huge_pages: bool,
@@ -79,20 +79,20 @@ pub struct MemoryStats {
 /// Bounds of the memory of a heap.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
-    /// Of dirty memory; `u64::MAX`: none.
+    /// Of dirty memory; `u64::MAX` if there is none.
     pub(crate) memory_bytes_max: u64,
     /// Of memory on huge pages.
     pub(crate) huge_bytes_max: u64,
 }
 
 impl Bounds {
-    /// Whether stores have to be noted.
+    /// Whether stores have to be tracked.
     pub(crate) fn are_any(self) -> bool {
         self.memory_bytes_max < u64::MAX || self.huge_bytes_max > 0
     }
 }
 
-/// What a round works on.
+/// The state that a round works on.
 #[derive(Debug)]
 pub(crate) struct EvictionContext {
     space: Arc<Space>,
@@ -101,12 +101,12 @@ pub(crate) struct EvictionContext {
     writer_queue: Arc<WriterQueue<Writer>>,
     bytes_max: u64,
     huge_bytes_max: u64,
-    /// Rounds that ended. The lock is that of `ended`.
+    /// Rounds that ended. The mutex of the condition `ended`.
     rounds: Mutex<u64>,
     ended: Condvar,
-    /// What a round needs; one thread at a time has it.
+    /// The tools of a round; one thread at a time has them.
     tools: Mutex<Tools>,
-    /// What the last round found to be kept by reservations and slices.
+    /// Bytes that reservations and slices kept in the last round.
     kept_bytes: AtomicU64,
     dropped_bytes: AtomicU64,
     waits: AtomicU64,
@@ -116,7 +116,7 @@ pub(crate) struct EvictionContext {
 
 #[derive(Debug, Default)]
 struct Tools {
-    /// Heap ranges of blocks that are lent.
+    /// Heap ranges of borrowed blocks.
     borrowed: Vec<(u64, u64)>,
     /// Mappings that pieces added, at most.
     mappings: u64,
@@ -125,15 +125,15 @@ struct Tools {
     promoter: Promoter,
 }
 
-/// The threads, and what others need of it.
+/// The evictor's threads, and the state shared with them.
 #[derive(Debug)]
 pub(crate) struct Evictor {
     signal: Arc<Signal>,
     workers: Mutex<Vec<Worker>>,
-    estate: Arc<EvictionContext>,
+    context: Arc<EvictionContext>,
 }
 
-/// What one hold may still do.
+/// The work that one hold may still do.
 struct Quota {
     calls: u32,
     pages: u64,
@@ -147,7 +147,7 @@ impl Quota {
 }
 
 impl EvictionContext {
-    /// Nothing is dropped yet.
+    /// A context that has evicted nothing yet.
     pub(crate) fn new(
         space: &Arc<Space>,
         journal: &Arc<Opened>,
@@ -177,7 +177,7 @@ impl EvictionContext {
         self.space.image.bounded().map_or(0, Pages::own_bytes)
     }
 
-    /// Whether there is so much that a round is worth it.
+    /// Whether enough memory is dirty for a round.
     fn is_high(&self) -> bool {
         self.dirty_bytes() > self.over_bytes() / 4 * 3
     }
@@ -187,20 +187,20 @@ impl EvictionContext {
         self.dirty_bytes() > self.over_bytes()
     }
 
-    /// The bound, and what is kept beyond it: waiting would not help against that.
+    /// The bound plus the bytes kept beyond it: waiting would not help against those.
     fn over_bytes(&self) -> u64 {
         self.bytes_max.saturating_add(self.kept_bytes.load(Ordering::Relaxed))
     }
 
-    /// Drops what can be dropped until half of the bound is left.
+    /// Evicts pages until half of the bound is left, as far as possible.
     ///
     /// # Errors
-    /// Those of a checkpoint. Nothing is dropped then, nor later.
+    /// Those of a checkpoint. Then nothing is evicted, nor later.
     fn round(&self, is_stopped: &dyn Fn() -> bool) -> Result<()> {
         let mut tools = self.tools.lock();
         let image = &self.space.image;
         let Some(states) = image.bounded() else { return Ok(()) };
-        // What the file does not have cannot be dropped.
+        // Only pages that the file has can be evicted.
         let journal = self.journal.writable()?;
         if self.space.held_bytes() > self.bytes_max / 2 {
             journal.checkpoint_held()?;
@@ -219,26 +219,27 @@ impl EvictionContext {
             }
             next = self.drop_some(states, &mut tools, page, oldest)?;
             if had_to_wait && !self.is_over() {
-                // Under the lock, so that it cannot fall between somebody's look and its wait.
+                // Under the lock, so that the wake-up cannot fall between a commit's check and its
+                // wait.
                 let _rounds = self.rounds.lock();
                 self.ended.notify_all();
             }
-            // Who waits for a turn or for the image gets it between two holds.
+            // Threads that wait for the writer lock or the image get it between two holds.
             std::thread::yield_now();
         }
-        // Where half is left now, it does not matter what keeps the rest.
+        // If half is left now, it does not matter what keeps the rest.
         let kept = if next.is_none() { tools.kept_bytes } else { 0 };
         self.kept_bytes.store(kept, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Does `work` while nobody else changes anything but what it has reserved; `None` if somebody had
-    /// the image for long while there was no hurry.
+    /// Runs `work` while no other thread changes anything except its own reservations; `None` if
+    /// the image was in use for long while there was no hurry.
     fn alone<T>(&self, work: impl FnOnce(&mut Exclusive<'_>) -> T) -> Option<T> {
         for _ in 0..LOOKS {
             let permit = self.writer_queue.wait();
             let image = match self.space.image.try_write() {
-                // A commit would wait for the image, too; and there is one that waits for this.
+                // A commit would wait for the image, too; and a commit waits for this.
                 None if self.is_over() => Some(self.space.image.write()),
                 image => image,
             };
@@ -255,8 +256,8 @@ impl EvictionContext {
         None
     }
 
-    /// Drops pages whose epochs are not above `epoch`, which is covered, from a page on: as many as one
-    /// hold allows. Returns where to go on.
+    /// Evicts pages from a page on whose epochs are not above `epoch`, which is covered: as many as
+    /// one hold allows. Returns where to go on.
     fn drop_some(
         &self,
         states: &Pages,
@@ -286,8 +287,7 @@ impl EvictionContext {
         dropped.unwrap_or(Ok(None))
     }
 
-    /// Drops dirty pages of a piece that the file is behind, from a page of it on. Returns where to
-    /// go on.
+    /// Evicts dirty pages of a file-backed piece, from a page of it on. Returns where to go on.
     fn drop_runs(
         &self,
         image: &mut Exclusive<'_>,
@@ -323,9 +323,10 @@ impl EvictionContext {
             if tools.is_lent(page, stop) {
                 tools.kept_bytes += (stop - page) * PAGE_BYTES;
             } else {
-                // SAFETY: nobody stores to them: this has the turn, the image and the arena, and no
-                // reservation is in the piece. Views and transactions exclude this, lent blocks were
-                // looked for: so nobody has a reference into them either.
+                // SAFETY: no thread stores to them: this thread holds the writer lock, the image
+                // and the arena, and no reservation is in the piece. Views and transactions exclude
+                // this, and borrowed blocks were ruled out: so no reference into the pages exists
+                // either.
                 unsafe { image.drop_pages(self.journal.pool().file(), (page, stop), true)? };
                 self.note_dropped(states, |states| states.forget(page, stop));
                 quota.calls -= 1;
@@ -336,7 +337,7 @@ impl EvictionContext {
         Ok(if page < end { page } else { piece_end })
     }
 
-    /// Puts the file behind a piece that has memory of its own, if all of it may be dropped.
+    /// Maps the file back under an anonymous piece, if all of it may be evicted.
     fn drop_anonymous(
         &self,
         image: &mut Exclusive<'_>,
@@ -346,7 +347,8 @@ impl EvictionContext {
         epoch: u32,
         quota: &mut Quota,
     ) -> Result<()> {
-        // What is beyond the last page is nobody's yet; once it is, the piece has memory of its own again.
+        // Pages beyond the last one are unused; when one is used, the piece becomes anonymous
+        // again.
         let (start, end) = (piece * PIECE_PAGES, ((piece + 1) * PIECE_PAGES).min(image.pages()));
         if states.newest_in(piece) > epoch {
             return Ok(());
@@ -357,7 +359,7 @@ impl EvictionContext {
             tools.kept_bytes += PIECE_PAGES * PAGE_BYTES;
             return Ok(());
         };
-        // Those that touch it and lie in the same range of the file become one mapping with it.
+        // Neighbours mapped to the same range of the file join into one mapping with it.
         let pieces_per_zone = ZONE_PAGES / PIECE_PAGES;
         let is_mapped = |other: u64| {
             other / pieces_per_zone == piece / pieces_per_zone && !states.is_anonymous(other)
@@ -390,7 +392,7 @@ impl EvictionContext {
         self.dropped_bytes.fetch_add(dropped, Ordering::Relaxed);
     }
 
-    /// Puts some of what is hot on huge pages, as long as that leaves half of the bound to others.
+    /// Puts hot pieces on huge pages, as long as that leaves half of the bound to others.
     ///
     /// # Errors
     /// Those of the medium.
@@ -401,7 +403,7 @@ impl EvictionContext {
             return Ok(());
         }
         for piece in Promoter::candidates(image, states).into_iter().take(PROMOTED_MAX) {
-            // Nobody drops pages between the copy and the move.
+            // The lock keeps pages from being evicted between the copy and the move.
             let tools = &mut *self.tools.lock();
             if is_stopped() || !self.has_room(tools) || states.is_anonymous(piece) {
                 break;
@@ -427,7 +429,7 @@ impl EvictionContext {
             && tools.mappings + HUGE_MAPPINGS <= MAPPINGS_MAX
     }
 
-    /// A round is over, whatever became of it: what failed, those who waited meet themselves.
+    /// Ends a round, whatever its result: threads that waited meet its failure themselves.
     fn end_round(&self) {
         *self.rounds.lock() += 1;
         self.ended.notify_all();
@@ -435,7 +437,7 @@ impl EvictionContext {
 }
 
 impl Tools {
-    /// Whether a block on these pages is lent.
+    /// Whether a block on these pages is borrowed.
     fn is_lent(&self, start: u64, end: u64) -> bool {
         if is_planted("R6.drops-what-is-lent") {
             return false;
@@ -450,100 +452,101 @@ impl Evictor {
     /// Starts the threads, if memory is bounded and `has_thread` asks for them.
     ///
     /// # Errors
-    /// What the system says.
-    pub(crate) fn spawn(estate: EvictionContext, has_thread: bool) -> std::io::Result<Self> {
-        let (signal, estate) = (Arc::new(Signal::default()), Arc::new(estate));
+    /// Those of the system.
+    pub(crate) fn spawn(context: EvictionContext, has_thread: bool) -> std::io::Result<Self> {
+        let (signal, context) = (Arc::new(Signal::default()), Arc::new(context));
         let mut workers = Vec::new();
-        if has_thread && estate.huge_bytes_max > 0 && estate.space.image.bounded().is_some() {
-            let its = Arc::clone(&estate);
+        if has_thread && context.huge_bytes_max > 0 && context.space.image.bounded().is_some() {
+            let its = Arc::clone(&context);
             workers.push(Worker::spawn("adamant-huge", &signal, move |signal| {
                 while !signal.is_stopped() {
                     let begun = Instant::now();
-                    // What cannot be read now may be the next time; a read that needs it says so.
+                    // A read error may be gone the next time; a read that needs the page reports
+                    // it.
                     let _ = its.promote(&|| signal.is_stopped());
                     // At most a fifth of a processor, however large the pool.
                     signal.sleep(PROMOTE_AGAIN.max(4 * begun.elapsed()));
                 }
             })?);
         }
-        if has_thread && estate.space.image.bounded().is_some() {
-            let its = Arc::clone(&estate);
-            workers.push(Worker::spawn("adamant-keeper", &signal, move |signal| {
+        if has_thread && context.space.image.bounded().is_some() {
+            let its = Arc::clone(&context);
+            workers.push(Worker::spawn("adamant-evict", &signal, move |signal| {
                 while signal.wait() {
                     signal.lower();
-                    // What fails ends writing, which the next commit is told.
+                    // A failure ends writing; the next commit reports it.
                     let _ = its.round(&|| signal.is_stopped());
                     its.end_round();
                 }
-                // Nobody is to wait for one who is gone.
+                // No commit is to wait for a thread that has ended.
                 *its.rounds.lock() = u64::MAX;
                 its.ended.notify_all();
             })?);
         }
-        Ok(Self { signal, workers: Mutex::new(workers), estate })
+        Ok(Self { signal, workers: Mutex::new(workers), context })
     }
 
-    /// Waits while more memory is dirty than may be. To be called before a commit takes any lock.
+    /// Waits while more memory is dirty than allowed. Call it before a commit takes any lock.
     #[inline]
     pub(crate) fn wait(&self) {
-        if self.estate.space.image.bounded().is_some() && self.estate.is_high() {
+        if self.context.space.image.bounded().is_some() && self.context.is_high() {
             self.wait_long();
         }
     }
 
-    /// Has the thread give memory back, if there is much to be: after a commit, which may be the
-    /// last one for a while.
+    /// Wakes the thread if much memory is dirty: after a commit, which may be the last one for a
+    /// while.
     #[inline]
     pub(crate) fn remind(&self) {
-        if self.estate.space.image.bounded().is_some() && self.estate.is_high() {
+        if self.context.space.image.bounded().is_some() && self.context.is_high() {
             self.signal.raise();
         }
     }
 
     #[cold]
     fn wait_long(&self) {
-        let estate = &*self.estate;
+        let context = &*self.context;
         if self.workers.lock().is_empty() {
-            // Above the bound only: it is the caller's time.
-            if estate.is_over() {
-                let _ = estate.round(&|| false);
-                estate.end_round();
+            // Above the bound only: a round takes the caller's time.
+            if context.is_over() {
+                let _ = context.round(&|| false);
+                context.end_round();
             }
             return;
         }
         self.signal.raise();
-        if !estate.is_over() {
+        if !context.is_over() {
             return;
         }
-        estate.waits.fetch_add(1, Ordering::Relaxed);
-        let mut rounds = estate.rounds.lock();
+        context.waits.fetch_add(1, Ordering::Relaxed);
+        let mut rounds = context.rounds.lock();
         let enough = rounds.saturating_add(ROUNDS);
-        while *rounds < enough && estate.is_over() {
+        while *rounds < enough && context.is_over() {
             self.signal.raise();
-            estate.ended.wait(&mut rounds);
+            context.ended.wait(&mut rounds);
         }
     }
 
-    /// Figures.
+    /// The evictor's figures.
     pub(crate) fn stats(&self) -> MemoryStats {
         MemoryStats {
-            bytes_max: self.estate.bytes_max,
-            dirty_bytes: self.estate.dirty_bytes(),
-            dropped_bytes: self.estate.dropped_bytes.load(Ordering::Relaxed),
-            waits: self.estate.waits.load(Ordering::Relaxed),
-            promoted_bytes: self.estate.promoted_bytes.load(Ordering::Relaxed),
-            has_huge_pages: !self.estate.are_refused.load(Ordering::Relaxed),
+            bytes_max: self.context.bytes_max,
+            dirty_bytes: self.context.dirty_bytes(),
+            dropped_bytes: self.context.dropped_bytes.load(Ordering::Relaxed),
+            waits: self.context.waits.load(Ordering::Relaxed),
+            promoted_bytes: self.context.promoted_bytes.load(Ordering::Relaxed),
+            has_huge_pages: !self.context.are_refused.load(Ordering::Relaxed),
         }
     }
 
-    /// Ends the thread, and waits for that. The caller has no lock of the heap.
+    /// Stops the threads and joins them. The caller holds no lock of the heap.
     pub(crate) fn stop(&self) {
         self.signal.stop();
         let workers = std::mem::take(&mut *self.workers.lock());
         drop(workers);
     }
 
-    /// In the child of a fork: the thread stayed with the parent.
+    /// Call it in the child of a fork: the threads stayed with the parent.
     pub(crate) fn forget(&mut self) {
         std::mem::forget(std::mem::take(self.workers.get_mut()));
     }

@@ -1,14 +1,16 @@
-//! Hot parts of the image on huge pages.
+//! Promotion of hot pieces of the image to huge pages.
 //!
-//! Purpose: the image of a file is on small pages, where a dependent load takes about twice as long. Pieces
-//! of 2 MiB that this process looks at are copied to huge pages, which are moved over the image. From
-//! then on they are memory of its own like any that has grown, counted and dropped with it.
-//! Invariants: what goes into a page is the file's where the image was not stored to, and the image's
-//! where it was: all of it what the image has at the moment of the move. Nobody drops pages between.
-//! Thread safety: under the lock of the keeper's tools; `put` with the image alone.
+//! Purpose: the image of a file is on small pages, where a dependent load takes about twice as
+//! long. Pieces of 2 MiB that this process reads are copied to huge pages, which are moved over the
+//! image. From then on they are private memory like any that has grown, counted and evicted with
+//! it.
+//! Invariants: the copy takes each page from the file if the image was not stored to there, and
+//! from the image if it was: so it equals the image at the moment of the move. No pages are evicted
+//! in between.
+//! Thread safety: under the lock of the evictor's tools; `put` with the image held exclusively.
 //!
-//! What is hot: the pieces of which most pages were touched. The system's table of pages says so, and
-//! no read pays for it. Of two that were touched in whole the lower one goes first.
+//! Hot are the pieces of which most pages were touched. The system's page table says so, at no cost
+//! for reads. Of two pieces that were touched in whole the lower one goes first.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,17 +27,17 @@ const _: () = assert!(PIECE_PAGES * PAGE_BYTES == HUGE_PAGE_BYTES);
 
 /// Touched pages that make a piece worth a huge page: an eighth.
 const TOUCHED_MIN: u64 = PIECE_PAGES / 8;
-/// Pages stored to that are copied with the image alone: 0.3 us each. Pieces with more wait until these
-/// are dropped.
+/// Stored-to pages that are copied under the exclusive lock: 0.3 us each. Pieces with more wait
+/// until those are evicted.
 const STAMPED_MAX: usize = 128;
 
-/// What puts pieces on huge pages.
+/// Puts pieces on huge pages.
 #[derive(Debug, Default)]
 pub(crate) struct Promoter {
     room: Option<HugePage>,
     /// Pieces that are on huge pages.
     pieces: BTreeSet<u64>,
-    /// The system had no huge page the last time.
+    /// Whether the system had no huge page the last time.
     pub(crate) is_refused: bool,
 }
 
@@ -45,7 +47,7 @@ impl Promoter {
         self.pieces.len() as u64 * HUGE_PAGE_BYTES
     }
 
-    /// Whether a piece was on one; it is not any more.
+    /// Removes a piece; returns whether it was on a huge page.
     pub(crate) fn forget(&mut self, piece: u64) -> bool {
         self.pieces.remove(&piece)
     }
@@ -64,7 +66,8 @@ impl Promoter {
         found.into_iter().map(|(_, piece)| piece).collect()
     }
 
-    /// Copies a piece from the file, without any lock of the heap; false if the system has no huge page.
+    /// Copies a piece from the file, without any lock of the heap; false if the system has no huge
+    /// page.
     ///
     /// # Errors
     /// Those of the medium.
@@ -83,7 +86,7 @@ impl Promoter {
         Ok(!self.is_refused)
     }
 
-    /// Puts the piece that was prepared on a huge page, with what was stored to it; whether it is now.
+    /// Puts the prepared piece on a huge page, with what was stored to it; returns whether it did.
     ///
     /// # Errors
     /// Those of the system; then nothing happened.
@@ -107,12 +110,12 @@ impl Promoter {
             let target = &mut room.bytes_mut()[at..at + PAGE_BYTES as usize];
             target.copy_from_slice(&image.copy_page(page * PAGE_BYTES)?);
         }
-        // SAFETY: nobody stores to the piece: the caller has the turn, the image and the arena, and no
-        // reservation is in it. Pages that were never stored to are the file's, which checkpoints
-        // leave alone as they are not dirty; the others were just copied.
+        // SAFETY: no thread stores to the piece: the caller holds the writer lock, the image and
+        // the arena, and no reservation is in it. Pages that were never stored to equal the file's,
+        // which checkpoints leave alone as they are not dirty; the others were just copied.
         unsafe { image.put_huge(room, pages.start)? };
         states.note_anonymous(pages.start, pages.end);
-        // As if it had just been stored to: it counts, and others are dropped before it.
+        // As if it had just been stored to: it counts as dirty, and others are evicted before it.
         states.note_stored(pages.start);
         self.pieces.insert(piece);
         Ok(true)

@@ -1,5 +1,4 @@
-//! Memory that is bounded: pages that leave it, pages that a checkpoint copies, huge pages. Used by
-//! the heap.
+//! Bounded memory: page eviction, page copies for checkpoints, huge pages. Used by the heap.
 
 pub(crate) mod copier;
 pub(crate) mod huge;

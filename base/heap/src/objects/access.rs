@@ -1,7 +1,7 @@
-//! What an engine may do with a heap: read blocks, and in a transaction write, reserve and free.
+//! The access traits of a heap: read blocks, and in a transaction write, reserve and free.
 //!
-//! Purpose: the two traits that data structures are written against, so that the same code finds
-//! a key under a reader's view and within a transaction.
+//! Purpose: data structures are written against these two traits, so that the same code finds a key
+//! under a reader's view and within a transaction.
 //! Thread safety: a `Read` holds the heap's shared lock, a `Write` its exclusive one (S1).
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -18,8 +18,8 @@ pub trait Read {
     /// `Error::InvalidPointer` unless a block starts there (S3). O(1).
     fn block(&self, block: u64) -> Result<&[u8]>;
 
-    /// Bytes `at..at + len` of a block. Who reads what is left of a damaged heap gets them also where
-    /// others of the block are lost.
+    /// Bytes `at..at + len` of a block. On a damaged heap this works even if other bytes of the
+    /// block are lost.
     ///
     /// # Errors
     /// As [`Read::block`], also when the block has fewer bytes.
@@ -34,11 +34,11 @@ pub trait Read {
     /// As [`Read::block`], also when the block is smaller than `T`.
     fn read<T: FromBytes + Immutable + KnownLayout>(&self, ptr: Ptr<T>) -> Result<&T>;
 
-    /// Asks the processor to load the cache line at heap offset `offset`. Never fails.
+    /// Hints the processor to load the cache line at heap offset `offset`. Never fails.
     fn prefetch(&self, offset: u64);
 }
 
-/// Bytes `at..at + len` of those of a block.
+/// Bytes `at..at + len` of the bytes of a block.
 #[inline]
 pub(crate) fn part_of(bytes: &[u8], block: u64, at: usize, len: usize) -> Result<&[u8]> {
     let what = "is a block that ends before what is to be read of it";
@@ -46,10 +46,10 @@ pub(crate) fn part_of(bytes: &[u8], block: u64, at: usize, len: usize) -> Result
     part.ok_or(Error::InvalidPointer { offset: block, what })
 }
 
-/// Writing blocks: what only a transaction can do.
+/// Writing blocks: only a transaction can do it.
 pub trait Write: Read {
-    /// Reserves a block of at least `bytes` bytes (1 to 2^40) and returns its heap offset.
-    /// Its contents are unspecified until written. It is published by the commit.
+    /// Reserves a block of at least `bytes` bytes (1 to 2^40) and returns its heap offset. Its
+    /// contents are unspecified until written. The commit publishes it.
     ///
     /// # Errors
     /// One of which `is_out_of_space` holds when the pool cannot grow; the transaction is still
@@ -68,12 +68,12 @@ pub trait Write: Read {
         Ok(block)
     }
 
-    /// As [`Write::reserve`], a buffer that is to be freed again before long: what
-    /// commits write to it is in the log, and not taken from there to the pool file as long as the log
-    /// has room for it ([`Options::log_held_bytes_max`](crate::Options::log_held_bytes_max);
-    /// [`JournalStats::log_held_bytes`](crate::JournalStats::log_held_bytes) says how much it is). If the buffer is freed by then, its bytes are never written there. It makes no
-    /// difference to what is read, nor after a crash. Blocks of at most 40 KiB
-    /// are as any others.
+    /// As [`Write::reserve`], for a buffer that will be freed before long. Writes to it are in the
+    /// log, and are not copied to the pool file as long as the log has room for it
+    /// ([`Options::log_held_bytes_max`](crate::Options::log_held_bytes_max);
+    /// [`JournalStats::log_held_bytes`](crate::JournalStats::log_held_bytes) tells how much it is).
+    /// If the buffer is freed by then, its bytes are never written there. It makes no difference to
+    /// reads, nor after a crash. Blocks of at most 40 KiB are treated as any others.
     ///
     /// # Errors
     /// As [`Write::reserve`].
@@ -81,11 +81,11 @@ pub trait Write: Read {
         self.reserve(bytes)
     }
 
-    /// Has the log be so large that [`Heap::give_back_log`](crate::Heap::give_back_log) would give
-    /// about so many bytes of the device, as far as
-    /// [`Options::log_bytes_max`](crate::Options::log_bytes_max) allows: room for who is to write
-    /// elsewhere what commits wrote to blocks, before these can be freed. Nothing where there is no
-    /// log.
+    /// Makes the log so large that [`Heap::give_back_log`](crate::Heap::give_back_log) would free
+    /// about `bytes` bytes of the device, as far as
+    /// [`Options::log_bytes_max`](crate::Options::log_bytes_max) allows: room for a caller that
+    /// will write the contents of blocks elsewhere before it can free the blocks. Does nothing
+    /// where there is no log.
     ///
     /// # Errors
     /// As [`Write::reserve`].
@@ -94,21 +94,22 @@ pub trait Write: Read {
         Ok(())
     }
 
-    /// Bytes `at..at + len` of a block, to be overwritten in full by the caller. In a block
-    /// that this transaction reserved nothing is saved, and all bytes up to the highest one
-    /// asked for are made durable once, by the commit. In another block the old bytes are saved
-    /// (each once) and exactly the bytes asked for go into the record. O(len).
+    /// Bytes `at..at + len` of a block; the caller overwrites them in full. In a block that this
+    /// transaction reserved nothing is saved, and the commit makes all bytes up to the highest one
+    /// asked for durable once. In another block the old bytes are saved (each once) and exactly the
+    /// bytes asked for go into the record. O(len).
     ///
     /// # Errors
     /// `Error::InvalidPointer` when the block or the range in it does not exist.
     fn write(&mut self, block: u64, at: usize, len: usize) -> Result<&mut [u8]>;
 
-    /// As [`Write::write`], of bytes that hold nothing: such as the rest of a buffer to which entries
-    /// are appended, behind a word that says how much of it is in use. They are durable with the commit,
-    /// but what was there is not saved, so that appending costs little more than the entry: if the
-    /// transaction, or a savepoint around the call, is undone, they may hold anything. So nobody may
-    /// read them as they were before the transaction, nor as they were before any savepoint around. In
-    /// a block that this transaction reserved it is `write`. O(1), and `len` for the commit.
+    /// As [`Write::write`], for unused bytes: such as the rest of a buffer to which entries are
+    /// appended, behind a word that says how much of it is in use. They are durable with the
+    /// commit, but their old contents are not saved, so that appending costs little more than the
+    /// entry: if the transaction, or a savepoint around the call, is undone, they may hold
+    /// anything. So no code may rely on their contents from before the transaction, nor from before
+    /// any savepoint around the call. In a block that this transaction reserved it is `write`.
+    /// O(1), and `len` for the commit.
     ///
     /// # Errors
     /// As [`Write::write`].
@@ -116,18 +117,18 @@ pub trait Write: Read {
         self.write(block, at, len)
     }
 
-    /// As [`Write::write`], unless a slice of the block is lent: then `None`, and nothing was done. So
-    /// what is set to something of the same length is written where it lies if that may be, else to a
-    /// new block. The caller reads what it needs of the old bytes before.
+    /// As [`Write::write`], unless the block is borrowed as a slice: then `None`, and nothing was
+    /// done. A value of the same length is written in place if that is allowed, else to a new
+    /// block. The caller reads what it needs of the old bytes first.
     ///
     /// # Errors
-    /// As [`Write::write`], but for a block that is lent.
+    /// As [`Write::write`], except that a borrowed block is no error.
     fn overwrite(&mut self, block: u64, at: usize, len: usize) -> Result<Option<&mut [u8]>> {
         self.write(block, at, len).map(Some)
     }
 
-    /// Bytes of the block that [`Write::reserve`] gives for so many: what is overwritten by something of
-    /// another length may stay where it lies if a new block would be no shorter and no longer. O(1).
+    /// Bytes of the block that [`Write::reserve`] gives for `bytes`: a value that replaces one of
+    /// another length may stay in its block if a new block would be no shorter and no longer. O(1).
     fn reserved_bytes(&self, bytes: u64) -> u64 {
         bytes
     }
@@ -141,8 +142,8 @@ pub trait Write: Read {
         ptr: Ptr<T>,
     ) -> Result<&mut T>;
 
-    /// Sets the little-endian word at byte `at` of a block. Only the bytes that differ go into
-    /// the record, so the word must have been written before (in this or an earlier commit).
+    /// Sets the little-endian word at byte `at` of a block. Only the bytes that differ go into the
+    /// record, so the word must have been written before (in this or an earlier commit).
     ///
     /// # Errors
     /// As [`Write::write`].

@@ -1,4 +1,4 @@
-//! Pointers that know the type of what they point to.
+//! Dynamically typed pointers: pointers that carry the type of their target.
 
 use core::fmt;
 

@@ -1,4 +1,4 @@
-//! Handles of blocks whose length is not that of a type: arrays, bytes, text.
+//! Handles of blocks of variable length: arrays, bytes, text.
 //!
 //! Purpose: a block's capacity is rounded up to its class; a handle knows the exact length. It is
 //! 16 bytes, holds no address, and can be a field of a persistent type.
@@ -30,7 +30,7 @@ impl<T> Array<T> {
         Self { offset: U64::new(offset), len: U64::new(len), kind: PhantomData }
     }
 
-    /// The heap offset of its block; no meaning when it is empty.
+    /// The heap offset of its block; meaningless when it is empty.
     pub const fn offset(self) -> u64 {
         self.offset.get()
     }
@@ -101,12 +101,12 @@ impl Bytes {
     /// No bytes.
     pub const EMPTY: Self = Self(Array::EMPTY);
 
-    /// How many bytes there are.
+    /// The number of bytes.
     pub const fn len(self) -> u64 {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Whether it is empty.
     pub const fn is_empty(self) -> bool {
         self.0.is_empty()
     }
@@ -138,7 +138,7 @@ impl Text {
     /// No text.
     pub const EMPTY: Self = Self(Array::EMPTY);
 
-    /// How many bytes it has.
+    /// The number of bytes.
     pub const fn len(self) -> u64 {
         self.0.len()
     }

@@ -1,6 +1,6 @@
-//! The directory of named roots, as bytes.
+//! The codec of the directory of named roots.
 //!
-//! Purpose: read and write `docs/format/roots.md`. The bytes are judged in full before anything
+//! Purpose: read and write `docs/format/roots.md`. The bytes are validated in full before anything
 //! of them is used, so that damage is an error and never another object.
 //! Invariants: entries are in the order of their names, no two alike.
 
@@ -14,12 +14,12 @@ use crate::layout::{
 };
 use crate::objects::persistent::{Layout, write_layout};
 
-/// Byte order of this machine, as a header has it.
+/// Byte order of this machine, as in the header.
 const BYTE_ORDER: u8 = if cfg!(target_endian = "little") { 1 } else { 2 };
 /// Bytes of the header before its checksum.
 const SUMMED_BYTES: usize = size_of::<DirectoryHeader>() - 4;
 
-/// A named root, as a pool has it.
+/// A named root, as stored in a pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NamedRoot {
@@ -57,7 +57,7 @@ impl NamedRoot {
         words
     }
 
-    /// Whether the object has the layout that somebody asks for.
+    /// Checks that the object has the layout that the caller asks for.
     pub(crate) fn expect(&self, layout: Layout) -> Result<()> {
         if self.type_id == layout.id() {
             return Ok(());
@@ -91,7 +91,7 @@ pub(crate) fn check_name(name: &str) -> Result<()> {
     Err(Error::Misuse { what: "the name of a root has 1 to 255 bytes" })
 }
 
-/// Reads a directory from its block.
+/// Decodes a directory from its block.
 pub(crate) fn decode(block: &[u8], offset: u64) -> Result<Vec<NamedRoot>> {
     let damaged = |what| Error::InvalidPointer { offset, what };
     let Ok((header, _)) = DirectoryHeader::ref_from_prefix(block) else {
@@ -155,7 +155,7 @@ fn decode_entry(bytes: &[u8]) -> Option<(NamedRoot, &[u8])> {
     Some((root, rest))
 }
 
-/// Writes a directory. The names were checked.
+/// Encodes a directory. The names were checked.
 pub(crate) fn encode(roots: &[NamedRoot]) -> Vec<u8> {
     let mut bytes = vec![0; size_of::<DirectoryHeader>()];
     for root in roots {
@@ -238,7 +238,7 @@ mod tests {
                 .clamp(24, hostile.len());
             let crc = checksum(&hostile[..SUMMED_BYTES], &hostile[24..len]);
             hostile[20..24].copy_from_slice(&crc.to_le_bytes());
-            // Names in order, offsets that are not null: or an error.
+            // Names in order and offsets that are not null, or an error.
             if let Ok(roots) = decode(&hostile, 8) {
                 assert!(roots.is_sorted_by(|a, b| a.name < b.name), "seed {seed}");
             }

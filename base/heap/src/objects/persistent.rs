@@ -1,7 +1,7 @@
-//! What can be stored in a heap as it is, and by which name and version it is known there.
+//! Persistent types: types that are stored in a heap as they are, and their names and versions.
 //!
 //! Purpose: a stable identity of types. Rust's own `TypeId` changes with the compiler, so a type
-//! says its name and version itself, and an id is made from them.
+//! declares its name and version, and an id is made from them.
 //! Invariants: a persistent type has no padding (`IntoBytes`), no invalid bits (`FromBytes`), at
 //! least one byte, and an alignment that every block has. All of it is checked at compile time.
 
@@ -15,12 +15,12 @@ use crate::ptr::Ptr;
 
 /// A type whose bytes are stored in a heap as they are.
 ///
-/// Derive what zerocopy asks for, and give the type a name that no other one in the pool has.
-/// Raise the version whenever fields change: a pool that holds the old one then says so, instead
-/// of showing its bytes as something else.
+/// Derive the traits that zerocopy requires, and give the type a name that no other one in the pool
+/// has. Raise the version whenever fields change: a pool that holds the old one then yields an
+/// error, instead of showing its bytes as something else.
 ///
-/// Integers of the machine are stored in its byte order; types made of those of
-/// `zerocopy::little_endian` alone can be read on every machine.
+/// Integers of the machine are stored in its byte order; types made only of those of
+/// `zerocopy::little_endian` can be read on every machine.
 ///
 /// ```
 /// use adamant_heap::{Persistent, Ptr, Text};
@@ -44,9 +44,9 @@ use crate::ptr::Ptr;
 pub trait Persistent: FromBytes + IntoBytes + Immutable + KnownLayout + Sized {
     /// The name of the type in a pool: 1 to 255 bytes, the same for all versions.
     const NAME: &'static str;
-    /// Which version of the type this is.
+    /// The version of the type.
     const VERSION: u32;
-    /// All of it. Made from the two above; not to be given by implementations.
+    /// Its layout, made from the two above. Implementations do not give it.
     const STORED: Layout = Layout::of::<Self>(Self::NAME, Self::VERSION);
 }
 
@@ -65,8 +65,8 @@ impl Layout {
         Self::holding::<T>(name, version, 0)
     }
 
-    /// The layout of `T`, which depends on the type with the id `inner`: what a generic type gives as
-    /// its [`Persistent::STORED`].
+    /// The layout of `T`, which depends on the type with the id `inner`: the [`Persistent::STORED`]
+    /// of a generic type.
     pub const fn holding<T>(name: &'static str, version: u32, inner: u64) -> Self {
         assert!(align_of::<T>() as u64 <= BLOCK_ALIGNMENT, "a persistent type is aligned to 8");
         assert!(size_of::<T>() > 0, "a persistent type has at least one byte");
@@ -95,7 +95,7 @@ impl Layout {
         self.bytes
     }
 
-    /// What stands for the type in a pool: a hash of name, version and size, never 0.
+    /// The id of the type in a pool: a hash of name, version and size, never 0.
     pub const fn id(&self) -> u64 {
         self.id
     }
@@ -107,7 +107,7 @@ impl fmt::Display for Layout {
     }
 }
 
-/// How layouts are shown, those of the program and those that a pool names.
+/// Writes a layout in words, one of the program or one that a pool names.
 pub(crate) fn write_layout(
     f: &mut impl fmt::Write,
     name: &str,
@@ -176,7 +176,7 @@ mod tests {
         for (index, layout) in layouts.iter().enumerate() {
             assert!(layouts[..index].iter().all(|other| other.id() != layout.id()), "{layout}");
         }
-        // Stored in pools: computed from the page of the format by another program.
+        // Stored in pools. Another program computed it from the format page.
         assert_eq!(u64::STORED.id(), 0xC2D4_C72C_0890_B66B);
     }
 }

@@ -5,7 +5,8 @@
 //! Invariants: every dereference checks that a block starts there and is large enough. A
 //! reference belongs to the view or transaction that gave it; there is one `&mut` at a time.
 //!
-//! What the compiler refuses, beside what it takes. One object may be written at a time:
+//! Examples that compile, beside ones that the compiler refuses. One object may be written at a
+//! time:
 //!
 //! ```
 //! # use adamant_heap::{Ptr, Result, Transaction, TypedWrite};
@@ -162,7 +163,7 @@ pub trait TypedRead: Read {
     /// the null pointer.
     #[inline]
     fn get<T: Persistent>(&self, ptr: Ptr<T>) -> Result<&T> {
-        // Refuses, at compile time, what cannot be in a block.
+        // Refuses, at compile time, types that cannot be in a block.
         let _layout = const { T::STORED };
         if ptr.is_null() {
             return Err(NULL_FOLLOWED);
@@ -198,10 +199,7 @@ pub trait TypedRead: Read {
         usize::try_from(index).ok().and_then(|index| values.get(index)).ok_or(BEYOND_ARRAY)
     }
 
-    /// The bytes of a block of them: exactly as many as were stored.
-    ///
-    /// # Errors
-    /// As [`TypedRead::array`].
+    /// The bytes of a block: exactly as many as were stored.
     fn bytes(&self, bytes: Bytes) -> Result<&[u8]> {
         self.array(bytes.0)
     }
@@ -260,7 +258,7 @@ pub trait TypedWrite: Write {
     /// # Errors
     /// As [`Write::reserve`].
     fn create_array<T: Persistent>(&mut self, values: &[T]) -> Result<Array<T>> {
-        // Refuses, at compile time, what cannot be in a block.
+        // Refuses, at compile time, types that cannot be in a block.
         let _layout = const { T::STORED };
         if values.is_empty() {
             return Ok(Array::EMPTY);
@@ -270,7 +268,8 @@ pub trait TypedWrite: Write {
         Ok(Array::new(block, values.len() as u64))
     }
 
-    /// Stores `len` values in a block, one after the other, without a copy of all in between.
+    /// Stores `len` values in a block, one after the other, without a copy of all of them in
+    /// between.
     ///
     /// # Errors
     /// As [`Write::reserve`]; `Error::TooLarge` when no heap could hold them.
@@ -307,14 +306,14 @@ pub trait TypedWrite: Write {
         Ok(Text(self.create_array(text.as_bytes())?))
     }
 
-    /// The object at `ptr`, for writing. All of its bytes go into the record: a large object of
-    /// which little changes is better split in several.
+    /// The object at `ptr`, for writing. All of its bytes go into the record: split a large object
+    /// of which little changes.
     ///
     /// # Errors
     /// As [`TypedRead::get`].
     #[inline]
     fn get_mut<T: Persistent>(&mut self, ptr: Ptr<T>) -> Result<&mut T> {
-        // Refuses, at compile time, what cannot be in a block.
+        // Refuses, at compile time, types that cannot be in a block.
         let _layout = const { T::STORED };
         if ptr.is_null() {
             return Err(NULL_FOLLOWED);
@@ -327,7 +326,7 @@ pub trait TypedWrite: Write {
     /// # Errors
     /// As [`TypedRead::array`].
     fn array_mut<T: Persistent>(&mut self, array: Array<T>) -> Result<&mut [T]> {
-        // Refuses, at compile time, what cannot be in a block.
+        // Refuses, at compile time, types that cannot be in a block.
         let _layout = const { T::STORED };
         if array.is_empty() {
             return Ok(&mut []);
@@ -335,7 +334,7 @@ pub trait TypedWrite: Write {
         write_elements(self, array, 0, array.len())
     }
 
-    /// The value of an array at an index, for writing. It alone goes into the record.
+    /// The value of an array at an index, for writing. Only this value goes into the record.
     ///
     /// # Errors
     /// As [`TypedRead::element`].
@@ -346,8 +345,8 @@ pub trait TypedWrite: Write {
         write_elements(self, array, index, 1)?.first_mut().ok_or(BEYOND_ARRAY)
     }
 
-    /// Frees the block of an object, an array, bytes or a text at the commit. What it owns is not
-    /// destroyed with it. An empty array has no block: nothing is done.
+    /// Frees the block of an object, an array, bytes or a text at the commit. Does not destroy what
+    /// it owns. Does nothing for an empty array, which has no block.
     ///
     /// # Errors
     /// `Error::InvalidPointer` when no allocated block starts there, so also when it was destroyed
@@ -377,7 +376,7 @@ fn write_elements<T: Persistent, W: Write + ?Sized>(
     <[T]>::mut_from_bytes(target).map_err(|_| short())
 }
 
-/// What owns at most one block.
+/// A handle that owns at most one block.
 pub trait Handle {
     /// The heap offset of the block, if there is one.
     ///

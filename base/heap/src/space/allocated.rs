@@ -1,8 +1,8 @@
-//! Every allocated block, in the order of their offsets.
+//! Iterator over all allocated blocks, in the order of their offsets.
 //!
-//! Purpose: walk descriptors and bitmaps for whoever needs all blocks: the scan for leaks, maps.
-//! Invariants: what is no run and no extent is passed over, as `check.rs` reports it; the walk
-//! ends at the last page, whatever the descriptors say.
+//! Purpose: walk descriptors and bitmaps for the leak scan and for occupancy maps.
+//! Invariants: pages that are no run and no extent are skipped, as `check.rs` reports them. The
+//! walk ends at the last page, whatever the descriptors say.
 
 use crate::error::Result;
 use crate::image::class::ClassTable;
@@ -47,13 +47,13 @@ impl Run {
 }
 
 impl<'a> Allocated<'a> {
-    /// All of them.
+    /// A walk over all blocks.
     pub(crate) fn blocks(image: &'a Image, classes: &'a ClassTable) -> Result<Self> {
         let end = image.pages_end()?.min(image.pages());
         Ok(Self { image, classes, page: FIRST_PAGE, end, run: None })
     }
 
-    /// Looks at the next page; an extent is a block by itself.
+    /// Looks at the next page; an extent is one block.
     fn advance(&mut self) -> Result<Option<(u64, u64)>> {
         let page = self.page;
         let descriptor = self.image.descriptor(page)?;

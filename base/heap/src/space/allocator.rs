@@ -1,14 +1,15 @@
-//! Where the free blocks and pages come from: loaded runs, unloaded ones, new ones, growth.
+//! The block allocator: takes blocks and pages from loaded runs, unloaded runs, new runs, and
+//! growth.
 //!
-//! Purpose: the slow half of an allocation, for transactions and for reservations of any thread.
-//! What it writes to the medium are *commits of its own*: a new run (its descriptors and an empty
+//! Purpose: the slow half of an allocation, for transactions and for the reservations of any
+//! thread. It writes to the medium by *commits of its own*: a new run (its descriptors and an empty
 //! bitmap), pages beyond all that were ever allocated, empty runs that become free pages. Each is
-//! one record, appended before memory shows it, and never undone: whoever asked for a block may
-//! fail or die, the empty run stays for the next. So no transaction ever has words of the allocator
-//! to restore, and blocks of one run can be reserved by several threads.
-//! Invariants: the end of the allocated pages is raised only here, under the arena's lock, which
-//! is held until the record is appended: so it rises from record to record.
-//! Thread safety: any thread; see `state.rs` for the order of locks.
+//! one record, appended before memory shows it, and never undone: if the caller that asked for a
+//! block fails or dies, the empty run stays for the next caller. So no transaction ever has
+//! allocator words to restore, and several threads can reserve blocks of one run.
+//! Invariants: the end of the allocated pages is raised only here, under the arena's lock, which is
+//! held until the record is appended. So the end rises from record to record.
+//! Thread safety: any thread; `state.rs` gives the lock order.
 
 use adamant_medium::error::Error as MediumError;
 use adamant_wire::faults::refuses_reservation;
@@ -31,22 +32,22 @@ use crate::space::borrowed::BorrowedBlocks;
 use crate::space::shard::Shard;
 use crate::space::state::Space;
 
-/// Growth takes a sixteenth of the heap, at least 1 MiB and at most 64 MiB: a handful of system
-/// calls for a load, and never more than 6 % of a large pool unused.
+/// The heap grows by a sixteenth, at least 1 MiB and at most 64 MiB: a handful of system calls for
+/// a bulk load, and never more than 6 % of a large pool unused.
 const GROWTH_PAGES_MIN: u64 = 256;
 const GROWTH_PAGES_MAX: u64 = 16_384;
-/// Bitmaps looked at before a new run is made: a store whose runs are all full must not read
-/// them all before its first insert.
+/// Bitmaps loaded before the allocator makes a new run: a store whose runs are all full must not
+/// read all bitmaps before its first insert.
 const LOADS_MAX: usize = 8;
-/// Bitmaps looked at in one go when all are.
+/// Bitmaps that one call of `load_runs` loads.
 const LOADED_PART: usize = 64;
 
-/// Pages that a heap of so many grows by, if no more are needed.
+/// Pages by which a heap of `pages` pages grows, if the caller needs no more.
 fn growth_step(pages: u64) -> u64 {
     (pages / 16).clamp(GROWTH_PAGES_MIN, GROWTH_PAGES_MAX)
 }
 
-/// The source of blocks and pages of a heap.
+/// The allocator's view of a heap: its space, its journal, and the borrowed blocks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockAllocator<'h> {
     pub(crate) space: &'h Space,
@@ -55,8 +56,8 @@ pub(crate) struct BlockAllocator<'h> {
 }
 
 impl BlockAllocator<'_> {
-    /// Reserves a block of at least `bytes` bytes with a shard: its heap offset and its place.
-    /// O(1) from a run with free blocks.
+    /// Reserves a block of at least `bytes` bytes with a shard; returns its heap offset and its
+    /// location. O(1) from a run with free blocks.
     ///
     /// # Errors
     /// `Error::TooLarge`, `Error::AddressesExhausted`; those of growing and of appending a record.
@@ -78,7 +79,7 @@ impl BlockAllocator<'_> {
         self.reserve_in(shard, class, shape)
     }
 
-    /// Reserves a block of a class with a shard: its heap offset and its place.
+    /// Reserves a block of a class with a shard; returns its heap offset and its location.
     ///
     /// # Errors
     /// Those of growing and of appending a record. Then nothing changed.
@@ -101,13 +102,13 @@ impl BlockAllocator<'_> {
             }
         };
         let block = run * PAGE_BYTES + shape.blocks_start + index * shape.block_bytes;
-        // Of an open run or not: to who reserved it that makes no difference.
+        // Whether the run is open makes no difference to the caller that reserved the block.
         let place =
             BlockLocation::Run { run, class, index, bytes: shape.block_bytes, is_open: false };
         Ok((block, place))
     }
 
-    /// Gives a shard without available blocks of a class some.
+    /// Gives blocks of a class to a shard that has none available.
     ///
     /// # Errors
     /// Those of growing and of appending a record; then nothing changed.
@@ -122,8 +123,9 @@ impl BlockAllocator<'_> {
         let mut has_booted = false;
         for _ in 0..LOADS_MAX {
             let Some(run) = arena.take_unloaded(class) else {
-                // Nothing is known after opening. Without a look each opening would make a run of
-                // its own, and a program that opens, inserts and closes would only ever grow.
+                // After opening, nothing is loaded. Without loading one zone, each opening would
+                // make a run of its own, and a program that opens, inserts and closes would only
+                // ever grow.
                 let Some(zone) = arena.unbooted_zone() else { break };
                 if has_booted {
                     break;
@@ -132,8 +134,8 @@ impl BlockAllocator<'_> {
                 self.boot_zone(&mut arena, zone)?;
                 continue;
             };
-            // It was a run when its zone was booted; by now it may have been emptied, and its
-            // pages used for something else.
+            // It was a run when its zone metadata was loaded. Since then it may have been emptied
+            // and its pages used for something else.
             if !self.space.image.descriptor(run)?.is_run_of(class.into()) {
                 continue;
             }
@@ -154,12 +156,12 @@ impl BlockAllocator<'_> {
         Ok(())
     }
 
-    /// Turns a run that no shard owns into an open one, if nobody looks at the image right now: a
-    /// reader that was told before that it need not look at the bitmap may still have a reference.
+    /// Turns a run that no shard owns into an open one, unless a thread reads the image right now:
+    /// a reader that learned earlier that it need not check the bitmap may still hold a reference.
     fn open_closed_run(self, arena: &mut Arena, class: u8, shape: &Class) -> Result<()> {
         let Some(run) = arena.closed_run(class) else { return Ok(()) };
-        // Of an open run nobody sees what is free, nor does the file get it; a pin may look at what waits
-        // (C3).
+        // The free blocks of an open run are invisible to readers and are not written to the file.
+        // A pin may still read blocks that are retired (C3).
         if arena.may_have_retired(run) && !is_planted("C3.a-run-is-opened-over-retired-blocks") {
             return Ok(());
         }
@@ -172,7 +174,8 @@ impl BlockAllocator<'_> {
         Ok(())
     }
 
-    /// Makes the bitmap of a run known to the arena, and boots its zones: so it can change.
+    /// Loads the bitmap of a run into the arena, and the metadata of its zones, so that the run can
+    /// change.
     ///
     /// # Errors
     /// `Error::Damaged` when its first page is not what was written (R7); those of the medium.
@@ -187,11 +190,11 @@ impl BlockAllocator<'_> {
                 what: "is in a run of an unknown class",
             });
         };
-        // All of its pages: a run may lie on both sides of a boundary between zones, and its bitmap
-        // may be in its descriptor.
+        // All of its pages: a run may cross a zone boundary, and its bitmap may be in its
+        // descriptor.
         self.boot_zones(arena, run, shape.run_pages)?;
         if !shape.bitmap_in_descriptor {
-            // R7: allocator pages are verified when first loaded. What this process has changed
+            // R7: allocator pages are verified when first loaded. A page that this process changed
             // was verified before its first store.
             image.verify(run * PAGE_BYTES, 1)?;
         }
@@ -199,8 +202,8 @@ impl BlockAllocator<'_> {
         arena.load_run(run, class, shape, is_open, |word| image.bitmap_word(run, shape, word))
     }
 
-    /// Makes a few of the bitmaps known that were not looked at since the heap was opened; false if
-    /// there is none left. A run that is damaged is passed over: its blocks stay where they are.
+    /// Loads some of the bitmaps that are not loaded since the heap was opened; false if none is
+    /// left. Skips a damaged run: its blocks stay as they are.
     ///
     /// # Errors
     /// `Error::Damaged` for descriptors that are not what was written; those of the medium.
@@ -230,11 +233,11 @@ impl BlockAllocator<'_> {
         Ok(false)
     }
 
-    /// Prepares for the block at a place to be freed: what is about to change was looked at before.
+    /// Verifies and loads the metadata of a block before the block is freed.
     ///
     /// # Errors
-    /// As [`BlockAllocator::load_run`]; `Error::InvalidPointer` for an extent that covers what is not its
-    /// own: what a damaged descriptor says would be given away twice. O(pages), 8 bytes each.
+    /// As [`BlockAllocator::load_run`]; `Error::InvalidPointer` for an extent that covers pages of
+    /// other blocks: a damaged descriptor would free them twice. O(pages), 8 bytes each.
     pub(crate) fn judge_freed(self, arena: &mut Arena, place: BlockLocation) -> Result<()> {
         let (page, pages) = match place {
             BlockLocation::Run { run, class, .. } => return self.load_run(arena, run, class),
@@ -256,7 +259,7 @@ impl BlockAllocator<'_> {
         })
     }
 
-    /// Makes a run of free pages, which nobody owns yet.
+    /// Makes a run of free pages. No shard owns it yet.
     fn make_run(self, arena: &mut Arena, class: u8, shape: &Class, is_open: bool) -> Result<u64> {
         let pages = shape.run_pages;
         let run = self.take_pages(arena, pages)?;
@@ -291,7 +294,7 @@ impl BlockAllocator<'_> {
         Ok(run)
     }
 
-    /// Takes contiguous pages for an extent. Their descriptors are the caller's to write.
+    /// Takes contiguous pages for an extent. The caller writes their descriptors.
     ///
     /// # Errors
     /// Those of growing and of appending a record; then nothing changed.
@@ -309,7 +312,7 @@ impl BlockAllocator<'_> {
         Ok(page)
     }
 
-    /// What a reservation fails with that a test planned to fail: as on a full device.
+    /// The error of a reservation that a test planned to fail: that of a full device.
     #[cold]
     fn refusal(self, bytes: u64) -> Error {
         Error::Medium(MediumError::OutOfSpace {
@@ -320,16 +323,15 @@ impl BlockAllocator<'_> {
         })
     }
 
-    /// Adds to the arena's record that the allocated pages end at `end` now, if they do.
+    /// Adds to the arena's record that the allocated pages end at `end`, if that raises the end.
     fn add_end(self, arena: &mut Arena, end: u64) {
         if end > arena.pages_end {
             arena.record.bytes(ROOT_PAGES_END, &end.to_le_bytes());
         }
     }
 
-    /// Appends the arena's record, which is about pages that were taken; they are given back if
-    /// that fails. The rest of what it says is the caller's to apply: to these ranges, each an offset
-    /// and a length.
+    /// Appends the arena's record, which is about pages just taken; gives the pages back if that
+    /// fails. The caller applies the rest of the record, to these ranges (offset, length).
     fn append(
         self,
         arena: &mut Arena,
@@ -349,11 +351,12 @@ impl BlockAllocator<'_> {
         Ok(())
     }
 
-    /// Appends a record of what memory is to show in these ranges. They are touched before: what fails
-    /// behind the append would leave memory with half of it.
+    /// Appends a record of what memory is to show in these ranges (offset, length). Touches them
+    /// first: a failure after the append would leave memory with half of it.
     ///
     /// # Errors
-    /// As [`Image::touch`](crate::image::mapping::Image::touch) and those of appending; then nothing changed.
+    /// As [`Image::touch`](crate::image::mapping::Image::touch) and those of appending; then
+    /// nothing changed.
     pub(crate) fn append_for(
         self,
         record: &RecordBuilder,
@@ -366,8 +369,8 @@ impl BlockAllocator<'_> {
         Ok(())
     }
 
-    /// Makes reusable what was freed by commits up to `released`: no pin looks at it any more. What
-    /// is lent is passed over.
+    /// Makes reusable what commits up to `released` freed: no pin can see it any more. Skips
+    /// borrowed blocks.
     pub(crate) fn recycle(self, image: &Exclusive<'_>, released: u64) {
         let mut arena = self.space.arena();
         self.release(&mut arena, released, usize::MAX);
@@ -375,8 +378,8 @@ impl BlockAllocator<'_> {
         self.space.note_waiting(&arena);
     }
 
-    /// A part of that: at most `count_max` of the words and extents that wait, and when none is left
-    /// as many of the empty runs; whether there may be more.
+    /// A part of `recycle`: at most `count_max` of the words and extents that wait and, when none
+    /// is left, at most as many of the empty runs. Returns whether there may be more.
     pub(crate) fn recycle_part(
         self,
         image: &Exclusive<'_>,
@@ -390,10 +393,10 @@ impl BlockAllocator<'_> {
         has_more
     }
 
-    /// Makes blocks and pages reusable; whether there may be more than `count_max` of them.
+    /// Makes blocks and pages reusable; returns whether there may be more than `count_max` of them.
     fn release(self, arena: &mut Arena, released: u64, count_max: usize) -> bool {
         if self.borrowed.has_any() {
-            // All at once: what is lent stays in front, and would be all that a part gets to.
+            // All at once: borrowed blocks stay at the front, and a part might reach nothing else.
             let is_lent = |page, index| self.borrowed.is_on_loan((page, index));
             let has_more = arena.release(released, usize::MAX, is_lent);
             self.space.forget_held(arena);
@@ -404,10 +407,10 @@ impl BlockAllocator<'_> {
         has_more
     }
 
-    /// Gives the pages of runs that have become empty back, by a record of their own. Nobody may
-    /// look at the image: a forged pointer may have led a reader to a block that is free. What
-    /// fails is left for the next time; a journal that is broken says so to the next commit. At most
-    /// `count_max` of them; whether there may be more.
+    /// Frees the pages of runs that have become empty, by a record of their own. No thread may read
+    /// the image meanwhile: a forged pointer may have led a reader to a free block. Runs whose
+    /// record fails are left for the next time; a broken journal reports to the next commit. At
+    /// most `count_max` of them; returns whether there may be more.
     fn unmake_empty_runs(self, arena: &mut Arena, image: &Exclusive<'_>, count_max: usize) -> bool {
         let mut found = std::mem::take(&mut arena.unmaking);
         let has_more = arena.take_emptied(&mut found, count_max);
@@ -457,14 +460,14 @@ impl BlockAllocator<'_> {
             arena.give_pages(start, pages);
             return Err(error);
         }
-        // They were free: nothing of them is anybody's, whole or not.
+        // The pages were free: they hold no data, damaged or not.
         self.space.image.states().note_verified(start * PAGE_BYTES, pages * PAGE_BYTES);
         Ok(start)
     }
 
-    /// Backs those of a range of pages that may be holes of the file, before anything is written to
-    /// them (R5). Goes on into the free holes behind them as growth would, so that a load after
-    /// a shrink takes a handful of system calls.
+    /// Backs those pages of a range that may be holes in the file, before anything is written to
+    /// them (R5). Continues into the free holes behind them as growth would, so that a bulk load
+    /// after a shrink takes a handful of system calls.
     fn back(self, arena: &mut Arena, start: u64, pages: u64) -> Result<()> {
         if is_planted("R5.holes-are-used-without-space") {
             return Ok(());
@@ -488,7 +491,7 @@ impl BlockAllocator<'_> {
         Ok(())
     }
 
-    /// Looks at the zones of a range of pages, before their descriptors change.
+    /// Loads the metadata of the zones of a range of pages, before their descriptors change.
     ///
     /// # Errors
     /// `Error::Damaged`, `Error::InvalidPointer` for descriptors that are not what was written or
@@ -500,8 +503,8 @@ impl BlockAllocator<'_> {
         Ok(())
     }
 
-    /// Looks at the descriptors of a zone, once: they are verified against their checksums while
-    /// they still are what the file holds (R7).
+    /// Loads the descriptors of a zone, once: verifies them against their checksums while they are
+    /// still what the file holds (R7).
     fn boot_zone(self, arena: &mut Arena, zone: u64) -> Result<()> {
         let Some((start, end)) = arena.to_boot(zone) else { return Ok(()) };
         let Space { image, classes, .. } = self.space;
@@ -511,7 +514,7 @@ impl BlockAllocator<'_> {
         arena.boot(zone, classes, image)
     }
 
-    /// Adds a class to the table, by a record of its own; or finds it there.
+    /// Adds a class to the table, by a record of its own, or finds it there.
     ///
     /// # Errors
     /// `Error::Misuse` when the table is full; those of appending a record.
@@ -540,8 +543,8 @@ impl BlockAllocator<'_> {
         Ok(id)
     }
 
-    /// Makes at least `pages` data pages exist: on the medium first (R5), then in memory. The caller
-    /// has the arena's lock.
+    /// Makes at least `pages` data pages exist: on the medium first (R5), then in memory. The
+    /// caller holds the arena's lock.
     pub(crate) fn grow(self, pages: u64) -> Result<()> {
         let image = &self.space.image;
         let step = growth_step(image.pages());

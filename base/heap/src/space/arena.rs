@@ -1,11 +1,11 @@
-//! What is free, in memory: the part that all threads share.
+//! The arena: free pages and the available blocks of runs, in memory, shared by all threads.
 //!
-//! Purpose: hand out runs and pages without touching the medium. The medium holds descriptors
-//! and bitmaps only; all of this is rebuilt from them, a zone of descriptors or the bitmap of a
-//! run at a time, when it is first needed.
-//! Invariants: a bit of a loaded run is available, here or with the shard that owns the run, only
-//! if it is clear on the medium, not reserved, and not retired. A zone is booted before any of its
-//! descriptors changes. A run has at most one owner.
+//! Purpose: hand out runs and pages without touching the medium. The medium holds only descriptors
+//! and bitmaps. The arena is rebuilt from them on first need, one zone of descriptors or one run's
+//! bitmap at a time.
+//! Invariants: a bit of a loaded run is available, here or in the shard that owns the run, only if
+//! it is clear on the medium, not reserved, and not retired. The metadata of a zone is loaded
+//! before any of its descriptors changes. A run has at most one owner.
 //! Thread safety: none of its own; it lives in a mutex (`state.rs`).
 
 use std::collections::{BTreeSet, VecDeque};
@@ -27,26 +27,26 @@ use crate::layout::{
 use crate::space::runs::{Run, Runs};
 use crate::space::shard::Active;
 
-/// Partly full runs are kept by how full they are, in quarters. Finer steps would move a run at
-/// every block that comes back; these move it four times in its life.
+/// Partly full runs are listed by how full they are, in quarters. Finer steps would move a run at
+/// every block that comes back; quarters move it four times in its life.
 const SCORES: usize = 4;
 
-/// Pages of a chunk (256 KiB): the file grows and gets holes by whole chunks, so that descriptors of
-/// new pages fill cache lines, and space that is given back is worth a system call.
+/// Pages of a chunk (256 KiB): the file grows and gets holes by whole chunks, so that descriptors
+/// of new pages fill cache lines, and freed space is worth a system call.
 pub(crate) const CHUNK_PAGES: u64 = 64;
 
-/// Entries of what waits to become reusable that a short look goes through.
+/// Entries of the retired queue that a short look goes through.
 const RETIRED_LOOKED_AT_MAX: usize = 4096;
 
-/// Which list a run belongs in: the fullest come first, so the others have time to empty.
+/// The list that a run belongs in: the fullest runs come first, so the others have time to empty.
 fn wanted_score(run: &Run) -> Option<u8> {
     let is_listed = run.available > 0 && !run.is_owned;
     let score = u64::from(run.available) * SCORES as u64 / (u64::from(run.count) + 1);
     is_listed.then_some(score as u8)
 }
 
-/// Loaded runs of one class with available blocks that no shard owns, by score. Of one score the
-/// lowest address is used first, so that the upper part of a shrinking heap empties.
+/// Loaded runs of one class with available blocks that no shard owns, by score. Within one score
+/// the lowest address is used first, so that the upper part of a shrinking heap empties.
 #[derive(Debug, Default)]
 struct Partial([BTreeSet<u64>; SCORES]);
 
@@ -59,10 +59,10 @@ impl Partial {
 /// The runs of one class.
 #[derive(Debug, Default)]
 struct ClassRuns {
-    /// Those that are not open.
+    /// Runs that are not open.
     closed: Partial,
     open: Partial,
-    /// Runs whose bitmap was not looked at yet.
+    /// Runs whose bitmap is not loaded yet.
     unloaded: Vec<u64>,
 }
 
@@ -72,7 +72,7 @@ impl ClassRuns {
     }
 }
 
-/// Something freed by a commit that a pin may still look at.
+/// Something freed by a commit that a pin may still see.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Retired {
     /// Blocks of a run.
@@ -93,11 +93,11 @@ pub(crate) enum Retired {
     },
 }
 
-/// The volatile half of the allocator, but for what the shards own.
+/// The volatile half of the allocator, except what the shards own.
 #[derive(Debug)]
 pub(crate) struct Arena {
     booted: Vec<bool>,
-    /// Pages from here on have never been allocated when the heap was opened.
+    /// Pages from here on had never been allocated when the heap was opened.
     boot_end: u64,
     /// Pages from here on have never been handed out.
     tail: u64,
@@ -105,27 +105,26 @@ pub(crate) struct Arena {
     pub(crate) pages_end: u64,
     states: Arc<Pages>,
     free: Extents,
-    /// Pages that the file may have no space for, because `shrink` gave it back or because a crash
-    /// took back what was allocated last: to be backed before they are handed out (R5). Whole
-    /// chunks, or on to the end of the file; none that is in use.
+    /// Pages that may have no space in the file, because `shrink` freed it or because a crash undid
+    /// the last growth. They are backed before they are handed out (R5). Whole chunks, or up to the
+    /// end of the file; none of them is in use.
     pub(crate) holes: RangeSet,
     classes: Vec<ClassRuns>,
     runs: Runs,
-    /// Oldest first, by and large: (sequence number of the commit that freed it, what).
+    /// Roughly oldest first: (sequence number of the commit that freed it, what).
     retired: VecDeque<(u64, Retired)>,
     /// Runs that may have become empty.
     emptied: Vec<u64>,
-    /// For the arena's own commits; kept for its memory.
+    /// The record of the arena's own commits; kept for its memory.
     pub(crate) record: RecordBuilder,
-    /// Memory for the runs that such a commit is about.
+    /// Memory for the list of runs in such a commit.
     pub(crate) unmaking: Vec<(u64, u8)>,
 }
 
 impl Arena {
-    /// The arena of a heap of `pages` pages whose allocated ones end at `pages_end`. Nothing is
-    /// scanned.
+    /// The arena of a heap whose allocated pages end at `pages_end`. Scans nothing.
     pub(crate) fn new(classes: &ClassTable, pages_end: u64, image: &Image) -> Self {
-        // What the file was grown by last may have lost its space in a crash, though not its length.
+        // A crash may have taken the space of the last growth, though not the file's length.
         let mut holes = RangeSet::default();
         holes.add(pages_end, image.pages());
         Self {
@@ -152,8 +151,8 @@ impl Arena {
         }
     }
 
-    /// Gives a shard that has used up its run of a class more blocks: what came back to that run,
-    /// else another run of the kind. Returns whether there were any.
+    /// Gives more blocks to a shard that has used up its run of a class: blocks that came back to
+    /// that run, else another run of the same kind. Returns whether there were any.
     pub(crate) fn refill(&mut self, active: &mut Active, class: u8, is_open: bool) -> bool {
         if let Some(run) = self.runs.get_mut(active.run()) {
             if run.available > 0 {
@@ -175,7 +174,7 @@ impl Arena {
         true
     }
 
-    /// Takes a run back from the shard that owned it, with its blocks that are available still.
+    /// Takes a run back from the shard that owned it, with the blocks that are still available.
     pub(crate) fn take_back(&mut self, page: u64, available: &[u64]) {
         let Some(run) = self.runs.get_mut(page) else { return };
         for (own, given) in run.words.iter_mut().zip(available) {
@@ -189,7 +188,7 @@ impl Arena {
         self.runs.fold(page);
     }
 
-    /// A run with available blocks that no shard owns and that is not open.
+    /// A closed run with available blocks that no shard owns.
     pub(crate) fn closed_run(&mut self, class: u8) -> Option<u64> {
         self.classes.get_mut(usize::from(class))?.closed.first()
     }
@@ -207,7 +206,7 @@ impl Arena {
         self.list(page);
     }
 
-    /// Puts a run into the list that its state asks for.
+    /// Puts a run into the list for its state.
     fn list(&mut self, page: u64) {
         let Some(run) = self.runs.get_mut(page) else { return };
         let wanted = wanted_score(run);
@@ -225,7 +224,7 @@ impl Arena {
         run.score = wanted;
     }
 
-    /// The next run of a class whose bitmap should be looked at, newest first.
+    /// The next run of a class whose bitmap should be loaded, newest first.
     pub(crate) fn take_unloaded(&mut self, class: u8) -> Option<u64> {
         let runs = self.classes.get_mut(usize::from(class))?;
         while let Some(page) = runs.unloaded.pop() {
@@ -236,12 +235,12 @@ impl Arena {
         None
     }
 
-    /// Whether the bitmap of a run is known.
+    /// Whether the bitmap of a run is loaded.
     pub(crate) fn is_loaded(&self, run: u64) -> bool {
         self.runs.contains(run)
     }
 
-    /// Takes in a run; `allocated` tells each word of its bitmap.
+    /// Adds a run from the medium; `allocated` returns each word of its bitmap.
     pub(crate) fn load_run(
         &mut self,
         page: u64,
@@ -268,14 +267,14 @@ impl Arena {
         Ok(())
     }
 
-    /// Takes in a new run, all of whose blocks the caller hands to a shard.
+    /// Adds a new run; the caller hands all of its blocks to a shard.
     pub(crate) fn add_run(&mut self, page: u64, class: u8, shape: &Class, is_open: bool) {
         let full = Run::full(class, is_open, shape.block_count as u32);
         self.runs.insert(page, Run { is_owned: true, ..full });
     }
 
-    /// Finds runs that are empty and that no shard owns, after looking at up to `count_max`: first page
-    /// and class of each, in order. Returns whether there may be more.
+    /// Finds empty runs that no shard owns, among up to `count_max` candidates: first page and
+    /// class of each, in order. Returns whether there may be more.
     pub(crate) fn take_emptied(&mut self, found: &mut Vec<(u64, u8)>, count_max: usize) -> bool {
         found.clear();
         let rest = self.emptied.len().saturating_sub(count_max);
@@ -292,12 +291,12 @@ impl Arena {
         rest > 0
     }
 
-    /// Has `take_emptied` find a run again.
+    /// Makes `take_emptied` find a run again.
     pub(crate) fn keep_emptied(&mut self, page: u64) {
         self.emptied.push(page);
     }
 
-    /// Forgets an empty run; its pages are free.
+    /// Forgets an empty run; its pages become free.
     pub(crate) fn remove_run(&mut self, page: u64, pages: u64) {
         if let Some(run) = self.runs.remove(page)
             && let Some(runs) = self.classes.get_mut(usize::from(run.class))
@@ -308,25 +307,25 @@ impl Arena {
         self.give_pages(page, pages);
     }
 
-    /// Reserved blocks that were not published, of a word of a bitmap.
+    /// Takes back reserved blocks of one bitmap word that were not published.
     pub(crate) fn give_back(&mut self, run: u64, word: u64, mask: u64) {
         self.make_available(run, word as u32, mask);
     }
 
-    /// Something was freed by the commit with this sequence number.
+    /// Queues something that the commit with this sequence number freed.
     pub(crate) fn retire(&mut self, sequence: u64, retired: Retired) {
         self.retired.push_back((sequence, retired));
     }
 
-    /// Whether blocks of a run may wait to become reusable: false is what a short look has found.
+    /// Whether blocks of a run may be retired. False is certain; a long queue is not searched.
     pub(crate) fn may_have_retired(&self, page: u64) -> bool {
         let is_of = |(_, retired): &(u64, Retired)| matches!(retired, Retired::Blocks { run, .. } if *run == page);
         self.retired.len() > RETIRED_LOOKED_AT_MAX || self.retired.iter().any(is_of)
     }
 
-    /// Makes reusable what was freed by commits up to `sequence`: no pin looks at it any more. Blocks
-    /// of which `is_lent` says so, by the first page of their run and their number in it, wait on;
-    /// an extent's number is 0. At most `count_max` entries; whether there may be more.
+    /// Makes reusable what commits up to `sequence` freed: no pin can see it any more. Blocks for
+    /// which `is_lent` (first page of the run, number in the run; 0 for an extent) returns true
+    /// keep waiting. Looks at up to `count_max` entries; returns whether there may be more.
     pub(crate) fn release(
         &mut self,
         sequence: u64,
@@ -363,7 +362,7 @@ impl Arena {
         has_more
     }
 
-    /// Things freed but not reusable yet: blocks and extents.
+    /// The number of blocks and extents that are freed but not reusable yet.
     pub(crate) fn retired(&self) -> u64 {
         let count = |retired: &Retired| match retired {
             Retired::Blocks { mask, .. } => u64::from(mask.count_ones()),
@@ -372,7 +371,7 @@ impl Arena {
         self.retired.iter().map(|(_, retired)| count(retired)).sum()
     }
 
-    /// How much waits to become reusable, or to give its pages back.
+    /// The number of entries that wait to become reusable, or to free their pages.
     pub(crate) fn waiting(&self) -> usize {
         self.retired.len() + self.emptied.len()
     }
@@ -401,8 +400,8 @@ impl Arena {
         self.tail
     }
 
-    /// Takes `pages` contiguous pages: of the free ones, else beyond all that were ever used.
-    /// `Err` says how many data pages the heap must have for the latter.
+    /// Takes `pages` contiguous pages: free ones, else pages beyond all that were ever used. `Err`
+    /// says how many data pages the heap must have for the latter.
     pub(crate) fn take_pages(&mut self, pages: u64, backed: u64) -> std::result::Result<u64, u64> {
         if let Some(start) = self.free.take(pages) {
             return Ok(start);
@@ -420,7 +419,7 @@ impl Arena {
         self.free.overlaps(start, pages)
     }
 
-    /// Pages are free from now on: nobody will read what a record says of them (C3).
+    /// Frees pages. From now on no reader needs what a record says of them (C3).
     pub(crate) fn give_pages(&mut self, start: u64, pages: u64) {
         if !is_planted("C3.free-pages-stay-dirty") {
             self.states.note_clean(start..start + pages);
@@ -428,15 +427,15 @@ impl Arena {
         self.free.give(start, pages);
     }
 
-    /// Where the free pages at the end begin. All zones must be booted.
+    /// Where the free pages at the end begin. The metadata of all zones must be loaded.
     pub(crate) fn free_tail(&self) -> u64 {
         let last = self.free.ranges().last();
         last.filter(|(start, pages)| start + pages == self.tail)
             .map_or(self.tail, |(start, _)| start)
     }
 
-    /// Whole chunks below a page that are free, and not known to be holes: start and end of each
-    /// range of them. All zones must be booted.
+    /// Whole free chunks below a page that are not known to be holes, as ranges (start, end). The
+    /// metadata of all zones must be loaded.
     pub(crate) fn free_chunks(&self, end: u64) -> Vec<(u64, u64)> {
         let mut found = Vec::new();
         for (start, pages) in self.free.ranges() {
@@ -447,32 +446,32 @@ impl Arena {
         found
     }
 
-    /// Nothing was ever handed out from this page on: all from there are free.
+    /// Cuts the heap at this page: all pages from there on are free and count as never handed out.
     pub(crate) fn cut(&mut self, tail: u64) {
         debug_assert!(tail >= self.free_tail() && tail <= self.tail);
         self.free.cut(tail);
         self.tail = tail;
         self.pages_end = self.pages_end.min(tail);
-        // Of runs that were given back since they were noted; their pages may be no more.
+        // Drops runs that were freed since they were noted; their pages may no longer exist.
         for runs in &mut self.classes {
             runs.unloaded.retain(|run| *run < tail);
         }
     }
 
-    /// The first zone whose descriptors were not looked at yet.
+    /// The first zone whose metadata is not loaded yet.
     pub(crate) fn unbooted_zone(&self) -> Option<u64> {
         self.booted.iter().position(|booted| !booted).map(|zone| zone as u64)
     }
 
-    /// The pages of a zone that must be looked at before its descriptors change, if any.
+    /// The pages of a zone whose metadata must be loaded before its descriptors change, if any.
     pub(crate) fn to_boot(&self, zone: u64) -> Option<(u64, u64)> {
         let booted = self.booted.get(zone as usize).copied().unwrap_or(true);
         (!booted).then(|| (zone * ZONE_PAGES, ((zone + 1) * ZONE_PAGES).min(self.boot_end)))
     }
 
-    /// Looks at the descriptors of a zone: free pages become usable, runs are noted. All of them
-    /// are judged first: a zone that makes no sense adds nothing, however often it is looked at.
-    /// O(pages of the zone), about 0.1 ms.
+    /// Loads the descriptors of a zone: free pages become usable, runs are noted. Validates all of
+    /// them first: an invalid zone adds nothing, however often it is loaded. O(pages of the zone),
+    /// about 0.1 ms.
     pub(crate) fn boot(&mut self, zone: u64, classes: &ClassTable, image: &Image) -> Result<()> {
         let Some((mut page, end)) = self.to_boot(zone) else { return Ok(()) };
         let (mut free, mut runs) = (Vec::new(), Vec::new());
@@ -507,7 +506,7 @@ impl Arena {
         free.extend(free_start.map(|start| (start, end - start)));
         for (start, pages) in free {
             self.free.give(start, pages);
-            // Which of them are holes the file does not tell: an earlier process may have shrunk it.
+            // The file does not say which of them are holes: an earlier process may have shrunk it.
             let (first, last) = (start.next_multiple_of(CHUNK_PAGES), start + pages);
             let is_last = last == self.boot_end;
             let last = if is_last { last } else { last - last % CHUNK_PAGES };

@@ -1,9 +1,9 @@
-//! What a combined commit does: blocks that become allocated, and blocks that become free.
+//! A batch of requests for one combined commit: blocks to allocate, and blocks to free.
 //!
-//! Purpose: collect the requests of several threads for one record. Bits of one word are
-//! coalesced, whosever they are.
-//! Thread safety: none of its own; one is behind the lock of what waits (`requests.rs`), one
-//! belongs to who has the turn.
+//! Purpose: collect the requests of several threads for one record. Bits of one word are coalesced
+//! across threads.
+//! Thread safety: none of its own. One batch is behind the lock of the posted requests
+//! (`requests.rs`), another belongs to the holder of the writer lock.
 
 use crate::error::Error;
 use crate::image::class::ClassTable;
@@ -12,13 +12,13 @@ use crate::space::block_bits::Word;
 use crate::space::changes::Changes;
 use crate::space::reservation::Reservation;
 
-/// Bytes that may be posted to a batch, with so many for each block: some 10 us of work.
+/// Bytes that may be posted to a batch, counting `BLOCK_BYTES` for each block: some 10 us of work.
 pub(crate) const POSTED_BYTES_MAX: usize = 32 << 10;
 const BLOCK_BYTES: usize = 64;
 /// Bytes of memory that a batch keeps for its record.
 const RECORD_BYTES_KEPT: usize = 64 << 10;
 
-/// What one call asks for.
+/// The request of one call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Request<'r> {
     Publish(&'r [Reservation]),
@@ -40,7 +40,7 @@ impl Request<'_> {
 pub(crate) struct Batch {
     pub(crate) record: RecordBuilder,
     pub(crate) changes: Changes,
-    /// Blocks to free, and the tickets of those who ask.
+    /// Blocks to free, each with the ticket of its request.
     pub(crate) frees: Vec<(u64, u64)>,
     /// Tickets of requests that cannot be done.
     pub(crate) refused: Vec<(u64, Error)>,
@@ -48,7 +48,7 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// One that asks for nothing, with an empty record as the journal takes it.
+    /// An empty batch, with an empty record in the form that the journal takes.
     pub(crate) fn new() -> Box<Self> {
         Box::new(Self {
             record: RecordBuilder::new().keeping(RECORD_BYTES_KEPT),
@@ -68,7 +68,7 @@ impl Batch {
         self.posted_bytes = 0;
     }
 
-    /// Adds a request, with the ticket of who asks.
+    /// Adds a request with its ticket.
     #[inline]
     pub(crate) fn add(&mut self, classes: &ClassTable, request: Request<'_>, ticket: u64) {
         match request {
@@ -84,7 +84,7 @@ impl Batch {
         }
     }
 
-    /// Adds a request of somebody who waits, if there is room for it; whether there is.
+    /// Adds a request of a waiting caller if there is room for it; returns whether there was.
     pub(crate) fn post(&mut self, classes: &ClassTable, request: Request<'_>, ticket: u64) -> bool {
         let bytes = self.posted_bytes + request.bytes();
         if bytes > POSTED_BYTES_MAX {

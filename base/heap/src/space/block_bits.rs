@@ -1,10 +1,11 @@
-//! Blocks that a transaction works with, by words of bitmaps.
+//! A set of blocks, as bitmap words.
 //!
-//! Purpose: remember which blocks were reserved or freed, one entry for each word of a bitmap. A
-//! transaction that reserves ten million neighbours keeps 160 thousand entries, some 2 bytes a
-//! block, its record is made of them as they are, and whether a block is among them is one look.
+//! Purpose: remember which blocks a transaction reserved or freed, one entry for each word of a
+//! bitmap. A transaction that reserves ten million neighbours keeps 160 thousand entries, some 2
+//! bytes a block. Its record is built from them as they are, and a membership test is one look-up.
 //! Each block can have a number, such as how much of it was written. Blocks of one word mostly have
-//! the same: it is kept once, and only where they differ 4 bytes for each block of the word.
+//! the same number: it is kept once, and only where they differ it takes 4 bytes for each block of
+//! the word.
 //! Invariants: a block whose bit is clear has no number.
 //! Thread safety: belongs to the writer.
 
@@ -15,28 +16,28 @@ use crate::image::block_location::BlockLocation;
 use crate::image::class::ClassTable;
 use crate::layout::PAGE_BYTES;
 
-/// The word has no table of numbers.
+/// Marks a word without a table of numbers.
 const NO_TABLE: u32 = u32::MAX;
-/// More tables than these are given back when the transaction ends: 4 MiB.
+/// If there are more tables than this (4 MiB), they are freed when the transaction ends.
 const TABLES_KEEP_MAX: usize = 1 << 14;
 
 /// Blocks of one word of a bitmap, or an extent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Word {
-    /// Where one of the blocks lies.
+    /// The location of one of the blocks.
     pub(crate) place: BlockLocation,
-    /// Which blocks of the word; an extent is 1.
+    /// Which blocks of the word; 1 for an extent.
     pub(crate) mask: u64,
 }
 
 impl Word {
-    /// The block at a place alone.
+    /// Only the block at a location.
     #[inline]
     pub(crate) fn of(place: BlockLocation) -> Self {
         Self { place, mask: 1 << bit_of(place) }
     }
 
-    /// The blocks: heap offset and place of each.
+    /// The blocks: heap offset and location of each.
     pub(crate) fn blocks(
         self,
         classes: &ClassTable,
@@ -64,7 +65,7 @@ impl Word {
     }
 }
 
-/// Which bit of its word a block is.
+/// The bit of a block in its word.
 #[inline]
 fn bit_of(place: BlockLocation) -> u32 {
     match place {
@@ -73,8 +74,8 @@ fn bit_of(place: BlockLocation) -> u32 {
     }
 }
 
-/// What stands for the word that a block is in. A run has fewer words than bytes, so no other run
-/// or extent has the same.
+/// The key of the word that holds a block. A run has fewer words than bytes, so no other run or
+/// extent has the same key.
 #[inline]
 fn key_of(place: BlockLocation) -> u64 {
     match place {
@@ -83,8 +84,8 @@ fn key_of(place: BlockLocation) -> u64 {
     }
 }
 
-/// Finds the stretch that ends behind an offset, of stretches in order. Offsets that are asked for
-/// in order cost O(1).
+/// Finds the range that ends behind an offset, in a sorted list of ranges. Offsets in ascending
+/// order cost O(1) each.
 #[derive(Debug)]
 pub(crate) struct Finder<'s> {
     stretches: &'s [(u64, u64)],
@@ -96,7 +97,7 @@ impl<'s> Finder<'s> {
         Self { stretches, at: 0 }
     }
 
-    /// The first stretch that ends behind `offset`.
+    /// The first range that ends behind `offset`.
     #[inline]
     pub(crate) fn find(&mut self, offset: u64) -> Option<(u64, u64)> {
         let ends_behind = |at: usize| self.stretches.get(at).is_none_or(|(_, end)| *end > offset);
@@ -111,19 +112,19 @@ impl<'s> Finder<'s> {
 #[derive(Debug)]
 struct Entry {
     word: Word,
-    /// Without a table: the blocks whose number is `number`; those of the others are 0.
+    /// Without a table: the blocks whose number is `number`. The others have 0.
     numbered: u64,
     number: u64,
     table: u32,
 }
 
-/// Blocks, each with a number.
+/// A set of blocks, each with a number.
 #[derive(Debug, Default)]
 pub(crate) struct BlockBits {
     words: InsertionMap<Entry>,
     tables: Vec<[u32; 64]>,
-    /// Where the word lies that was found last: mostly the one that is asked for next. No more than a
-    /// hint, so that a transaction can be read by several threads.
+    /// The position of the word that was found last, which is mostly the next one too. Only a hint,
+    /// so several threads can read a transaction.
     last: AtomicUsize,
 }
 
@@ -153,13 +154,13 @@ impl BlockBits {
         (entry.word.mask >> bit_of(place) & 1 != 0).then_some(entry)
     }
 
-    /// Whether the block at a place is among them.
+    /// Whether the block at a location is in the set.
     #[inline]
     pub(crate) fn contains(&self, place: BlockLocation) -> bool {
         self.entry(place).is_some()
     }
 
-    /// Whether a block of a run is among them.
+    /// Whether a block of a run is in the set.
     #[inline]
     pub(crate) fn contains_at(&self, run: u64, index: u64) -> bool {
         let position = self.position_of(run * PAGE_BYTES + index / 64 * 8);
@@ -167,14 +168,14 @@ impl BlockBits {
         entry.is_some_and(|(_, entry)| entry.word.mask >> (index % 64) & 1 != 0)
     }
 
-    /// The extent that starts at a heap offset, if it is among them.
+    /// The extent that starts at a heap offset, if it is in the set.
     pub(crate) fn extent(&self, offset: u64) -> Option<BlockLocation> {
         let place = self.words.get(offset)?.word.place;
         let is_extent = matches!(place, BlockLocation::Extent { .. });
         (is_extent && self.contains(place)).then_some(place)
     }
 
-    /// Adds the block at a place, which is not among them, or is without a number.
+    /// Adds the block at a location, which is not in the set or has no number.
     #[inline]
     pub(crate) fn insert(&mut self, place: BlockLocation) {
         let added = Word::of(place);
@@ -192,7 +193,7 @@ impl BlockBits {
         self.words.insert(key_of(place), entry);
     }
 
-    /// Raises the number of a block that is among them.
+    /// Raises the number of a block in the set.
     #[inline]
     pub(crate) fn raise(&mut self, place: BlockLocation, number: u64) {
         let Some(position) = self.position(place) else { return };
@@ -222,7 +223,7 @@ impl BlockBits {
         }
     }
 
-    /// Removes a block; whether it was among them.
+    /// Removes a block; returns whether it was in the set.
     #[inline]
     pub(crate) fn remove(&mut self, place: BlockLocation) -> bool {
         let Some(position) = self.position(place) else { return false };
@@ -237,14 +238,14 @@ impl BlockBits {
         is_there
     }
 
-    /// Everything, word by word.
+    /// All blocks, word by word.
     pub(crate) fn words(&self) -> impl Iterator<Item = Word> + '_ {
         let words = self.words.entries().iter().map(|(_, entry)| entry.word);
         words.filter(|word| word.mask != 0)
     }
 
-    /// For each word with a number in it: where the first such block begins, and the place of the
-    /// word for `numbers`.
+    /// For each word with a number in it: the start of the first such block, and the position of
+    /// the word for `numbers`.
     pub(crate) fn numbered<'a>(
         &'a self,
         classes: &'a ClassTable,
@@ -252,7 +253,7 @@ impl BlockBits {
         self.words.entries().iter().zip(0..).filter_map(move |((_, entry), at)| {
             let (word, numbered) = (entry.word, entry.numbered);
             if entry.table == NO_TABLE && numbered == 1 << bit_of(word.place) {
-                // The one block of a small transaction.
+                // The only block of a small transaction.
                 let block = Word::of(word.place).blocks(classes).next()?.0;
                 return Some((block, at));
             }
@@ -260,7 +261,7 @@ impl BlockBits {
         })
     }
 
-    /// The blocks with a number of the word at a place: heap offset and number of each, in order.
+    /// The numbered blocks of the word at a position: heap offset and number of each, in order.
     pub(crate) fn numbers(
         &self,
         at: u32,
@@ -279,8 +280,8 @@ impl BlockBits {
         })
     }
 
-    /// The heap ranges (start, end) that the blocks cover: in order, none next to another. Neighbours
-    /// of a word are joined at once.
+    /// The heap ranges (start, end) that the blocks cover: in order, and joined where they touch.
+    /// Neighbours within a word are joined at once.
     pub(crate) fn stretches(&self, classes: &ClassTable, found: &mut Vec<(u64, u64)>) {
         found.clear();
         for word in self.words() {
@@ -302,7 +303,7 @@ impl BlockBits {
         });
     }
 
-    /// Hands everything to `outer`.
+    /// Moves everything to `outer`.
     pub(crate) fn merge_into(&mut self, outer: &mut Self, classes: &ClassTable) {
         for word in self.words() {
             for (_, place) in word.blocks(classes) {
@@ -323,23 +324,23 @@ impl BlockBits {
         }
     }
 
-    /// Whether so many more words need memory.
+    /// Whether `count` more words need memory.
     pub(crate) fn is_short_of(&self, count: usize) -> bool {
         self.words.is_short_of(count)
     }
 
-    /// Takes the memory for so many more words.
+    /// Takes the memory for `count` more words.
     pub(crate) fn make_room(&mut self, count: usize) {
         self.words.make_room(count);
     }
 
-    /// Whether there is nothing.
+    /// Whether the set is empty.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.words.entries().is_empty()
     }
 
-    /// Forgets everything, keeping memory.
+    /// Removes all blocks, keeping memory.
     pub(crate) fn clear(&mut self) {
         self.words.clear();
         *self.last.get_mut() = 0;
@@ -358,7 +359,7 @@ mod tests {
     use super::*;
     use crate::image::class::initial_table;
 
-    /// A block of the class of that size, of a run of its own.
+    /// A block of the class for `bytes`; each class has a run of its own.
     fn place(classes: &ClassTable, bytes: u64, index: u64) -> BlockLocation {
         let class = classes.for_bytes(bytes).expect("a class");
         let shape = classes.get(class.into()).expect("it exists");

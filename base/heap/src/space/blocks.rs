@@ -1,8 +1,8 @@
-//! Following a heap offset: to a block, to its bytes, to an object.
+//! Dereference of heap offsets: to a block, to its bytes, to an object.
 //!
 //! Purpose: S3, the same for views and transactions. Every dereference checks that a block starts
 //! at the offset, and by option that its pages are what was written (R7). A block of an open run
-//! must be allocated, too: else somebody may be filling it right now (S1).
+//! must be allocated, too: otherwise another thread may be filling it right now (S1).
 
 use zerocopy::{FromBytes, Immutable, KnownLayout};
 
@@ -11,7 +11,7 @@ use crate::image::block_location::BlockLocation;
 use crate::image::class::ClassTable;
 use crate::image::mapping::Image;
 
-/// How blocks of a heap are found.
+/// Finds the blocks of a heap.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Blocks<'h> {
     pub(crate) classes: &'h ClassTable,
@@ -20,14 +20,15 @@ pub(crate) struct Blocks<'h> {
 }
 
 impl Blocks<'_> {
-    /// Where the block at `offset` lies. O(1).
+    /// The location of the block at `offset`. O(1).
     pub(crate) fn locate(&self, image: &Image, offset: u64) -> Result<BlockLocation> {
         let place = self.place(image, offset)?;
         self.judge(image, offset, place)?;
         Ok(place)
     }
 
-    /// Where the block at `offset` lies, allocated or not: somebody may be filling it right now.
+    /// The location of the block at `offset`, allocated or not: another thread may be filling it
+    /// right now.
     #[inline]
     pub(crate) fn place(&self, image: &Image, offset: u64) -> Result<BlockLocation> {
         if self.verifies_first_touch {
@@ -38,7 +39,7 @@ impl Blocks<'_> {
         image.locate(self.classes, offset)
     }
 
-    /// Refuses a block that must not be looked at.
+    /// Refuses a block that must not be read.
     #[inline]
     pub(crate) fn judge(&self, image: &Image, offset: u64, place: BlockLocation) -> Result<()> {
         if matches!(place, BlockLocation::Run { is_open: true, .. })
@@ -61,7 +62,8 @@ impl Blocks<'_> {
         }
     }
 
-    /// All bytes of the block at `offset` if it is one that nearly all are. `None` says nothing.
+    /// All bytes of the block at `offset`, on the fast path for nearly all blocks. `None` decides
+    /// nothing.
     #[inline]
     pub(crate) fn run_block<'i>(&self, image: &'i Image, offset: u64) -> Option<&'i [u8]> {
         if self.verifies_first_touch {

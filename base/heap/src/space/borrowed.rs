@@ -1,14 +1,14 @@
-//! Blocks that are lent: slices of the heap's memory that outlive the view they were made under.
+//! Borrowed blocks: slices of the heap's memory that outlive the view they were made under.
 //!
-//! Purpose: a large value is handed out without a copy. Its block is frozen until the last slice of
-//! it is dropped (S2), and its memory lives as long (S5), also when the heap was closed.
-//! Invariants: a block that is lent is not overwritten in place (`Transaction::write` refuses
-//! it) and, once freed, not reused (`Arena::release` passes over it). It is
-//! lent under the heap's shared lock, and both of these happen under the exclusive one. So safe
-//! code cannot get at bytes that change, whatever a damaged pool or a forged pointer leads to.
-//! Only the block itself is kept: blocks freed meanwhile are reused as ever.
+//! Purpose: hand out a large value without a copy. Its block is frozen until its last slice is
+//! dropped (S2), and its memory lives as long (S5), even after the heap was closed.
+//! Invariants: a borrowed block is not overwritten in place (`Transaction::write` refuses it) and,
+//! once freed, not reused (`Arena::release` skips it). It is lent under the heap's shared lock;
+//! overwriting and release happen under the exclusive lock. So safe code cannot reach bytes that
+//! change, whatever a damaged pool or a forged pointer leads to. Only the block itself is kept:
+//! other blocks freed meanwhile are reused as usual.
 //! Thread safety: a mutex around a small map. Slices are dropped without it: a loan is over when
-//! its lender is alone, and is found to be so when somebody asks.
+//! its lender is alone, and the next check finds that out.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -24,10 +24,10 @@ use crate::error::{Error, Result};
 use crate::image::block_location::BlockLocation;
 use crate::space::reservation::Holder;
 
-/// Lenders without a loan that are kept for the next: a get of a large value then allocates nothing.
+/// Idle lenders kept for the next loan, so that a get of a large value allocates nothing.
 const SPARE_MAX: usize = 16;
 
-/// Loans that a commit looks through.
+/// The most loans that a commit checks.
 const SETTLED_MAX: usize = 64;
 
 /// A block: the first page of its run or extent, and its number in the run.
@@ -43,7 +43,7 @@ fn key_of(place: BlockLocation) -> Key {
 /// All loans of a heap.
 pub(crate) struct BorrowedBlocks {
     books: Mutex<Books>,
-    /// Whether there may be a loan. Spares those who write the lock.
+    /// Whether there may be a loan. Spares writers the lock.
     any: AtomicBool,
 }
 
@@ -56,16 +56,16 @@ struct Loan {
 }
 
 struct Books {
-    /// What lenders keep alive; `None` once the heap is closed.
+    /// Kept alive by lenders; `None` once the heap is closed.
     holder: Option<Arc<Holder>>,
     loans: HashMap<Key, Loan>,
     spare: Vec<Lender>,
-    /// So many loans, and those that are over are looked for.
+    /// The number of loans at which the next `sweep` runs.
     swept_at: usize,
 }
 
 impl Books {
-    /// Takes out the loans that are over.
+    /// Removes the loans that are over.
     fn sweep(&mut self) {
         let Self { loans, spare, .. } = self;
         for (_, loan) in loans.extract_if(|_, loan| loan.lender.is_alone()) {
@@ -89,7 +89,7 @@ impl BorrowedBlocks {
         Self { books: Mutex::new(books), any: AtomicBool::new(false) }
     }
 
-    /// A slice of bytes of the block that starts at a heap offset.
+    /// Lends bytes of the block that starts at a heap offset, as a slice.
     ///
     /// # Errors
     /// `Error::TooLarge` for more bytes than a slice can have; `Error::Misuse` once the heap is
@@ -97,7 +97,8 @@ impl BorrowedBlocks {
     ///
     /// # Safety
     /// `bytes` are bytes of that block, in memory that the holder keeps. The block is allocated and
-    /// published, and the image is held shared: nobody writes it or makes it reusable meanwhile.
+    /// published, and the image is held shared: no writer overwrites it or makes it reusable
+    /// meanwhile.
     pub(crate) unsafe fn lend(
         &self,
         start: u64,
@@ -118,22 +119,24 @@ impl BorrowedBlocks {
             Loan { lender, start, end }
         };
         let loan = loans.entry(key_of(place)).or_insert_with(new);
-        // It may have been another block's that is no more, whose loan is over.
+        // The entry may be an ended loan of a former block with this key.
         (loan.start, loan.end) = (start, end);
         let lender = &mut loan.lender;
-        // Before the lock on the image goes: whoever has it exclusively then sees it.
+        // Stored before the shared lock on the image is released: the next exclusive holder sees
+        // it.
         self.any.store(true, Ordering::Relaxed);
         // SAFETY: readable while the holder lives, which the lender owns. Not changed while the
-        // loan is in the books, where it stays until this lender is alone: `is_on_loan` is asked
-        // by all who write published blocks or make freed ones reusable, under the exclusive lock.
+        // loan is in the books, where it stays until this lender is alone: all code that writes
+        // published blocks or makes freed ones reusable calls `is_on_loan` first, under the
+        // exclusive lock.
         unsafe { lender.lend(bytes) }.map_err(|_| Error::TooLarge {
             bytes: bytes.len() as u64,
             bytes_max: adamant_slice::SLICE_BYTES_MAX as u64,
         })
     }
 
-    /// Refuses to overwrite a block of which somebody has a slice (S2). To be asked with the image
-    /// held exclusively: then nobody gets one meanwhile.
+    /// Refuses to overwrite a borrowed block (S2). Call it with the image held exclusively: then no
+    /// new slice is made meanwhile.
     ///
     /// # Errors
     /// `Error::Misuse`.
@@ -148,7 +151,7 @@ impl BorrowedBlocks {
         Ok(())
     }
 
-    /// Whether somebody has a slice of a block. As [`BorrowedBlocks::refuse`].
+    /// Whether a slice of a block is left. Call it as [`BorrowedBlocks::refuse`].
     #[inline]
     pub(crate) fn is_lent(&self, place: BlockLocation) -> bool {
         let is_lent = self.has_any() && self.is_on_loan(key_of(place));
@@ -161,7 +164,8 @@ impl BorrowedBlocks {
         self.any.load(Ordering::Relaxed)
     }
 
-    /// Whether a slice of a block is left; of an extent the number is 0. As [`BorrowedBlocks::refuse`].
+    /// Whether a slice of the block with this key is left; an extent has number 0. Call it as
+    /// [`BorrowedBlocks::refuse`].
     #[cold]
     pub(crate) fn is_on_loan(&self, key: (u64, u64)) -> bool {
         let mut books = self.books.lock();
@@ -177,8 +181,8 @@ impl BorrowedBlocks {
         false
     }
 
-    /// The heap ranges of the blocks of which a slice may be left, in order. As [`BorrowedBlocks::refuse`].
-    /// O(loans).
+    /// The heap ranges of the blocks of which a slice may be left, in order. Call it as
+    /// [`BorrowedBlocks::refuse`]. O(loans).
     pub(crate) fn ranges(&self, found: &mut Vec<(u64, u64)>) {
         found.clear();
         if self.has_any() {
@@ -189,7 +193,7 @@ impl BorrowedBlocks {
         }
     }
 
-    /// Looks for loans that are over, if that is quickly done, so that those who write need not ask.
+    /// Removes the loans that are over if there are few, so that writers need not check.
     #[cold]
     pub(crate) fn settle(&self) {
         let mut books = self.books.lock();
@@ -199,7 +203,8 @@ impl BorrowedBlocks {
         }
     }
 
-    /// The heap is closed: nothing is lent any more. What was lent keeps memory and lock.
+    /// Closes the books: no more loans. Slices that are left keep the memory and the directory
+    /// lock.
     pub(crate) fn close(&self) {
         let mut books = self.books.lock();
         books.holder = None;

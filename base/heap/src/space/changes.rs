@@ -1,7 +1,7 @@
-//! What a commit changes of the allocator's words: bits of blocks, descriptors of extents.
+//! The allocator changes of a commit: bits of blocks, descriptors of extents.
 //!
-//! Purpose: collect them, with the bits of one word coalesced; put them into a record; and when it
-//! was appended, into memory.
+//! Purpose: collect the changes, with the bits of one word coalesced; add them to a record; and
+//! apply them to memory after the record was appended.
 //! Thread safety: none of its own; the words themselves are atomics.
 
 use zerocopy::little_endian::{U16, U32};
@@ -25,9 +25,9 @@ pub(crate) struct Bits {
     pub(crate) offset: u64,
     set: u64,
     clear: u64,
-    /// Where in the word the bitmap begins.
+    /// The bit of the word at which the bitmap begins.
     shift: u32,
-    /// Which word of the bitmap.
+    /// The number of the word in the bitmap.
     word: u32,
     /// First page of the run.
     run: u64,
@@ -65,7 +65,7 @@ impl Changes {
         self.freed_extents.clear();
     }
 
-    /// Gives memory back that many changes took.
+    /// Frees memory that many changes took.
     #[inline]
     pub(crate) fn trim(&mut self) {
         trim(&mut self.bits);
@@ -111,7 +111,7 @@ impl Changes {
         self.bits.push(Bits { offset, set, clear, shift, word: word as u32, run });
     }
 
-    /// Makes the bits of one word one entry. To be called when all are added.
+    /// Merges the bits of each word into one entry. Call it when all are added.
     pub(crate) fn coalesce(&mut self) {
         self.bits.sort_unstable_by_key(|bits| bits.offset);
         self.bits.dedup_by(|next, kept| {
@@ -136,7 +136,7 @@ impl Changes {
         }
     }
 
-    /// Touches what is to change in memory behind the append: there nothing may fail.
+    /// Touches the memory that `apply` will change after the append, where nothing may fail.
     ///
     /// # Errors
     /// As [`Image::touch`](crate::image::mapping::Image::touch).
@@ -146,17 +146,17 @@ impl Changes {
         words.try_for_each(|offset| space.image.touch(offset, 8))
     }
 
-    /// Changes memory as the record said, which was appended.
+    /// Applies the changes to memory after the record was appended.
     pub(crate) fn apply(&self, space: &Space) {
         self.apply_masks(space, u64::MAX, u64::MAX);
     }
 
-    /// The same for what was reserved only.
+    /// Applies only what was reserved.
     pub(crate) fn apply_reserved(&self, space: &Space) {
         self.apply_masks(space, u64::MAX, 0);
     }
 
-    /// The same for what was freed only.
+    /// Applies only what was freed.
     pub(crate) fn apply_freed(&self, space: &Space) {
         self.apply_masks(space, 0, u64::MAX);
     }
@@ -181,7 +181,8 @@ impl Changes {
         }
     }
 
-    /// Retires what was freed by the record with this number, which memory shows. How much.
+    /// Retires what the record with this sequence number freed; memory shows the record already.
+    /// Returns how much.
     pub(crate) fn retire(&self, space: &Space, arena: &mut Arena, sequence: u64) -> usize {
         let mut count = 0;
         for freed in self.freed() {
@@ -193,7 +194,7 @@ impl Changes {
         count
     }
 
-    /// What was freed.
+    /// The blocks and extents that the changes free.
     fn freed(&self) -> impl Iterator<Item = Retired> + '_ {
         let blocks = self.bits.iter().filter(|bits| bits.clear != 0).map(|bits| {
             let Bits { run, word, clear: mask, .. } = *bits;
@@ -204,8 +205,8 @@ impl Changes {
     }
 }
 
-/// The descriptors that an extent has, or had: of its first page, and of the first in each further
-/// zone. All others are zero.
+/// The descriptors that an extent has, or had: of its first page, and of the first page in each
+/// further zone. All others are zero.
 fn extent_descriptors(page: u64, pages: u64, is_there: bool) -> impl Iterator<Item = Written> {
     let later = page / ZONE_PAGES + 1..(page + pages).div_ceil(ZONE_PAGES);
     let starts = std::iter::once(page).chain(later.map(|zone| zone * ZONE_PAGES));

@@ -1,4 +1,4 @@
-//! The allocator: runs, extents, reservations, and blocks that are lent or pinned. Used by
+//! The block allocator: runs, extents, reservations, and borrowed or pinned blocks. Used by
 //! transactions and the heap.
 
 pub(crate) mod block_bits;

@@ -1,9 +1,9 @@
-//! Pins: what keeps freed memory from being reused.
+//! Pins: keep freed memory from being reused.
 //!
 //! Purpose: the quarantine's clock. A block that a commit frees is free on the medium at once;
-//! memory reuses it when no pin is older than that commit. Snapshots, iterators, lent slices and
-//! backups stand on this.
-//! Thread safety: a mutex around a small map; pins are few and long, commits look once each.
+//! memory reuses it when no pin is older than that commit. Snapshots, iterators, borrowed slices
+//! and backups rest on this.
+//! Thread safety: a mutex around a small map. Pins are few and long-lived; each commit looks once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use adamant_medium::fork::ForkGuard;
 
 use crate::sync::Mutex;
 
-/// Sequence numbers that somebody still looks at, with how many do.
+/// Pinned sequence numbers, each with its number of pins.
 #[derive(Debug, Default)]
 pub(crate) struct Pins {
     counts: Mutex<BTreeMap<u64, u64>>,
-    /// None where there is no other process.
+    /// `None` where there is no other process.
     fork: Option<ForkGuard>,
 }
 
 impl Pins {
-    /// Of a heap that was opened in this process.
+    /// The pins of a heap that was opened in this process.
     pub(crate) fn new(fork: ForkGuard) -> Self {
         Self { fork: Some(fork), ..Self::default() }
     }
@@ -32,12 +32,12 @@ impl Pins {
         Pin { pins: Arc::clone(self), sequence }
     }
 
-    /// What commits up to this sequence number freed can be reused.
+    /// Blocks freed by commits up to this sequence number can be reused.
     pub(crate) fn released(&self) -> u64 {
         self.counts.lock().first_key_value().map_or(u64::MAX, |(sequence, _)| *sequence)
     }
 
-    /// How many pins there are.
+    /// The number of pins.
     pub(crate) fn count(&self) -> u64 {
         self.counts.lock().values().sum()
     }
@@ -51,7 +51,7 @@ pub struct Pin {
 }
 
 impl Pin {
-    /// The sequence number of the last commit that is visible to what this pins.
+    /// The sequence number of the last commit that the pin keeps visible.
     pub fn sequence(&self) -> u64 {
         self.sequence
     }
@@ -60,7 +60,8 @@ impl Pin {
 impl Drop for Pin {
     fn drop(&mut self) {
         if self.pins.fork.is_some_and(|fork| fork.is_child()) {
-            // Its parent's pin stays, and the lock may be held by a thread that is not here.
+            // The pin belongs to the parent, and the lock may be held by a thread that does not
+            // exist here.
             return;
         }
         let mut pins = self.pins.counts.lock();

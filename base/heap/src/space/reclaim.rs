@@ -1,13 +1,13 @@
-//! Threads that do after a commit what it need not wait for.
+//! Background reclaim threads: make freed blocks reusable after a commit.
 //!
-//! Purpose: a commit that frees thousands of blocks returns; making them reusable, joining free
-//! pages and giving back runs that became empty is done by threads that the heap owns, as many as
-//! an option says. Small commits do it themselves: waking a thread costs more.
-//! Invariants: nothing on the medium depends on it: what was not done when the process dies is found
-//! free by the next opening. Blocks and pages become reusable while the thread has the image
-//! exclusively, as everywhere, and a part at a time. No thread waits for the image here: a reader
-//! that asks for it twice must not find somebody in between.
-//! Thread safety: any thread may wake and stop. Locks: as `state.rs` says.
+//! Purpose: a commit that frees thousands of blocks returns at once. Threads that the heap owns, as
+//! many as an option says, make the blocks reusable, join free pages and free runs that became
+//! empty. Small commits do it themselves: waking a thread costs more.
+//! Invariants: nothing on the medium depends on it: after a crash the next opening finds the rest
+//! free. Blocks and pages become reusable a part at a time, while the thread has the image
+//! exclusively, as everywhere. No thread waits for the image here: otherwise a reader that takes it
+//! twice could deadlock with a waiting thread between the two.
+//! Thread safety: any thread may wake and stop. Lock order: see `state.rs`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,26 +20,26 @@ use crate::space::borrowed::BorrowedBlocks;
 use crate::space::pin::Pins;
 use crate::space::state::Space;
 
-/// A commit that leaves fewer words of bitmaps and extents than this does the work itself: some
-/// 20 us, what it costs to wake a thread.
+/// A commit that leaves fewer words of bitmaps and extents than this does the work itself: some 20
+/// us, what it costs to wake a thread.
 const WAITING_MIN: usize = 256;
-/// Beyond this many a commit does not trust that a thread will get to it.
+/// With more than this waiting, a commit does not rely on a thread to catch up.
 const WAITING_MAX: usize = 1 << 20;
-/// What a thread takes at a time: readers wait for some 50 us at most.
+/// Words and extents that a thread takes at a time: readers wait for some 50 us at most.
 const STEP: usize = 256;
-/// Looks at an image that somebody has, and the time between them; then it is left to the next
-/// commit.
+/// Attempts to take an image that is in use, and the pause between them. Then the work is left to
+/// the next commit.
 const LOOKS: u32 = 100;
 const LOOK_AGAIN: Duration = Duration::from_micros(50);
 
-/// The threads.
+/// The reclaim threads of a heap.
 #[derive(Debug)]
 pub(crate) struct Recyclers {
     signal: Arc<Signal>,
     workers: Mutex<Vec<Worker>>,
 }
 
-/// What a thread works on.
+/// The state that a thread works on.
 #[derive(Debug)]
 pub(crate) struct ReclaimContext {
     space: Arc<Space>,
@@ -49,23 +49,24 @@ pub(crate) struct ReclaimContext {
 }
 
 impl Recyclers {
-    /// So many threads, which start when there is work.
-    pub(crate) fn new(count: usize, ground: impl Fn() -> ReclaimContext) -> Self {
+    /// `count` threads, which start when there is work.
+    pub(crate) fn new(count: usize, context: impl Fn() -> ReclaimContext) -> Self {
         let signal = Arc::new(Signal::default());
         let mut workers = Vec::with_capacity(count);
         for _ in 0..count {
-            let ground = ground();
+            let context = context();
             workers.push(Worker::when_raised("adamant-recycler", &signal, move |signal| {
                 while signal.wait() {
                     signal.lower();
-                    ground.work(signal);
+                    context.work(signal);
                 }
             }));
         }
         Self { signal, workers: Mutex::new(workers) }
     }
 
-    /// Has a thread do what waits, if it is worth it; else it is the caller's to do.
+    /// Wakes a thread for the waiting work if that is worth it; false leaves the work to the
+    /// caller.
     #[inline]
     pub(crate) fn take(&self, waiting: usize) -> bool {
         if !(WAITING_MIN..WAITING_MAX).contains(&waiting) || self.workers.lock().is_empty() {
@@ -75,14 +76,14 @@ impl Recyclers {
         true
     }
 
-    /// Ends the threads, and waits for that. The caller has no lock of the heap.
+    /// Stops the threads and joins them. The caller holds no lock of the heap.
     pub(crate) fn stop(&self) {
         self.signal.stop();
         let workers = std::mem::take(&mut *self.workers.lock());
         drop(workers);
     }
 
-    /// In the child of a fork: the threads stayed with the parent.
+    /// Call it in the child of a fork: the threads stayed with the parent.
     pub(crate) fn forget(&mut self) {
         std::mem::forget(std::mem::take(self.workers.get_mut()));
     }

@@ -1,12 +1,13 @@
-//! Reservations: blocks that are somebody's to fill, and nobody else's to see.
+//! Reservations: allocated blocks that their owner fills and no reader sees.
 //!
-//! Purpose: an owner of writable bytes of the heap, to be filled on any thread and published by a
-//! transaction or alone. Dropping it gives the block back; a crash does the same.
-//! Invariants: until it is published no reader gets a reference to its bytes (`state.rs`), so it
-//! may hold the only one, without any lock. It keeps the memory mapped and the directory locked
-//! (S5), whatever becomes of the heap. Once published it has no bytes any more (S2).
-//! Thread safety: owners are counted by an atomic. A desk takes shares by the hundred and hands them
-//! out by itself: a locked instruction for each would be a fifth of a reservation.
+//! Purpose: own writable bytes of the heap, to be filled on any thread and published by a
+//! transaction or alone. Dropping a reservation frees the block; a crash does the same.
+//! Invariants: until it is published no reader gets a reference to its bytes (`state.rs`), so the
+//! reservation may hold the only one, without any lock. It keeps the memory mapped and the
+//! directory locked (S5), whatever becomes of the heap. After publication it has no bytes any more
+//! (S2).
+//! Thread safety: owners are counted by an atomic. A thread cache takes shares by the hundred and
+//! hands them out itself: a locked instruction for each would be a fifth of a reservation.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -22,13 +23,13 @@ use crate::image::block_location::BlockLocation;
 use crate::space::block_bits::Word;
 use crate::space::state::Space;
 
-/// Shares that a desk takes at once.
+/// Shares that a thread cache takes at once.
 const SHARES_TAKEN: usize = 128;
 
-/// The lock on the directory, until it is let go of or nobody has this.
+/// The lock on the directory, until it is released or the last owner drops this.
 pub(crate) type HeldLock = Mutex<Option<Box<dyn Lock>>>;
 
-/// What a reservation keeps alive.
+/// The state that a reservation keeps alive.
 #[derive(Debug)]
 pub(crate) struct Holder {
     pub(crate) space: Arc<Space>,
@@ -41,27 +42,27 @@ impl Holder {
     }
 }
 
-/// A holder and the number of its shares. Each desk has one of its own, so that threads do not share
-/// the cache line of the number.
+/// A holder and its share count. Each thread cache has one of its own, so that threads do not share
+/// the cache line of the count.
 #[derive(Debug)]
 struct Kept {
     shares: AtomicUsize,
     holder: Arc<Holder>,
 }
 
-/// A share in what is kept alive.
+/// A share of what is kept alive.
 #[derive(Debug)]
 pub(crate) struct Share(NonNull<Kept>);
 
-// SAFETY: a counted reference to something that can be shared and sent.
+// SAFETY: a counted reference to a value that is `Send` and `Sync`.
 unsafe impl Send for Share {}
-// SAFETY: as above; nothing but reading is done through a shared one.
+// SAFETY: as above; a shared `Share` only reads.
 unsafe impl Sync for Share {}
 
 impl Share {
     #[inline]
     fn space(&self) -> &Space {
-        // SAFETY: it is there as long as this share.
+        // SAFETY: the value lives at least as long as this share.
         let kept = unsafe { self.0.as_ref() };
         &kept.holder.space
     }
@@ -73,28 +74,30 @@ impl Drop for Share {
     }
 }
 
-/// Lets go of shares that the caller has; of the last ones with what is kept. Whether they were.
+/// Releases shares of the caller, and drops what is kept with the last ones. Returns whether they
+/// were the last.
 fn release(kept: NonNull<Kept>, shares: usize) -> bool {
-    // SAFETY: it is there as long as the caller's shares.
+    // SAFETY: the value lives at least as long as the caller's shares.
     let count = unsafe { &kept.as_ref().shares };
     let is_last = count.fetch_sub(shares, Ordering::Release) == shares;
     if is_last {
-        // All that others did with it happened before. Not a fence, which the thread sanitizer cannot follow.
+        // Everything that others did with it happened before. Not a fence: the thread sanitizer
+        // cannot follow one.
         count.load(Ordering::Acquire);
-        // SAFETY: made by `Shares::new` from a box, and nobody has a share any more.
+        // SAFETY: made by `Shares::new` from a box, and no share is left.
         drop(unsafe { Box::from_raw(kept.as_ptr()) });
     }
     is_last
 }
 
-/// The shares of a desk that it has not handed out; one at least.
+/// The shares that a thread cache has not handed out; at least one.
 #[derive(Debug)]
 pub(crate) struct Shares {
     kept: NonNull<Kept>,
     spare: usize,
 }
 
-// SAFETY: counted references to something that can be shared and sent.
+// SAFETY: counted references to a value that is `Send` and `Sync`.
 unsafe impl Send for Shares {}
 
 impl Shares {
@@ -107,7 +110,7 @@ impl Shares {
     #[inline]
     pub(crate) fn take(&mut self) -> Share {
         if self.spare == 1 {
-            // SAFETY: it is there as long as the share that is left.
+            // SAFETY: the value lives at least as long as the share that is left.
             let count = unsafe { &self.kept.as_ref().shares };
             count.fetch_add(SHARES_TAKEN, Ordering::Relaxed);
             self.spare += SHARES_TAKEN;
@@ -116,7 +119,7 @@ impl Shares {
         Share(self.kept)
     }
 
-    /// Lets go of them; whether none of those that were handed out is left.
+    /// Releases them; returns whether none of the shares handed out is left.
     pub(crate) fn end(self) -> bool {
         let (kept, spare) = (self.kept, self.spare);
         std::mem::forget(self);
@@ -130,12 +133,12 @@ impl Drop for Shares {
     }
 }
 
-/// Where a reserved block lies, in few bytes: reservations are moved a lot.
+/// The location of a reserved block, in few bytes: reservations are moved often.
 #[derive(Clone, Copy, Debug)]
 struct Spot {
     /// First page of the run, or of the extent.
     page: u32,
-    /// Which block of the run, or the pages of the extent.
+    /// The block's number in the run, or the pages of the extent.
     number: u32,
     /// Bytes of a block of the run; 0 for an extent.
     bytes: u32,
@@ -169,23 +172,24 @@ impl Spot {
 
 const _: () = assert!(crate::layout::HEAP_BYTES_MAX / crate::layout::PAGE_BYTES <= 1 << 31);
 
-/// A reserved block: writable bytes of the heap that no record and no reader knows. Its contents
-/// are unspecified until written: of one that nobody ever borrowed to write to, nothing becomes
-/// durable but that it is allocated. Dropped without being published, it was never there. Once it
-/// is published it has no bytes any more: they are read as any block's.
+/// A reserved block: writable bytes of the heap that no record contains and no reader sees.
+///
+/// Its contents are unspecified until written: if the caller never borrowed the bytes mutably, only
+/// the allocation becomes durable. Dropped without being published, it leaves no trace. After
+/// publication it has no bytes any more: they are read as those of any block.
 pub struct Reservation {
-    /// `None` once it is published.
+    /// `None` after publication.
     share: Option<Share>,
     bytes: NonNull<u8>,
     len: usize,
     block: u64,
     spot: Spot,
-    /// Whether anybody may have written to it.
+    /// Whether the caller may have written to it.
     is_written: bool,
 }
 
-// SAFETY: the bytes belong to this value alone (see the head of this file), whatever thread has
-// it, and `Holder` can be shared and sent.
+// SAFETY: the bytes belong to this value alone (see the head of this file), whatever thread has it,
+// and `Holder` is `Send` and `Sync`.
 unsafe impl Send for Reservation {}
 // SAFETY: `&Reservation` gives out `&[u8]` only.
 unsafe impl Sync for Reservation {}
@@ -194,12 +198,12 @@ impl Reservation {
     /// The owner of a block that was just taken from the arena.
     ///
     /// # Errors
-    /// `Error::Damaged` for a page of it that is not what was written: it may hold other blocks, too.
-    /// Those of the medium. Then it was given back.
+    /// `Error::Damaged` for a page of it that is not what was written: it may hold other blocks,
+    /// too. Those of the medium. Then the block was given back.
     ///
     /// # Safety
     /// `bytes` are the `len` bytes of the block at the start of `place`, in memory that `share`
-    /// keeps; nobody else was given the block.
+    /// keeps mapped; no other owner was given the block.
     #[inline]
     pub(crate) unsafe fn new(
         share: Share,
@@ -217,13 +221,13 @@ impl Reservation {
         }
         let reservation = Self { share: Some(share), bytes, len, block, spot, is_written: false };
         if let Some(share) = &reservation.share {
-            // Held before: else a page that was just verified could be dropped.
+            // Held first: otherwise a page that was just verified could be evicted.
             share.space().image.touch(block, len as u64)?;
         }
         Ok(reservation)
     }
 
-    /// The heap offset that the block will have once it is published.
+    /// The heap offset that the block will have after publication.
     pub fn offset(&self) -> u64 {
         self.block
     }
@@ -238,13 +242,13 @@ impl Reservation {
         if self.is_written { self.len } else { 0 }
     }
 
-    /// Whether this is a block of that space, and was not published.
+    /// Whether this is an unpublished block of that space.
     #[inline]
     pub(crate) fn is_of(&self, space: &Space) -> bool {
         self.share.as_ref().is_some_and(|share| std::ptr::eq(share.space(), space))
     }
 
-    /// Nobody stores to the bytes any more.
+    /// Ends the hold on the pages: no more stores to the bytes follow.
     #[inline]
     fn let_go(&self) {
         if let Some(states) = self.share.as_ref().and_then(|s| s.space().image.bounded()) {
@@ -253,8 +257,8 @@ impl Reservation {
     }
 }
 
-/// Blocks are somebody else's business now: a transaction's, or the readers'. To be called in the turn
-/// whose record names their bytes, or behind it.
+/// Hands blocks over to a transaction or to readers. Call it while holding the writer lock under
+/// which the record names their bytes, or after that.
 #[inline]
 pub(crate) fn hand_over(reservations: &mut [Reservation]) {
     let mut shares: Option<(NonNull<Kept>, usize)> = None;
@@ -264,7 +268,7 @@ pub(crate) fn hand_over(reservations: &mut [Reservation]) {
         if let Some(states) = share.space().image.bounded() {
             states.let_go(reservation.block, reservation.place().bytes());
         }
-        // Those of one desk at once.
+        // The shares of one thread cache are released at once.
         let kept = share.0;
         std::mem::forget(share);
         shares = match shares {
@@ -282,7 +286,7 @@ impl Drop for Reservation {
     fn drop(&mut self) {
         let mut image = self.share.iter().map(|share| &share.space().image);
         if image.any(|image| image.fork().is_child()) {
-            // It is the parent's to give back, whose locks may be held by threads that are not
+            // The block is the parent's to free. Its locks may be held by threads that do not exist
             // here.
             return;
         }
@@ -298,8 +302,8 @@ impl Deref for Reservation {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: `new` was promised that many initialised bytes, which the share keeps mapped and
-        // which are this value's alone; none of them once it has let go of both.
+        // SAFETY: the caller of `new` promised that many initialised bytes, which the share keeps
+        // mapped and which belong to this value alone; after `hand_over` the length is 0.
         unsafe { std::slice::from_raw_parts(self.bytes.as_ptr(), self.len) }
     }
 }

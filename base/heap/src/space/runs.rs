@@ -1,41 +1,41 @@
-//! What the allocator knows of runs.
+//! The run table: finds a run by its first page.
 //!
-//! Purpose: find a run by its first page. A run of which nothing is available and that no shard owns is
-//! kept by 17 bytes instead of some 70: a heap that grows consists of such runs, one for each 10 pages
-//! or so, and they were most of its memory beside the medium.
-//! Invariants: a run is in one of the two tables, in that of the full ones only if it is full; who
-//! looks at it to change it moves it over first, so nobody else sees a difference.
+//! Purpose: keep what the allocator knows of each run. A run with no available block that no shard
+//! owns takes 17 bytes instead of some 70: a growing heap consists of such runs, one for each 10
+//! pages or so, and they were most of its memory beside the medium.
+//! Invariants: a run is in one of the two tables, and in the table of full runs only if it is full.
+//! `get_mut` moves a run to the other table first, so callers see no difference.
 //! Thread safety: none of its own; it belongs to the arena.
 
 use crate::collections::offset_map::OffsetMap;
 
-/// A run whose bitmap is known.
+/// A run whose bitmap is loaded.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) class: u8,
     /// Whether threads without the image's exclusive lock reserve its blocks.
     pub(crate) is_open: bool,
-    /// Whether a shard takes blocks from it. It has taken all that were available then.
+    /// Whether a shard takes blocks from it. The shard took all that were available then.
     pub(crate) is_owned: bool,
-    /// Which list of its class it is in.
+    /// The list of its class that it is in.
     pub(crate) score: Option<u8>,
-    /// Blocks in all.
+    /// The number of its blocks.
     pub(crate) count: u32,
-    /// Blocks that can be reserved: the bits of `words`.
+    /// Blocks that can be reserved: the set bits of `words`.
     pub(crate) available: u32,
     /// One bit for every available block.
     pub(crate) words: Box<[u64]>,
 }
 
 impl Run {
-    /// A run of so many blocks, none of which is available.
+    /// A run of `count` blocks, none of which is available.
     pub(crate) fn full(class: u8, is_open: bool, count: u32) -> Self {
         let words = vec![0; count.div_ceil(64) as usize].into_boxed_slice();
         Self { class, is_open, is_owned: false, score: None, count, available: 0, words }
     }
 }
 
-/// What is to be known of a run of which nothing is available.
+/// A run without available blocks, in few bytes.
 #[derive(Clone, Copy, Debug)]
 struct Full {
     class: u8,
@@ -51,7 +51,7 @@ pub(crate) struct Runs {
 }
 
 impl Runs {
-    /// Whether a run is known.
+    /// Whether a run is in the table.
     pub(crate) fn contains(&self, page: u64) -> bool {
         self.loaded.contains_key(&page) || self.full.contains_key(&page)
     }
@@ -71,20 +71,20 @@ impl Runs {
         self.loaded.get_mut(&page)
     }
 
-    /// Adds a run, or replaces what was known of it.
+    /// Adds a run, or replaces it.
     pub(crate) fn insert(&mut self, page: u64, run: Run) {
         self.full.remove(&page);
         self.loaded.insert(page, run);
     }
 
-    /// Forgets a run, and returns it.
+    /// Removes a run and returns it.
     pub(crate) fn remove(&mut self, page: u64) -> Option<Run> {
         let full = self.full.remove(&page);
         let loaded = self.loaded.remove(&page);
         loaded.or(full.map(|full| Run::full(full.class, full.is_open, full.count)))
     }
 
-    /// Keeps less of a run, if it is full and nobody's.
+    /// Compacts a run if it is full and no shard owns it.
     pub(crate) fn fold(&mut self, page: u64) {
         let is_full = |run: &Run| run.available == 0 && !run.is_owned && run.score.is_none();
         if self.loaded.get(&page).is_some_and(is_full)

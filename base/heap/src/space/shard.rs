@@ -1,28 +1,28 @@
-//! A shard: what one thread, or the writer, reserves from without asking anybody.
+//! A shard: the runs from which one thread, or the writer, reserves without a shared lock.
 //!
-//! Purpose: reserve a block of a run in a few instructions. A shard owns one run of each class; it
-//! took over all blocks of it that were available, and goes to the arena when they are used up.
+//! Purpose: reserve a block of a run in a few instructions. A shard owns one run of each class. It
+//! took over all available blocks of the run, and goes to the arena when they are used up.
 //! Invariants: a block is available in one place only, here or in the arena. Blocks that come back
 //! to an owned run wait for its owner in the arena, unless the owner itself gives them back.
-//! Thread safety: none of its own; the writer's belongs to the writer's seat.
+//! Thread safety: none of its own; the writer's shard belongs to the holder of the writer lock.
 
 use std::mem;
 
 /// The run of one class that a shard takes blocks from.
 #[derive(Debug, Default)]
 pub(crate) struct Active {
-    /// First page of the run; 0: there is none.
+    /// First page of the run; 0 if there is none.
     run: u64,
     /// Available blocks.
     left: u32,
-    /// Word to look at first.
+    /// The word to search first.
     cursor: u32,
     /// One bit for every available block.
     words: Vec<u64>,
 }
 
 impl Active {
-    /// First page of the run; 0: there is none.
+    /// First page of the run; 0 if there is none.
     pub(crate) fn run(&self) -> u64 {
         self.run
     }
@@ -50,7 +50,7 @@ impl Active {
         }
     }
 
-    /// Lets go of the run, which is used up.
+    /// Gives up the run, which is used up.
     pub(crate) fn disown(&mut self) {
         debug_assert_eq!(self.left, 0, "its blocks would be nowhere");
         self.run = 0;
@@ -113,7 +113,7 @@ impl Shard {
         Some((active.run, index))
     }
 
-    /// Takes reserved blocks of a word of a bitmap back if their run is active here; returns whether
+    /// Takes back reserved blocks of one bitmap word if their run is active here; returns whether
     /// it is.
     #[inline]
     pub(crate) fn give_back(&mut self, class: u8, run: u64, word: u64, mask: u64) -> bool {

@@ -1,9 +1,10 @@
-//! The space of a heap: its memory and what of it is free.
+//! The space of a heap: its mapped image and its allocator.
 //!
-//! Purpose: hold together what transactions, views and reservations all need, so that it can live
-//! on while one of them does (S5).
-//! Thread safety: any thread. Lock order: the image's lock, a shard, the arena, then whatever the
-//! journal locks inside `append`. `Image::try_write` never waits, so it is asked under any of them.
+//! Purpose: hold together what transactions, views and reservations all need, so that it lives on
+//! while one of them does (S5).
+//! Thread safety: any thread. Lock order: the image's lock, a shard, the arena, then the locks that
+//! the journal takes inside `append`. `Image::try_write` never waits, so it may be called under any
+//! of them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -23,13 +24,13 @@ use crate::space::block_bits::Word;
 pub(crate) struct Space {
     pub(crate) image: Image,
     pub(crate) classes: ClassTable,
-    /// Extents whose bytes the file does not get.
+    /// Extents that checkpoints do not write to the file.
     holds: Arc<Holds>,
     arena: Mutex<Arena>,
-    /// How much waits in the arena to become reusable. A hint that spares a commit the
-    /// lock; whoever it misleads is followed by another commit.
+    /// How much waits in the arena to become reusable. A hint that spares a commit the lock. After
+    /// a stale value the next commit does the work.
     waiting: AtomicUsize,
-    /// Whether the heap could not grow the last time.
+    /// Whether the last growth failed.
     short: AtomicBool,
 }
 
@@ -52,7 +53,7 @@ impl Space {
         }
     }
 
-    /// The part of the allocator that all share.
+    /// The shared part of the allocator, locked.
     #[inline]
     pub(crate) fn arena(&self) -> MutexGuard<'_, Arena> {
         self.arena.lock()
@@ -71,12 +72,12 @@ impl Space {
         }
     }
 
-    /// Has checkpoints hold back an extent that a transaction has just reserved.
+    /// Makes checkpoints hold back an extent that a transaction has just reserved.
     pub(crate) fn hold(&self, page: u64, pages: u64) {
         self.holds.add(page, pages);
     }
 
-    /// Something was freed by that record.
+    /// Notes what the record with this sequence number freed.
     #[inline]
     pub(crate) fn note_freed(&self, sequence: u64, freed: Retired) {
         if let Retired::Pages { start, .. } = freed {
@@ -84,7 +85,7 @@ impl Space {
         }
     }
 
-    /// Forgets extents that checkpoints held back and whose pages are free now.
+    /// Forgets held-back extents whose pages are free now.
     pub(crate) fn forget_held(&self, arena: &Arena) {
         self.holds.forget(|page, pages| arena.has_free(page, pages));
     }
@@ -106,18 +107,18 @@ impl Space {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// Whether the heap could not grow the last time: then nothing may wait that could be reused.
+    /// Whether the last growth failed: then blocks that could be reused must not keep waiting.
     #[inline]
     pub(crate) fn is_short(&self) -> bool {
         self.short.load(Ordering::Relaxed)
     }
 
-    /// To be told how growing went.
+    /// Notes whether the heap could grow.
     pub(crate) fn note_growth(&self, has_grown: bool) {
         self.short.store(!has_grown, Ordering::Relaxed);
     }
 
-    /// To be told whenever what waits may have changed, with the arena's lock held.
+    /// Updates the hint. Call it with the arena's lock held whenever what waits may have changed.
     #[inline]
     pub(crate) fn note_waiting(&self, arena: &Arena) {
         self.waiting.store(arena.waiting(), Ordering::Relaxed);

@@ -1,9 +1,9 @@
-//! Desks: where threads reserve blocks beside the writer.
+//! Thread caches: per-thread shards for reservations beside the writer.
 //!
-//! Purpose: give each thread a shard behind a lock that nobody else wants, so that reserving scales
-//! with the threads. A thread goes to the desk that its number says, or where that one is taken, to
-//! the next that is free.
-//! Thread safety: any thread. Locks: desks before the arena's (`state.rs`).
+//! Purpose: give each thread a shard behind an uncontended lock, so that reservations scale with
+//! the threads. A thread takes the cache that its number selects or, if that one is taken, the next
+//! free one.
+//! Thread safety: any thread. Lock order: thread caches before the arena (`state.rs`).
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use crate::space::reservation::{Holder, Shares};
 use crate::space::shard::Shard;
 use crate::sync::wait;
 
-/// Desks of a heap. More threads than that share them.
-const DESK_COUNT: usize = 32;
+/// Thread caches of a heap. More threads than that share them.
+const THREAD_CACHES: usize = 32;
 
-/// What one thread at a time works with.
+/// The shard and shares that one thread at a time works with.
 #[derive(Debug)]
 pub(crate) struct ThreadCache {
     pub(crate) shard: Shard,
@@ -28,22 +28,22 @@ pub(crate) struct ThreadCache {
 #[repr(align(128))]
 struct Padded<T>(T);
 
-/// All desks of a heap.
+/// All thread caches of a heap.
 #[derive(Debug)]
 pub(crate) struct ThreadCaches(Box<[Padded<SpinLock<ThreadCache>>]>);
 
 impl ThreadCaches {
-    /// Desks whose reservations keep what `holder` makes alive.
+    /// Thread caches whose reservations keep alive what `holder` returns.
     pub(crate) fn new(holder: impl Fn() -> Arc<Holder>) -> Self {
         let thread_cache =
             || ThreadCache { shard: Shard::new(true), shares: Some(Shares::new(holder())) };
-        Self((0..DESK_COUNT).map(|_| Padded(SpinLock::new(thread_cache()))).collect())
+        Self((0..THREAD_CACHES).map(|_| Padded(SpinLock::new(thread_cache()))).collect())
     }
 
-    /// A desk for the thread with that number.
+    /// A thread cache for the thread with that number.
     #[inline]
-    pub(crate) fn sit_down(&self, thread: usize) -> Taken<'_, ThreadCache> {
-        match self.0[thread % DESK_COUNT].0.try_take() {
+    pub(crate) fn enter(&self, thread: usize) -> Taken<'_, ThreadCache> {
+        match self.0[thread % THREAD_CACHES].0.try_take() {
             Some(thread_cache) => thread_cache,
             None => self.sit_anywhere(thread),
         }
@@ -52,7 +52,8 @@ impl ThreadCaches {
     #[cold]
     fn sit_anywhere(&self, thread: usize) -> Taken<'_, ThreadCache> {
         loop {
-            let mut others = (1..=DESK_COUNT).map(|step| &self.0[(thread + step) % DESK_COUNT].0);
+            let mut others =
+                (1..=THREAD_CACHES).map(|step| &self.0[(thread + step) % THREAD_CACHES].0);
             if let Some(thread_cache) = others.find_map(SpinLock::try_take) {
                 return thread_cache;
             }
@@ -60,7 +61,7 @@ impl ThreadCaches {
         }
     }
 
-    /// All desks, in order.
+    /// All thread caches, in order.
     pub(crate) fn all(&self) -> impl Iterator<Item = Taken<'_, ThreadCache>> {
         self.0.iter().map(|thread_cache| thread_cache.0.take())
     }
@@ -74,12 +75,12 @@ mod tests {
     fn a_desk_is_one_threads_and_others_are_given_when_it_is_taken() {
         let thread_cache =
             |_| Padded(SpinLock::new(ThreadCache { shard: Shard::new(true), shares: None }));
-        let thread_caches = ThreadCaches((0..DESK_COUNT).map(thread_cache).collect());
+        let thread_caches = ThreadCaches((0..THREAD_CACHES).map(thread_cache).collect());
         let address =
             |thread_cache: Taken<'_, ThreadCache>| std::ptr::from_ref(&*thread_cache).addr();
         let all: Vec<usize> = thread_caches.all().map(address).collect();
-        assert_eq!(address(thread_caches.sit_down(7 + DESK_COUNT)), all[7]);
-        let taken: Vec<_> = (0..DESK_COUNT).map(|_| thread_caches.sit_down(7)).collect();
+        assert_eq!(address(thread_caches.enter(7 + THREAD_CACHES)), all[7]);
+        let taken: Vec<_> = (0..THREAD_CACHES).map(|_| thread_caches.enter(7)).collect();
         let mut places: Vec<usize> =
             taken.iter().map(|thread_cache| std::ptr::from_ref(&**thread_cache).addr()).collect();
         assert_eq!(places[0], all[7]);

@@ -1,14 +1,15 @@
-//! Transactions in pieces: large ones that let readers in while they work.
+//! Chunked transactions: large transactions that admit readers while they work.
 //!
-//! Purpose: a view waits for a piece of a transaction, some 50 us, and not for all of it. Views that are
-//! let in see the heap as the last commit left it (`before_images.rs`); the record is built and appended while
-//! they are in, since that changes nothing. Blocks are copied for them when the first view waits, not
-//! when they change: the list of old bytes says what they were, and mostly no view comes.
-//! Invariants: readers are inside only while the transaction changes nothing that they see: what changes
-//! blocks shuts them out first; words of the allocator may change if nothing leads to their blocks. No
-//! other transaction enters, and none of the commits without one. Before they are let in, each block
-//! that has changed has its copy. What readers see does not change until the transaction has ended,
-//! one way or the other.
+//! Purpose: a view waits for a chunk of a transaction, some 50 us, and not for all of it. Admitted
+//! views see the heap as the last commit left it (`before_images.rs`). The record is built and
+//! appended while they are inside, since that changes nothing. Blocks are copied for them when the
+//! first view waits, not when they change: the undo list has their old bytes, and mostly no view
+//! comes.
+//! Invariants: readers are inside only while the transaction changes nothing that they see: code
+//! that changes blocks drains the readers first; allocator words may change if nothing leads to
+//! their blocks. No other transaction enters, and no commit without a transaction. Before readers
+//! are admitted, each changed block has its copy. The view of the readers does not change
+//! until the transaction has ended, one way or the other.
 
 use adamant_slice::Slice;
 use zerocopy::{FromBytes, Immutable, KnownLayout};
@@ -24,34 +25,35 @@ use crate::transaction::scratch::Writer;
 use crate::transaction::tx::Transaction;
 use crate::transaction::view::lend;
 
-/// Blocks of more bytes are not copied: no reader is let in after one was changed in place.
+/// Blocks of more bytes are not copied: no reader is admitted after one was changed in place.
 const COPY_BYTES_MAX: u64 = 1 << 20;
 
-/// Ranges, and words of bitmaps, that a piece changes at most, about.
+/// Ranges, and words of bitmaps, that a chunk changes at most, about.
 const PIECE_WORDS: usize = 4096;
 
-/// Blocks that are copied so that views may come while the transaction waits for memory, though none does
-/// yet: some 20 us.
+/// Blocks that are copied so that views may enter while the transaction waits for memory, though
+/// none waits yet: some 20 us.
 const COPIED_AHEAD_MAX: usize = 128;
 
 impl Transaction<'_> {
-    /// Remembers which blocks change from now on, so that readers can be let in: as long as their copies
-    /// take no more than so many bytes.
+    /// Notes which blocks change from now on, so that readers can be admitted, as long as their
+    /// copies take no more than `bytes_max` bytes.
     pub(crate) fn begin_chunks(&mut self, bytes_max: u64) {
         self.admits_readers = true;
         self.image.before_mut().begin(bytes_max);
     }
 
-    /// Whether views can be let in; where not, they wait until the transaction has ended: what it has
-    /// changed by now takes more bytes than it may copy.
+    /// Whether views can be admitted. If not, they wait until the transaction has ended: what it
+    /// has changed by now takes more bytes than it may copy.
     pub fn can_yield(&self) -> bool {
         self.admits_readers && self.image.before().is_whole()
     }
 
-    /// Lets the views in that wait, if any do; whether it did. They see the heap as it was before the
-    /// transaction. To be called now and then in a [transaction in
-    /// pieces](crate::Heap::transaction_in_pieces), when the data structures in the heap are whole; it
-    /// does nothing in others. A load, and where somebody waits the time that their views live.
+    /// Admits the views that wait, if any do; returns whether it did. They see the heap as it was
+    /// before the transaction. Call it now and then in a [chunked
+    /// transaction](crate::Heap::chunked_transaction), when the data structures in the heap are
+    /// consistent; it does nothing in others. Costs a load, and if a view waits the lifetime of the
+    /// waiting views.
     pub fn yield_to_readers(&mut self) -> bool {
         if !self.can_yield() {
             return false;
@@ -64,15 +66,15 @@ impl Transaction<'_> {
             self.take_memory();
         }
         if admits_readers {
-            // What was written last may be lent by now.
+            // A slice of the block that was written last may exist by now.
             self.last = (0, 0);
             self.image.drain_readers();
         }
         admits_readers
     }
 
-    /// Lets readers in, who see the heap as it was before, until the next change; whether it did. To be
-    /// called where `can_yield` says so.
+    /// Admits readers, who see the heap as it was before, until the next change; returns whether it
+    /// did. Call it only if `can_yield` returns true.
     fn admit_readers(&mut self) -> bool {
         self.keep_changed();
         let is_whole = self.image.before().is_whole();
@@ -82,8 +84,8 @@ impl Transaction<'_> {
         is_whole
     }
 
-    /// Copies the blocks that have changed, as they were before. O(n log n) for n ranges written since the
-    /// last time.
+    /// Copies the blocks that have changed, as they were before. O(n log n) for n ranges written
+    /// since the last call.
     fn keep_changed(&mut self) {
         let Writer { changed, levels, .. } = &mut *self.writer;
         if changed.is_empty() {
@@ -92,7 +94,7 @@ impl Transaction<'_> {
         changed.sort_unstable();
         changed.dedup();
         let image = &mut self.image;
-        // One that has a copy has it as it was.
+        // A block that has a copy has it as it was before.
         changed.retain(|&(block, bytes)| image.keep_before(block, bytes));
         let before = image.before_mut();
         for level in levels[..=self.depth].iter_mut().rev() {
@@ -106,17 +108,16 @@ impl Transaction<'_> {
         changed.clear();
     }
 
-    /// Lets no view in any more until the transaction has ended.
+    /// Admits no more views until the transaction has ended.
     pub fn refuse_readers(&mut self) {
         if self.admits_readers {
             self.image.before_mut().give_up();
         }
     }
 
-    /// The heap as it was before the transaction, if that can be told: see
-    /// [`Transaction::can_yield`].
+    /// The heap as it was before the transaction, if that is known: see [`Transaction::can_yield`].
     pub fn earlier(&mut self) -> Option<BeforeView<'_>> {
-        // It may lend what was written last.
+        // The view may lend the block that was written last.
         self.last = (0, 0);
         if self.can_yield() {
             self.keep_changed();
@@ -125,14 +126,14 @@ impl Transaction<'_> {
         self.can_yield().then_some(BeforeView { blocks, image, borrowed })
     }
 
-    /// From here on nothing changes until the record is appended: readers that are let in may stay.
+    /// From here on nothing changes until the record is appended: admitted readers may stay.
     pub(crate) fn end_changes(&mut self) {
         if self.can_yield() {
             self.image.before_mut().set_ceiling(self.allocator.journal.last_sequence());
         }
     }
 
-    /// Lets readers that wait in until the record is appended. Behind `end_changes`.
+    /// Admits waiting readers until the record is appended. Call it after `end_changes`.
     #[inline]
     pub(crate) fn admit_until_appended(&mut self) {
         if self.can_yield() && self.image.are_readers_waiting() {
@@ -140,13 +141,14 @@ impl Transaction<'_> {
         }
     }
 
-    /// Whether the next piece may have to wait for memory: for its own, or that of fresh blocks.
+    /// Whether the next chunk may have to wait for memory: for its own, or for that of newly
+    /// allocated blocks.
     fn is_short_of_memory(&self) -> bool {
         self.writer.levels[self.depth].is_short_of(PIECE_WORDS)
             || self.allocator.is_short_of_touched(self.writer.touched)
     }
 
-    /// Takes that memory, with readers in: to make an index of half a million lines twice as large takes
+    /// Takes that memory, with readers inside: doubling an index of half a million entries takes
     /// some 5 ms, and so may the first touch of 2 MiB on a virtual machine.
     fn take_memory(&mut self) {
         let depth = self.depth;
@@ -156,18 +158,19 @@ impl Transaction<'_> {
         }
     }
 
-    /// Shows what the transaction has changed, and lets readers in for the rest of the commit: words of
-    /// blocks that it freed, to which nothing leads any more and which are not reusable yet, and
-    /// memory of its own. A batch that replaced a million values has some 50 ms of that.
+    /// Makes the transaction's changes visible, and admits readers for the rest of the commit:
+    /// words of blocks that it freed, to which nothing leads any more and which are not reusable
+    /// yet, and memory of its own. That takes some 50 ms for a batch that replaced a million
+    /// values.
     pub(crate) fn admit_after_commit(&mut self) {
-        // Hooks come before anybody sees the commit.
+        // Hooks run before any other thread sees the commit.
         if self.writer.levels[0].hooks.is_empty() {
             self.end_chunks();
             self.image.admit_after_commit();
         }
     }
 
-    /// What was there before is of no interest any more.
+    /// Ends the collection of before-images: no reader needs them any more.
     pub(crate) fn end_chunks(&mut self) {
         if self.admits_readers {
             self.copied = std::mem::take(self.image.before_mut());
@@ -176,7 +179,7 @@ impl Transaction<'_> {
         }
     }
 
-    /// A block is about to change.
+    /// Notes that a block is about to change.
     #[cold]
     pub(crate) fn note_changed(&mut self, block: u64, bytes: u64) {
         if bytes > COPY_BYTES_MAX {
@@ -188,7 +191,8 @@ impl Transaction<'_> {
         }
     }
 
-    /// Whether readers may come in while a level is undone: for those that wait, or where it is much.
+    /// Whether readers may enter while a level is undone: if readers wait, or if there is much to
+    /// undo.
     pub(crate) fn yields_undone(&mut self) -> bool {
         let is_much = self.writer.levels[self.depth].ranges.is_much();
         if !self.can_yield() || !is_much && !self.image.are_readers_waiting() {
@@ -207,7 +211,7 @@ impl Transaction<'_> {
     }
 }
 
-/// The heap as it was before a transaction in pieces, for whoever runs it.
+/// The heap as it was before a chunked transaction, for the thread that runs the transaction.
 #[derive(Debug)]
 pub struct BeforeView<'t> {
     blocks: Blocks<'t>,
@@ -221,7 +225,7 @@ impl BeforeView<'_> {
     /// # Errors
     /// As [`View::lend`](crate::View::lend).
     pub fn lend(&self, block: u64, len: usize) -> Result<Slice> {
-        // SAFETY: a transaction has the image exclusively.
+        // SAFETY: a transaction holds the image exclusively.
         unsafe {
             lend(self.blocks, self.image, Some(self.image.before()), self.borrowed, (block, len))
         }
@@ -245,11 +249,12 @@ impl Read for BeforeView<'_> {
     }
 }
 
-/// A transaction in pieces whose record is appended: it cannot fail any more, and nobody sees it yet.
+/// A chunked transaction whose record is appended: it cannot fail any more, and no other thread
+/// sees it yet.
 #[derive(Debug)]
 pub struct Ending<'t, 'h>(&'t mut Transaction<'h>);
 
-/// What is to be done in a transaction in pieces whose record is appended.
+/// A callback for a chunked transaction whose record is appended.
 pub(crate) type Last<'l> = Option<Box<dyn FnOnce(&mut Ending<'_, '_>) + 'l>>;
 
 impl<'t, 'h> Ending<'t, 'h> {

@@ -1,7 +1,7 @@
-//! The commit of a heap transaction: everything it did becomes one record, then visible.
+//! The commit of a heap transaction: it becomes one record, then becomes visible.
 //!
-//! Purpose: R5. All that can fail happens before the record is appended; a failure there drops
-//! the transaction, which undoes it. After the append only memory changes.
+//! Purpose: R5. All that can fail happens before the record is appended; a failure there drops the
+//! transaction, which undoes it. After the append only memory changes.
 
 use std::ops::Range;
 
@@ -15,11 +15,12 @@ use crate::transaction::chunked::{Ending, Last};
 use crate::transaction::scratch::{Part, Placed, Writer};
 use crate::transaction::tx::Transaction;
 
-/// Parts of a record that are added before readers that wait are let in: some 20 us.
+/// Parts of a record that are added before waiting readers are admitted: some 20 us.
 const PARTS_AT_ONCE: usize = 256;
 
-/// Ends writing if it is dropped: who was told of a commit panicked before memory showed it. To undo
-/// it there would leave what the log does not say, and a checkpoint would make that last (C2).
+/// Poisons the journal if it is dropped: a callback of a commit panicked before memory showed the
+/// commit. Undoing the commit there would leave memory that the log contradicts, and a checkpoint
+/// would make it durable (C2).
 pub(crate) struct Unwound<'j>(pub(crate) &'j Journal);
 
 impl Drop for Unwound<'_> {
@@ -33,9 +34,10 @@ impl Drop for Unwound<'_> {
 }
 
 impl Transaction<'_> {
-    /// Makes everything one record, and visible: then nothing is left to undo. Returns its sequence
-    /// number; `None` when there was nothing to do. `last` is called when it cannot fail any more, before
-    /// anybody sees it. Those whose changes came `along` are told last.
+    /// Appends everything as one record and makes it visible: then nothing is left to undo. Returns
+    /// the sequence number; `None` when there was nothing to do. Calls `last` when the commit
+    /// cannot fail any more, before any other thread sees it. Answers the requests that came
+    /// `along` last.
     pub(crate) fn commit(&mut self, last: Last<'_>, mut along: Along<'_>) -> Result<Option<u64>> {
         debug_assert_eq!(self.depth, 0, "savepoints end before their transaction");
         self.end_changes();
@@ -57,7 +59,7 @@ impl Transaction<'_> {
             let unwound = Unwound(journal);
             committed = Some(sequence);
             if self.admits_readers {
-                // Readers may be in: nothing that they see leads to these blocks.
+                // Readers may be inside: nothing that they see leads to these blocks.
                 self.writer.changes.apply_reserved(self.allocator.space);
                 last.into_iter().for_each(|last| last(&mut Ending::of(self)));
                 self.image.drain_readers();
@@ -75,14 +77,14 @@ impl Transaction<'_> {
             along.is_done_by(committed.unwrap_or_else(|| journal.last_sequence()));
         }
         if !hooks.is_empty() {
-            // Last: one that panics leaves nothing half done.
+            // Last: a hook that panics leaves nothing half done.
             let sequence = committed.unwrap_or_else(|| journal.last_sequence());
             hooks.into_iter().for_each(|hook| hook.0(sequence));
         }
         Ok(committed)
     }
 
-    /// Boots the zones of freed blocks, whose words are to change, and loads their runs.
+    /// Loads the zone metadata and the runs of freed blocks, whose words are about to change.
     fn judge_freed(&self) -> Result<()> {
         let freed = &self.writer.levels[0].freed;
         if freed.is_empty() {
@@ -92,7 +94,7 @@ impl Transaction<'_> {
         freed.words().try_for_each(|word| self.allocator.judge_freed(&mut arena, word.place))
     }
 
-    /// The bits and descriptors of all blocks reserved and freed.
+    /// Collects the bits and descriptors of all blocks reserved and freed.
     fn collect_changes(&mut self) {
         let writer = &mut *self.writer;
         let level = &writer.levels[0];
@@ -106,8 +108,8 @@ impl Transaction<'_> {
         writer.changes.coalesce();
     }
 
-    /// All that goes into the record, sorted by heap offset; and the heap ranges of what is freed, which
-    /// does not: nobody will read it.
+    /// Sorts all parts of the record by heap offset; collects the heap ranges of freed blocks,
+    /// which are left out: no reader needs them.
     fn sort_parts(&mut self) {
         let writer = &mut *self.writer;
         let level = &writer.levels[0];
@@ -117,7 +119,8 @@ impl Transaction<'_> {
         }
         let parts = &mut writer.parts;
         parts.clear();
-        // One by one: they are few, and iterators that filter cost more than they spare (300 instructions).
+        // Pushed in loops: the parts are few, and iterators that filter cost more than they save
+        // (300 instructions).
         for (offset, place) in level.ranges.logged() {
             parts.push(Placed::new(offset, Part::Range(place)));
         }
@@ -133,13 +136,12 @@ impl Transaction<'_> {
         parts.sort_unstable();
     }
 
-    /// Puts everything into the record, sorted by heap offset: small deltas, and each
-    /// page is met once.
+    /// Builds the record, sorted by heap offset: the deltas are small, and each page appears once.
     fn build_record(&mut self) -> Result<()> {
         self.sort_parts();
         self.writer.record.clear();
         let (mut start, count) = (0, self.writer.parts.len());
-        // Ranges overlap, so what ends before this is in the record.
+        // Ranges overlap: what lies before this offset is in the record already.
         let mut ranges_end = 0;
         while start < count {
             self.admit_until_appended();

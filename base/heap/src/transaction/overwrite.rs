@@ -1,7 +1,8 @@
-//! Overwriting bytes where they lie: how an engine sets a value of the same length.
+//! In-place overwrite: how an engine sets a value of the same length.
 //!
-//! Purpose: to ask the transaction first whether it may (S2). Then it is a range of the transaction as
-//! any other: undone by savepoints and errors, kept for readers that are let in, logged as those bytes.
+//! Purpose: ask first whether the transaction may overwrite the block (S2). The bytes are then a
+//! range of the transaction like any other: undone by savepoints and errors, kept for admitted
+//! readers, logged as those bytes.
 
 use adamant_wire::mutants::is_planted;
 
@@ -38,7 +39,7 @@ impl Transaction<'_> {
         self.write(block, at, len).map(Some)
     }
 
-    /// Whether somebody has a slice of a block.
+    /// Whether a slice of a block is left.
     #[cold]
     fn is_lent(&self, block: u64) -> Result<bool> {
         let (place, _) = self.find(block)?;

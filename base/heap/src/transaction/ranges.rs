@@ -1,15 +1,15 @@
-//! The undo list of a transaction: which ranges it wrote in blocks that were there before it.
+//! The undo list of a transaction: the ranges it wrote in blocks that existed before it.
 //!
 //! Purpose: remember the old bytes, so that an `Err` restores them, and which ranges go into the
-//! record. A list in the order of the writes, 32 bytes a range and its old bytes: a write appends,
-//! and looks for nothing but whether the same range was saved a moment ago. The commit sorts the
-//! ranges, so that overlapping ones and neighbours go into the record once.
-//! Invariants: a byte is read, saved and restored only if it was declared: its neighbours may belong
-//! to a block that another thread has reserved and fills right now. Old bytes are put back from the
-//! newest range to the oldest: so what stays of a byte is what it was when the level began, however
+//! record. The list is in write order, 32 bytes a range plus its old bytes. A write appends to it,
+//! and only checks whether the same range was saved a moment ago. The commit sorts the ranges, so
+//! that overlapping ranges and neighbours go into the record once.
+//! Invariants: a byte is read, saved and restored only if it was declared: its neighbours may
+//! belong to a block that another thread has reserved and fills right now. Old bytes are restored
+//! from the newest range to the oldest, so each byte ends as it was when the level began, however
 //! many ranges hold it.
-//! Cost: a declaration is O(its length). Memory grows with the ranges that differ, not with the
-//! writes: a list that has doubled drops those of which an older one has the same bytes.
+//! Cost: a declaration is O(its length). Memory grows with the distinct ranges, not with the
+//! writes: a list that has doubled drops ranges of which an older one has the same bytes.
 
 use std::ops::Range;
 
@@ -19,28 +19,28 @@ use crate::collections::offset_map::trim;
 use crate::error::Result;
 use crate::image::mapping::Exclusive;
 
-/// Ranges beyond which a list that has doubled drops what it has twice.
+/// Beyond this many ranges, a list that has doubled drops duplicates.
 const DEDUPED_MIN: usize = 1 << 16;
 
-/// Places of ranges that are remembered by their offset: a batch of a thousand changes counts in the
-/// same word a thousand times, and adds to the same leaf some dozens of times.
+/// Ranges remembered by a hash of their offset: a batch of a thousand changes updates the same
+/// counter word a thousand times, and adds to the same leaf some dozens of times.
 const RECENT: usize = 1 << 10;
 const RECENT_SHIFT: u32 = 64 - RECENT.trailing_zeros();
 
-/// Bytes that are put back while readers wait: some 100 microseconds.
+/// Bytes restored while readers wait: some 100 microseconds.
 const RESTORED_BYTES_MAX: u64 = 32 << 10;
-/// What putting a range back costs beside its bytes, in bytes.
+/// The cost of restoring a range beside its bytes, in bytes.
 const RESTORED_RANGE_BYTES: u64 = 64;
 
-/// What a range is of.
+/// The kind of a written range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     /// Saved, and goes into the record.
     Logged,
-    /// Goes into the record; nothing was there that anybody reads, so no old bytes are kept.
+    /// Goes into the record; no reader needs the old bytes, so none are kept.
     Unsaved,
-    /// Saved. A level further out, with this number, reserved the block, whose bytes go into the
-    /// record as a whole.
+    /// Saved. An outer level with this number reserved the block, whose bytes go into the record as
+    /// a whole.
     Reserved(u32),
 }
 
@@ -50,7 +50,7 @@ struct Written {
     /// Heap offsets.
     start: u64,
     end: u64,
-    /// Where in `Ranges::old` its old bytes are.
+    /// The position of its old bytes in `Ranges::old`.
     at: usize,
     kind: Kind,
 }
@@ -67,11 +67,11 @@ impl Written {
 #[derive(Debug)]
 pub(crate) struct Ranges {
     list: Vec<Written>,
-    /// The old bytes of all ranges, one behind the other.
+    /// The old bytes of all ranges, concatenated.
     old: Vec<u8>,
-    /// Places in the list, by a hash of the offset. A hint: what is there is compared.
+    /// Positions in the list, by a hash of the offset. A hint: the entry found is compared.
     recent: Box<[u32; RECENT]>,
-    /// Ranges at which the list is looked through for what it has twice.
+    /// The number of ranges at which the list drops duplicates.
     deduped_at: usize,
     /// How many ranges `newest_first_once` has shown.
     shown: usize,
@@ -84,14 +84,15 @@ impl Default for Ranges {
     }
 }
 
-/// Where in `Ranges::recent` an offset is: Knuth's multiplicative hashing.
+/// The slot of an offset in `Ranges::recent`: Knuth's multiplicative hashing.
 #[inline]
 fn recent_at(offset: u64) -> usize {
     (offset.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> RECENT_SHIFT) as usize
 }
 
 impl Ranges {
-    /// Whether the old bytes of a range are known to be saved, and as that kind. `false` says nothing.
+    /// Whether the old bytes of a range are known to be saved with that kind. `false` decides
+    /// nothing.
     #[inline]
     pub(crate) fn has(&self, range: &Range<u64>, kind: Kind) -> bool {
         let recent = self.recent[recent_at(range.start)];
@@ -100,7 +101,7 @@ impl Ranges {
         })
     }
 
-    /// Adds a range that is about to be written, and its bytes before.
+    /// Adds a range that is about to be written, and its old bytes.
     #[inline]
     pub(crate) fn save(&mut self, range: Range<u64>, old: &[u8], kind: Kind) {
         debug_assert!(range.end - range.start == old.len() as u64, "the bytes of that range");
@@ -113,8 +114,8 @@ impl Ranges {
         self.list.push(Written { start: range.start, end: range.end, at, kind });
     }
 
-    /// Adds a range of which nobody reads what was there. One that continues the last is one with it: a
-    /// transaction of any size that appends to a buffer has few.
+    /// Adds a range whose old bytes no reader needs. A range that continues the last one is merged
+    /// with it: a transaction of any size that appends to a buffer has few.
     #[inline]
     pub(crate) fn add_unsaved(&mut self, range: Range<u64>) {
         match self.list.last_mut() {
@@ -128,8 +129,8 @@ impl Ranges {
         }
     }
 
-    /// Drops each range that an older one of the same bytes and kind makes needless: that one is put back
-    /// later. O(n log n); the list doubles before it is done again.
+    /// Drops each range that has an older duplicate of the same bytes and kind: the older one is
+    /// restored later. O(n log n); runs again only when the list has doubled.
     #[cold]
     fn dedupe(&mut self) {
         let Self { list, old, .. } = self;
@@ -155,8 +156,7 @@ impl Ranges {
         self.shown = 0;
     }
 
-    /// Puts every saved byte back, what was saved last first. With `yields`, readers that wait are
-    /// let in now and then.
+    /// Restores every saved byte, newest first. With `yields`, admits waiting readers now and then.
     pub(crate) fn restore(&mut self, image: &mut Exclusive<'_>, yields: bool) -> Result<()> {
         let mut bytes = 0;
         let mut put_back = |written: &Written| -> Result<()> {
@@ -164,7 +164,7 @@ impl Ranges {
             for (old, offset) in parts.zip((written.start..).step_by(RESTORED_BYTES_MAX as usize)) {
                 bytes += old.len() as u64 + RESTORED_RANGE_BYTES;
                 if yields && bytes > RESTORED_BYTES_MAX && image.are_readers_waiting() {
-                    // Until the next byte that is put back.
+                    // They stay until the next byte is restored.
                     image.admit_readers();
                     bytes = 0;
                 }
@@ -181,23 +181,22 @@ impl Ranges {
         Ok(())
     }
 
-    /// Shows the ranges that were saved since the last time, and their old bytes, what was saved last
-    /// first.
+    /// Passes the ranges saved since the last call, and their old bytes, to `show`, newest first.
     pub(crate) fn newest_first_once(&mut self, mut show: impl FnMut(u64, &[u8])) {
         let new = self.list.get(self.shown..).unwrap_or_default();
         new.iter().rev().for_each(|known| show(known.start, known.old(&self.old)));
         self.shown = self.list.len();
     }
 
-    /// Whether to put all of it back takes long.
+    /// Whether restoring all of it takes long.
     pub(crate) fn is_much(&self) -> bool {
         let bytes = self.old.len() as u64 + self.list.len() as u64 * RESTORED_RANGE_BYTES;
         bytes > RESTORED_BYTES_MAX
     }
 
-    /// Hands everything to the level around this one, whose number is `depth`: what that level saved
-    /// itself is older. Of blocks that it reserved nothing is put back: they go with it, and where one
-    /// is freed first, another thread may fill it by then.
+    /// Moves everything to the outer level, whose number is `depth`: what that level saved itself
+    /// is older. Nothing is kept for blocks that the outer level reserved: they go away with it,
+    /// and if one is freed first, another thread may be filling it by then.
     pub(crate) fn merge_into(&mut self, outer: &mut Self, depth: usize) {
         for written in &self.list {
             let (range, kind) = (written.start..written.end, written.kind);
@@ -213,17 +212,17 @@ impl Ranges {
         self.clear();
     }
 
-    /// Whether so many more ranges need memory.
+    /// Whether `count` more ranges need memory.
     pub(crate) fn is_short_of(&self, count: usize) -> bool {
         self.list.capacity() - self.list.len() < count
     }
 
-    /// Takes the memory for so many more ranges.
+    /// Takes the memory for `count` more ranges.
     pub(crate) fn make_room(&mut self, count: usize) {
         self.list.reserve(count);
     }
 
-    /// Heap offset of every range that goes into the record, and its place for `range`.
+    /// The heap offset of every range that goes into the record, and its position for `range`.
     #[inline]
     pub(crate) fn logged(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
         let logged = self.list.iter().zip(0..);
@@ -231,7 +230,7 @@ impl Ranges {
         logged.map(|(written, place)| (written.start, place))
     }
 
-    /// The range at a place: heap offsets.
+    /// The range at a position, as heap offsets.
     #[inline]
     pub(crate) fn range(&self, place: u32) -> Range<u64> {
         self.list.get(place as usize).map_or(0..0, |written| written.start..written.end)
@@ -265,7 +264,7 @@ mod tests {
             let (start, len) = (random.u64(..390), random.u64(1..9));
             let old = &step.to_le_bytes()[..len as usize];
             keep(&mut oldest, start, old);
-            // Some twice, though it would be known that they are there.
+            // Some are saved twice, though `has` would find them.
             let is_known = ranges.has(&(start..start + len), Kind::Logged) && step % 3 > 0;
             if !is_known {
                 ranges.save(start..start + len, old, Kind::Logged);

@@ -1,12 +1,14 @@
-//! Requests that wait for whoever has the turn to write, who does them all at once.
+//! Posted requests: small commits that the holder of the writer lock does in a batch.
 //!
-//! Purpose: small commits of many threads. Who finds the turn taken posts what it wants and goes on
-//! waiting for a turn, as any writer does; whoever has the turn takes along what was posted. Mostly
-//! that is done before its own turn comes, and then it need not have one.
-//! Invariants: a request is in one batch, once. Batches are taken by who has the turn, so one at a
-//! time and in the order of the tickets. A request has its outcome before its ticket is said to be
-//! done; whoever took a batch and did not say that all went well tells each to go on alone.
-//! Thread safety: any thread posts and asks. The lock is held while something is posted, or for a
+//! Purpose: small commits of many threads. A thread that finds the writer lock taken posts its
+//! request and keeps waiting for the lock, as any writer does; the holder of the lock takes the
+//! posted requests along. Mostly the request is done before the thread's own turn in the queue
+//! comes, and then it need not take the lock.
+//! Invariants: a request is in one batch, once. Only the holder of the writer lock takes batches,
+//! so they are taken one at a time and in the order of the tickets. A request has its outcome
+//! before its ticket counts as done. If the thread that took a batch does not report success, each
+//! request is told to go on alone.
+//! Thread safety: any thread posts and asks. The lock is held while a request is posted, or for a
 //! few instructions.
 
 use std::mem;
@@ -16,28 +18,28 @@ use adamant_wire::mutants::is_planted;
 use crate::error::Error;
 use crate::sync::{AtomicU64, Mutex, Ordering};
 
-/// What waits.
+/// The posted requests.
 #[derive(Debug)]
 pub(crate) struct Requests<B> {
     posted: Mutex<Posted<B>>,
     /// The last ticket that was given out.
     given: AtomicU64,
-    /// The last ticket whose request has its outcome. Those who wait look at it all the time.
+    /// The last ticket whose request has its outcome. Waiting threads poll it all the time.
     done: Apart<AtomicU64>,
     /// The record of the last batch.
     sequence: AtomicU64,
-    /// Refusals that nobody has asked for yet. Spares those who ask the lock.
+    /// Refusals not fetched yet. Spares `outcome` the lock.
     refusals: AtomicU64,
 }
 
-/// What has two cache lines to itself, which processors fetch in pairs.
+/// A value on two cache lines of its own, which processors fetch in pairs.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Apart<T>(T);
 
 #[derive(Debug)]
 struct Posted<B> {
-    /// Apart, so that who takes it takes over a pointer.
+    /// Boxed, so that taking it moves a pointer.
     batch: Box<B>,
     refused: Vec<(u64, Refusal)>,
 }
@@ -47,12 +49,12 @@ struct Posted<B> {
 pub(crate) enum Refusal {
     /// It cannot be done.
     Wrong(Error),
-    /// The batch that it was in was not: by itself it may be.
-    ExclusiveLatch,
+    /// The batch that it was in failed; alone it may succeed.
+    Alone,
 }
 
-/// A batch that somebody works on. Dropping this tells each that it is done, if it is, or else to go
-/// on alone. To be dropped in the turn in which it was taken.
+/// A batch in progress. Dropping this tells each request that it is done, if it is, or else to go
+/// on alone. Drop it while holding the writer lock under which it was taken.
 #[derive(Debug)]
 pub(crate) struct Taken<'r, B> {
     requests: &'r Requests<B>,
@@ -63,7 +65,7 @@ pub(crate) struct Taken<'r, B> {
 }
 
 impl<B> Requests<B> {
-    /// None, with an empty batch to post to.
+    /// No requests, with an empty batch to post to.
     pub(crate) fn new(batch: Box<B>) -> Self {
         Self {
             posted: Mutex::new(Posted { batch, refused: Vec::new() }),
@@ -74,7 +76,7 @@ impl<B> Requests<B> {
         }
     }
 
-    /// Adds a request to the batch that is taken next, by its ticket, if `add` says that there is
+    /// Adds a request with its ticket to the batch that is taken next, if `add` says that there is
     /// room.
     pub(crate) fn post(&self, add: impl FnOnce(&mut B, u64) -> bool) -> Option<u64> {
         let mut posted = self.posted.lock();
@@ -86,20 +88,21 @@ impl<B> Requests<B> {
         Some(ticket)
     }
 
-    /// Whether something waits, as far as is known by now. To be asked by who has the turn.
+    /// Whether requests wait, as far as is known now. Only the holder of the writer lock calls it.
     #[inline]
     pub(crate) fn are_waiting(&self) -> bool {
         self.given.load(Ordering::Acquire) != self.done.0.load(Ordering::Relaxed)
     }
 
-    /// How many wait, or waited while this looked. What is done is asked first: the other way round,
-    /// what is posted and done in between would make it more than what was given out.
+    /// How many requests wait, or waited during the call. Loads `done` first: in the other order, a
+    /// request that is posted and done in between would make it exceed `given`.
     pub(crate) fn waiting(&self) -> u64 {
         let done = self.done.0.load(Ordering::Acquire);
         self.given.load(Ordering::Acquire) - done
     }
 
-    /// Takes what was posted, in exchange for an empty batch. To be called by who has the turn.
+    /// Takes what was posted, in exchange for an empty batch. Only the holder of the writer lock
+    /// calls it.
     #[inline]
     pub(crate) fn take(&self, batch: &mut Box<B>) -> Option<Taken<'_, B>> {
         if !self.are_waiting() {
@@ -118,7 +121,7 @@ impl<B> Requests<B> {
         self.done.0.load(Ordering::Acquire) >= ticket
     }
 
-    /// The outcome of a request that has it: a record that it is in, or one after that.
+    /// The outcome of a request that is done: a record that it is in, or a later one.
     pub(crate) fn outcome(&self, ticket: u64) -> Result<u64, Refusal> {
         if self.refusals.load(Ordering::Relaxed) > 0 {
             let refused = &mut self.posted.lock().refused;
@@ -138,13 +141,13 @@ impl<B> Requests<B> {
             all.extend(refused);
             self.refusals.store(all.len() as u64, Ordering::Relaxed);
         }
-        // What was stored above is seen by who finds its ticket done.
+        // A thread that finds its ticket done sees what was stored above.
         self.done.0.store(last, Ordering::Release);
     }
 }
 
 impl<B> Taken<'_, B> {
-    /// All was done by that record, or needed none, but for some.
+    /// Ends the batch: that record did all requests, or they needed none, except the refused ones.
     pub(crate) fn finish(self, sequence: Option<u64>, refused: &mut Vec<(u64, Error)>) {
         if let Some(sequence) = sequence {
             self.requests.sequence.store(sequence, Ordering::Relaxed);
@@ -154,7 +157,7 @@ impl<B> Taken<'_, B> {
         mem::forget(self);
     }
 
-    /// All was done by that record, or one before: each is told so when this is dropped.
+    /// That record, or an earlier one, did all requests; dropping this tells each of them so.
     pub(crate) fn is_done_by(&mut self, sequence: u64) {
         self.done_by = Some(sequence);
     }
@@ -168,7 +171,7 @@ impl<B> Drop for Taken<'_, B> {
         }
         let is_told = !is_planted("C1.a-request-is-acknowledged-without-a-record");
         let alone = (self.first..=self.last).filter(|_| is_told);
-        self.requests.end(self.last, alone.map(|ticket| (ticket, Refusal::ExclusiveLatch)));
+        self.requests.end(self.last, alone.map(|ticket| (ticket, Refusal::Alone)));
     }
 }
 
@@ -203,7 +206,7 @@ mod tests {
         drop(requests.take(&mut batch).expect("one waits"));
         assert_eq!(*batch, [8]);
         assert!(requests.is_done(later) && !requests.are_waiting());
-        assert!(matches!(requests.outcome(later), Err(Refusal::ExclusiveLatch)));
+        assert!(matches!(requests.outcome(later), Err(Refusal::Alone)));
         assert_eq!(requests.refusals.into_inner(), 0);
     }
 
@@ -217,8 +220,8 @@ mod tests {
     }
 }
 
-/// Every order in which threads can post, take turns and do what others wait for, as memory may
-/// show it to them.
+/// Every order in which threads can post, take the writer lock and do requests of others, as memory
+/// may show it to them.
 #[cfg(all(test, loom))]
 mod every_order {
     use std::sync::Arc;
@@ -229,8 +232,9 @@ mod every_order {
     use super::*;
     use crate::latch::writer_queue::WriterQueue;
 
-    /// How often each request was done: changed in a turn, looked at by who asked when it is told
-    /// that it was done. Loom tells if it was not, or when all sleep.
+    /// How often each request was done: changed under the writer lock, read by the thread that
+    /// asked when it is told that its request is done. Loom reports if it was not, or when all
+    /// threads sleep.
     struct World {
         writer_queue: WriterQueue<()>,
         requests: Requests<Vec<usize>>,
@@ -238,11 +242,11 @@ mod every_order {
         /// The batch that fails, counted from 0.
         fails: Option<u32>,
         batches: UnsafeCell<u32>,
-        /// As `Heap::transaction_combined` waits and tells, not as `Heap::publish`.
+        /// Waits and answers as `Heap::transaction_combined` instead of as `Heap::publish`.
         serves: bool,
     }
 
-    // SAFETY: that the cells are changed by one at a time is what is tested.
+    // SAFETY: the test checks that one thread at a time changes the cells.
     unsafe impl Sync for World {}
     // SAFETY: as above.
     unsafe impl Send for World {}
@@ -252,7 +256,7 @@ mod every_order {
         fn combine(&self, own: Option<usize>) {
             let mut batch = Box::default();
             let taken = self.requests.take(&mut batch);
-            // SAFETY: as above; loom looks after it.
+            // SAFETY: as above; loom checks it.
             let number = self.batches.with_mut(|batches| unsafe {
                 *batches += 1;
                 *batches - 1
@@ -311,7 +315,7 @@ mod every_order {
 
     fn explore(fails: Option<u32>, serves: bool) {
         let mut builder = loom::model::Builder::new();
-        // Waiting for each other has too many orders for all of them.
+        // There are too many orders of waiting for each other to explore all of them.
         builder.preemption_bound = Some(2);
         builder.check(move || {
             let world = Arc::new(World {
@@ -349,8 +353,8 @@ mod every_order {
                 let post = || other.post(|_, _| true).expect("there is room");
                 post();
                 let taken = other.take(&mut Box::default());
-                // Loom knows the last look alone at what a thread goes on to change: it has to be that of
-                // whoever asks.
+                // Loom knows only the last read of a value that a thread then changes: it has to be
+                // the read of the thread that asks.
                 thread::yield_now();
                 drop(taken);
                 post();

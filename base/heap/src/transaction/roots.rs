@@ -1,7 +1,7 @@
-//! Named roots: where a program finds its objects again.
+//! Named roots: names by which a program finds its objects again.
 //!
-//! Purpose: names for objects, each with the layout that it was stored with, so that a program
-//! that expects another type or version is told so instead of reading the bytes as its own.
+//! Purpose: store each name with the layout of its object. A program that expects another type or
+//! version gets an error instead of reading the bytes as its own.
 //! Invariants: a change of the directory writes a new block and frees the old one (S2).
 
 use crate::error::{Error, Result};
@@ -84,13 +84,14 @@ impl Transaction<'_> {
         Ok(ptr)
     }
 
-    /// Gives an object a name. Returns what had that name; it is not destroyed. O(number of named
-    /// roots), so names are for few objects, which hold the pointers to all others.
+    /// Gives an object a name. Returns the object that had that name before; it is not destroyed.
+    /// O(number of named roots): name a few objects that hold the pointers to all others.
     ///
     /// # Errors
     /// `Error::InvalidPointer` when `ptr` is no object; `Error::WrongLayout` when the name belongs
-    /// to an object of another type or version: take it away with [`Transaction::remove_named_root`]
-    /// first; `Error::Misuse` for a name that no root can have and for more than 1,024 roots.
+    /// to an object of another type or version: remove it first with
+    /// [`Transaction::remove_named_root`]; `Error::Misuse` for a name that no root can have and for
+    /// more than 1,024 roots.
     pub fn set_named_root<T: Persistent>(
         &mut self,
         name: &str,
@@ -113,7 +114,7 @@ impl Transaction<'_> {
         Ok(before)
     }
 
-    /// Takes a name away and returns the object that had it, which is not destroyed.
+    /// Removes a name and returns the object that had it, which is not destroyed.
     ///
     /// # Errors
     /// As [`Transaction::named_root`].

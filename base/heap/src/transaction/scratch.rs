@@ -1,4 +1,4 @@
-//! The writer's seat: what one transaction at a time works with.
+//! The writer's scratch memory: what one transaction at a time works with.
 //!
 //! Purpose: hold the writer's shard of the allocator and the memory of a transaction, which is
 //! reused, so that a transaction in steady state allocates nothing.
@@ -13,7 +13,7 @@ use crate::space::changes::Changes;
 use crate::space::shard::Shard;
 use crate::transaction::ranges::Ranges;
 
-/// Something to be done when a transaction has committed, with its sequence number.
+/// A callback for when a transaction has committed; gets the sequence number.
 pub(crate) struct Hook(pub(crate) Box<dyn FnOnce(u64) + Send + Sync>);
 
 impl fmt::Debug for Hook {
@@ -22,26 +22,27 @@ impl fmt::Debug for Hook {
     }
 }
 
-/// What a transaction, or a savepoint in it, has done so far.
+/// The changes of a transaction, or of a savepoint in it, so far.
 #[derive(Debug, Default)]
 pub(crate) struct Level {
     pub(crate) ranges: Ranges,
-    /// What it reserved; numbers are the bytes from a block's start that go into the record.
+    /// Blocks it reserved; the number of a block is how many bytes from its start go into the
+    /// record.
     pub(crate) fresh: BlockBits,
     pub(crate) freed: BlockBits,
-    /// To be called by the commit.
+    /// Called by the commit.
     pub(crate) hooks: Vec<Hook>,
 }
 
 impl Level {
-    /// Whether so many more ranges, or words of bitmaps, need memory.
+    /// Whether `count` more ranges, or words of bitmaps, need memory.
     pub(crate) fn is_short_of(&self, count: usize) -> bool {
         self.ranges.is_short_of(count)
             || self.fresh.is_short_of(count)
             || self.freed.is_short_of(count)
     }
 
-    /// Takes the memory for so many more of each.
+    /// Takes the memory for `count` more of each.
     pub(crate) fn make_room(&mut self, count: usize) {
         self.ranges.make_room(count);
         self.fresh.make_room(count);
@@ -56,12 +57,12 @@ impl Level {
     }
 }
 
-/// What goes into a record; bits come after bytes of the same offset.
+/// A part of a record; bits come after bytes of the same offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     /// A range that was written.
     Range(u32),
-    /// The written bytes of the fresh blocks of a word.
+    /// The written bytes of the newly allocated blocks of a word.
     Fresh(u32),
     /// A descriptor.
     Descriptor(u32),
@@ -69,8 +70,8 @@ pub(crate) enum Part {
     Bits(u32),
 }
 
-/// A part and its heap offset, as one number that sorts by the offset first: comparing two takes
-/// no jump, and a batch of a thousand puts has five thousand of them.
+/// A part and its heap offset, as one number that sorts by the offset first: a comparison takes no
+/// branch, and a batch of a thousand puts has five thousand parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Placed(u128);
 
@@ -106,7 +107,7 @@ impl Placed {
     }
 }
 
-/// What only the writer touches.
+/// Memory that only the writer touches.
 #[derive(Debug)]
 pub(crate) struct Writer {
     pub(crate) shard: Shard,
@@ -115,15 +116,15 @@ pub(crate) struct Writer {
     pub(crate) record: RecordBuilder,
     pub(crate) parts: Vec<Placed>,
     pub(crate) changes: Changes,
-    /// What is done without a transaction.
+    /// The batch of requests done without a transaction.
     pub(crate) batch: Box<Batch>,
-    /// How much was freed by that since it was looked for what can be reused.
+    /// How much such batches freed since the last recycling.
     pub(crate) retired: usize,
-    /// Heap ranges of what is freed.
+    /// Heap ranges of freed blocks.
     pub(crate) stretches: Vec<(u64, u64)>,
-    /// Blocks that changed and were not copied for readers since, in a transaction that lets them in.
+    /// Blocks that changed and were not copied since, in a transaction that admits readers.
     pub(crate) changed: Vec<(u64, u64)>,
-    /// The page up to which those that were never used have been touched for large transactions.
+    /// The page up to which never-used pages were touched for large transactions.
     pub(crate) touched: u64,
 }
 
@@ -144,7 +145,7 @@ impl Writer {
         }
     }
 
-    /// Gives memory back that a large transaction took, when it has ended.
+    /// Frees the memory that a large transaction took, when it has ended.
     #[inline]
     pub(crate) fn trim(&mut self) {
         self.record.trim();

@@ -1,9 +1,9 @@
 //! Transactions: begin, read, write, reserve, savepoint, abort. The commit is in `commit.rs`.
 //!
 //! Purpose: change the image so that either all of it becomes one record or none of it happened.
-//! Invariants: while a transaction lives it has the turn to write and the image's exclusive
-//! lock; dropping it without a commit restores every byte and every reservation. Words of the
-//! allocator change in the image only after the record was appended, so there are none to restore.
+//! Invariants: while a transaction lives it holds the write permit and the image's exclusive lock;
+//! dropping it without a commit restores every byte and every reservation. Allocator words change
+//! in the image only after the record was appended, so there are none to restore.
 //! Lock order: writer, then image, then those of `state.rs`.
 
 use std::ops::{Deref, DerefMut, Range};
@@ -32,19 +32,20 @@ use crate::transaction::scratch::{Hook, Level, Writer};
 pub struct Transaction<'h> {
     pub(crate) blocks: Blocks<'h>,
     pub(crate) allocator: BlockAllocator<'h>,
-    /// Let go of before the turn ends: who has the next one would wait for it.
+    /// Dropped before the write permit: the next writer would wait for it.
     pub(crate) image: Exclusive<'h>,
     pub(crate) writer: WritePermit<'h, Writer>,
     pub(crate) depth: usize,
     pub(crate) done: bool,
     /// The block that was written last and its bytes, unless this transaction reserved it: a node
-    /// is mostly written several times in a row. It stays a block until the transaction has ended.
+    /// is mostly written several times in a row. It stays a block until the transaction ends.
     pub(crate) last: (u64, u64),
     /// The block that was reserved last, which is mostly written next.
     newest: (u64, BlockLocation),
-    /// Whether it lets readers in: then what it changes is copied before.
+    /// Whether it admits readers: then it copies blocks before they change.
     pub(crate) admits_readers: bool,
-    /// What it copied for them, when it has ended. Behind the turn: it may take a while to free.
+    /// The copies it made for readers, when it has ended. Dropped after the write permit: freeing
+    /// them may take a while.
     pub(crate) copied: BeforeImages,
 }
 
@@ -91,14 +92,14 @@ impl<'h> Transaction<'h> {
         Ok(result)
     }
 
-    /// Has `hook` called when this transaction has committed, with its sequence number, unless it is
-    /// undone, or the savepoint that this is called in. For what lives in memory beside the heap: it
-    /// changes with the commit and not without it. Hooks are called in the order in which they were
-    /// given, before anybody else sees the commit and before it is durable; they must not use the
-    /// heap, whose locks are held, and should be short.
+    /// Calls `hook` with the sequence number when this transaction has committed, unless the
+    /// transaction, or the savepoint in which this is called, is undone. For state in memory beside
+    /// the heap: it changes with the commit and not without it. Hooks are called in the order in
+    /// which they were given, before any other thread sees the commit and before it is durable;
+    /// they must not use the heap, whose locks are held, and should be short.
     ///
-    /// A panic of a hook goes on to the caller of the transaction, which has committed by then; hooks
-    /// behind it are not called.
+    /// A panic of a hook goes on to the caller of the transaction, which has committed by then; the
+    /// hooks after it are not called.
     pub fn on_commit(&mut self, hook: impl FnOnce(u64) + Send + Sync + 'static) {
         let depth = self.depth;
         self.writer.levels[depth].hooks.push(Hook(Box::new(hook)));
@@ -137,7 +138,7 @@ impl<'h> Transaction<'h> {
         Ok(block)
     }
 
-    /// Reserves a block of a registered class. Its contents are unspecified, but for the header,
+    /// Reserves a block of a registered class. Its contents are unspecified, except for the header,
     /// which is zero.
     ///
     /// # Errors
@@ -154,8 +155,8 @@ impl<'h> Transaction<'h> {
         Ok(block)
     }
 
-    /// Makes a reservation a block of this transaction, with all of the bytes asked for: it is
-    /// published by the commit, and given back if there is none. Returns its heap offset.
+    /// Makes a reservation a block of this transaction, with all of the bytes asked for: the commit
+    /// publishes it; without a commit it is freed. Returns its heap offset.
     ///
     /// # Errors
     /// `Error::Misuse` when it is of another heap; it is given back to that one.
@@ -179,7 +180,7 @@ impl<'h> Transaction<'h> {
         self.newest = (block, place);
     }
 
-    /// Takes fresh blocks back; the caller removed them from their level.
+    /// Gives reserved blocks back; the caller removed them from their level.
     fn cancel(&mut self, word: Word) {
         if let BlockLocation::Run { run, class, index, .. } = word.place
             && self.writer.shard.give_back(class, run, index / 64, word.mask)
@@ -192,7 +193,7 @@ impl<'h> Transaction<'h> {
     /// Undoes the innermost level.
     fn undo_level(&mut self) {
         if self.image.fork().is_child() {
-            // A closure forked: here is nothing that was changed.
+            // The closure forked: nothing was changed in this process.
             return;
         }
         let depth = self.depth;
@@ -205,15 +206,15 @@ impl<'h> Transaction<'h> {
             level.ranges.restore(&mut self.image, yields)
         };
         if let Err(error) = restored {
-            // Saved lines lie in pages that exist, and pages never go away; were it otherwise,
-            // memory would no longer be what was committed.
+            // Saved ranges lie in pages that exist, and pages never go away. If this fails all the
+            // same, memory no longer holds what was committed.
             if let Ok(journal) = self.allocator.journal.writable() {
                 journal.poison(error);
             }
         }
         if yields {
-            // What is left is of no interest to them: blocks that nothing leads to, and memory of
-            // the writer's own.
+            // The rest does not affect readers: blocks that nothing leads to, and the writer's own
+            // memory.
             self.image.admit_readers();
         }
         let mut fresh = std::mem::take(&mut level.fresh);
@@ -226,7 +227,7 @@ impl<'h> Transaction<'h> {
         self.image.drain_readers();
     }
 
-    /// Hands what a savepoint did to the level around it.
+    /// Merges what a savepoint did into the level around it.
     fn merge_level(&mut self) {
         let depth = self.depth;
         self.depth = depth - 1;
@@ -249,7 +250,7 @@ impl<'h> Transaction<'h> {
         self.writer.levels[depth].freed = freed;
     }
 
-    /// Where the block at `block` lies, and which level reserved it, if one did. O(1).
+    /// The location of the block at `block`, and the level that reserved it, if one did. O(1).
     #[inline]
     pub(crate) fn find(&self, block: u64) -> Result<(BlockLocation, Option<usize>)> {
         let (newest, place) = self.newest;
@@ -258,7 +259,7 @@ impl<'h> Transaction<'h> {
         }
         let place = match self.blocks.place(&self.image, block) {
             Ok(place) => place,
-            // The commit writes the descriptor of a fresh extent.
+            // The commit has yet to write the descriptor of a newly allocated extent.
             Err(error) => return self.fresh_extent(block).ok_or(error),
         };
         let mut levels = self.writer.levels[..=self.depth].iter();
@@ -289,7 +290,7 @@ impl<'h> Transaction<'h> {
             return Err(too_short(block));
         }
         if let Some(level) = reserved {
-            // Of a level around this one: counts as written when it was reserved.
+            // Reserved by an outer level: the bytes go into the record with the block.
             self.writer.levels[level].fresh.raise(place, end);
             if level == self.depth {
                 return self.image.bytes_mut(block + at, len);
@@ -302,9 +303,9 @@ impl<'h> Transaction<'h> {
         self.track_in(block, place.bytes(), (at, len), Kind::Logged)
     }
 
-    /// Where a block lies that this transaction did not reserve and may write in place without
-    /// asking once more, if it is one that nearly all are: not while any is lent, which is looked
-    /// for among those (S2). `None` says nothing.
+    /// The fast path for nearly all blocks: the location of a block that this transaction did not
+    /// reserve and may write in place without a further check. Not while any block is borrowed:
+    /// then the slow path checks the loans (S2). `None` decides nothing.
     #[inline]
     fn plain(&self, block: u64) -> Option<InRun> {
         let is_other = block == self.newest.0
@@ -319,7 +320,7 @@ impl<'h> Transaction<'h> {
         (!is_fresh).then_some(found)
     }
 
-    /// Frees such a block.
+    /// Frees a block that `plain` found.
     #[inline]
     fn free_plain(&mut self, block: u64, found: InRun) -> Result<()> {
         let levels = &self.writer.levels[..=self.depth];
@@ -331,8 +332,8 @@ impl<'h> Transaction<'h> {
         Ok(())
     }
 
-    /// Makes a block the one that was written last, if it may be that: false for one that this
-    /// transaction reserved, and while blocks are lent.
+    /// Makes a block the one that was written last, if possible: false for a block that this
+    /// transaction reserved, and while blocks are borrowed.
     fn look_up(&mut self, block: u64) -> Result<bool> {
         if let Some(found) = self.plain(block) {
             self.last = (block, found.bytes);
@@ -365,7 +366,7 @@ impl<'h> Transaction<'h> {
         self.save(range, kind)
     }
 
-    /// Any range for writing, saved first. Where its page is refused nothing is saved, as putting it back
+    /// Any range for writing, saved first. If its page is refused nothing is saved, as restoring
     /// must not fail.
     #[inline]
     fn save(&mut self, range: Range<u64>, kind: Kind) -> Result<&mut [u8]> {
@@ -377,7 +378,7 @@ impl<'h> Transaction<'h> {
         Ok(bytes)
     }
 
-    /// A block that is not one of the few that `Blocks::run_block` knows.
+    /// A block that `Blocks::run_block` does not find.
     #[cold]
     fn block_anywhere(&self, block: u64) -> Result<&[u8]> {
         let (place, _) = self.find(block)?;
@@ -533,7 +534,7 @@ impl Write for Transaction<'_> {
         let first = (difference.trailing_zeros() / 8) as usize;
         let last = (63 - difference.leading_zeros()) as usize / 8;
         let target = self.write(block, at + first, last + 1 - first)?;
-        // A byte or two: a copy whose length is not known beforehand would be a call.
+        // A byte or two: a copy of a length unknown at compile time would be a call.
         for (target, source) in target.iter_mut().zip(&value.to_le_bytes()[first..]) {
             *target = *source;
         }

@@ -1,7 +1,7 @@
-//! Writing bytes that hold nothing yet: how a transaction appends to a buffer.
+//! Writes to unused bytes: how a transaction appends to a buffer.
 //!
-//! Purpose: of what nobody reads nothing need be saved, so a transaction writes it where it is: no old
-//! bytes in memory, no copy for readers that are let in.
+//! Purpose: bytes that no reader needs are not saved, so a transaction writes them in place: no old
+//! bytes in memory, no copy for admitted readers.
 
 use crate::error::Result;
 use crate::image::block_location::BlockLocation;
@@ -33,7 +33,7 @@ impl Transaction<'_> {
         self.write_unused_first(block, (at, len), end)
     }
 
-    /// The same, of a block that is not the one that was written last.
+    /// `write_in_place_unsaved` for a block that is not the one written last.
     fn write_unused_first(
         &mut self,
         block: u64,

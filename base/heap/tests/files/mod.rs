@@ -1,4 +1,4 @@
-//! The files of a heap in memory, as a process that dies leaves them.
+//! The files of a heap in memory, as a dying process leaves them.
 
 use std::sync::Arc;
 

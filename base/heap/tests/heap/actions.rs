@@ -1,5 +1,5 @@
 //! Reserving, publishing and freeing without a transaction, from many threads: each block belongs
-//! to one of them at a time, and what is published is what is there after reopening.
+//! to one of them at a time, and published blocks survive reopening.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,7 +25,7 @@ fn try_open(directory: &Arc<dyn Directory>) -> Result<Heap, Error> {
     Ok(Heap::open(Arc::clone(directory), options)?.0)
 }
 
-/// What a thread knows of its blocks: tag and length by offset.
+/// A thread's model of its blocks: tag and length by offset.
 type Blocks = BTreeMap<u64, (u8, usize)>;
 
 fn fill(mut reservation: Reservation, tag: u8) -> Reservation {
@@ -52,7 +52,7 @@ fn random_bytes(random: &mut fastrand::Rng) -> usize {
     }
 }
 
-/// One thread's share of random actions; every result is noted in `blocks`.
+/// One thread's share of random actions; `blocks` records every result.
 fn act(heap: &Heap, random: &mut fastrand::Rng, tag: u8, blocks: &mut Blocks) {
     let len = random_bytes(random);
     match random.u8(..8) {
@@ -104,7 +104,7 @@ fn act(heap: &Heap, random: &mut fastrand::Rng, tag: u8, blocks: &mut Blocks) {
     }
 }
 
-/// One of so many threads, which is there until this is dropped.
+/// A running thread, counted until this is dropped.
 struct Left<'l>(&'l AtomicU64);
 
 impl Drop for Left<'_> {
@@ -135,7 +135,7 @@ fn many_threads_share_the_heap_and_no_block() {
                         all.iter().filter(|(_, v)| v.0 == tag).map(|(b, v)| (*b, *v)).collect();
                     let (heap, left) = (&heap, &left);
                     scope.spawn(move || {
-                        // However this ends.
+                        // Dropped however the thread ends.
                         let _left = Left(left);
                         let mut random = fastrand::Rng::with_seed(round * 100 + u64::from(thread));
                         (0..400).for_each(|_| act(heap, &mut random, tag, &mut blocks));

@@ -1,4 +1,5 @@
-//! Threads that do at once all that waits for something: none of them waits for another in a circle (C8).
+//! No deadlocks: threads that do every waiting operation at once never wait for each other in a
+//! circle (C8).
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -10,11 +11,11 @@ use adamant_medium::memory::MemoryDirectory;
 use adamant_medium::storage::Directory;
 use fastrand::Rng;
 
-/// Longer than any step takes, on a machine that has much else to do.
+/// Longer than any step takes, on a machine under heavy load.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The smallest log that there can be.
+/// The smallest possible log.
 const LOG_BYTES: u64 = 4 << 20;
-/// Blocks of a thread at most.
+/// The most blocks of a thread.
 const BLOCKS_MAX: usize = 20;
 
 fn open(directory: &Arc<dyn Directory>, flushing: Flushing) -> Heap {
@@ -26,13 +27,13 @@ fn open(directory: &Arc<dyn Directory>, flushing: Flushing) -> Heap {
     Heap::open(Arc::clone(directory), options).expect("opens").0
 }
 
-/// What a thread has made: offset, length, and the byte that it consists of.
+/// Blocks that a thread has made: offset, length, and the byte that each consists of.
 type Blocks = Vec<(u64, usize, u8)>;
 
 /// A step of a thread.
 type Step = fn(&Heap, &mut Rng, &mut Blocks) -> Result<(), Error>;
 
-/// What the threads do, and how often.
+/// The step of each thread, and how often it runs.
 const THREADS: [(&str, Step, usize); 10] = [
     ("commits", commit, 300),
     ("commits, too", commit, 300),
@@ -50,7 +51,7 @@ fn durability(rng: &mut Rng) -> Durability {
     [Durability::Sync, Durability::Buffered, Durability::Deferred][rng.usize(..3)]
 }
 
-/// Makes a block of up to so many bytes, and frees one if there are many.
+/// Makes a block of `bytes` bytes, and frees one if there are many.
 fn change(tx: &mut impl Write, (bytes, tag): (usize, u8), blocks: &Blocks) -> Result<u64, Error> {
     let block = tx.reserve(bytes as u64)?;
     tx.write(block, 0, bytes)?.fill(tag);
@@ -141,7 +142,7 @@ fn check(heap: &Heap, _: &mut Rng, _: &mut Blocks) -> Result<(), Error> {
 fn back_up(heap: &Heap, _: &mut Rng, _: &mut Blocks) -> Result<(), Error> {
     let target: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
     match heap.back_up(target.as_ref()) {
-        // Who gives the log back goes before who copies.
+        // Freeing the log takes precedence over the copy, which then fails.
         Err(error) if error.is_out_of_space() => return Ok(()),
         copied => copied?,
     };
@@ -157,7 +158,7 @@ fn assert_holds(heap: &Heap, blocks: &Blocks) {
     }
 }
 
-/// Starts a thread, which says its number after each step.
+/// Starts a thread, which sends its number after each step.
 fn start(
     heap: &Arc<Heap>,
     (number, seed): (usize, u64),
@@ -177,7 +178,7 @@ fn start(
     })
 }
 
-/// Waits until all have ended; panics when nobody takes a step any more. Who waits then waits for good.
+/// Waits until all have ended; panics when no thread takes a step any more, which is a deadlock.
 fn watch(steps: &Receiver<usize>) {
     let mut taken = [0; THREADS.len()];
     loop {

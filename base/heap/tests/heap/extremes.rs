@@ -1,4 +1,4 @@
-//! The ends of what can be asked for are answered like everything between them.
+//! Extreme arguments are answered like everything between them.
 
 use std::sync::Arc;
 

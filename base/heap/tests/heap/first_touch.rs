@@ -1,4 +1,4 @@
-//! Pages that are verified when they are first touched.
+//! First-touch verification of pages.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ fn open(directory: &Arc<dyn Directory>) -> Heap {
     Heap::open(Arc::clone(directory), options()).expect("opens").0
 }
 
-/// Reserves a block and fills it with bytes that follow from `tag`.
+/// Reserves a block and fills it with bytes derived from `tag`.
 fn make(tx: &mut impl Write, tag: u64, bytes: usize) -> Result<u64, Error> {
     let block = tx.reserve(bytes as u64)?;
     tx.write(block, 0, bytes)?.fill(tag as u8);
@@ -56,7 +56,7 @@ fn a_flipped_bit_is_an_error_at_first_touch_when_asked_for() {
     }
     assert!((1..=2).contains(&damaged), "the blocks on that page, found {damaged}");
     drop(view);
-    // Writing beside it works, writing into it is refused.
+    // Writing beside the damaged block works, writing into it is refused.
     heap.transaction(Durability::Sync, |tx| {
         for (tag, block) in
             (0..).zip(&blocks).filter(|(_, block)| (**block).abs_diff(victim) > 8192)

@@ -17,8 +17,8 @@ fn a_child_is_refused_and_the_parent_goes_on() {
         })
         .expect("commits");
     let (pin, reservation) = (heap.pin().expect("pins"), heap.reserve(100).expect("reserves"));
-    // SAFETY: the child calls only what this test is about and then ends without unwinding; it
-    // takes no lock that another thread of the parent may have held.
+    // SAFETY: the child makes only the calls under test and then ends without unwinding; it takes
+    // no lock that another thread of the parent may have held.
     let child = unsafe { libc::fork() };
     if child == 0 {
         let refused = matches!(heap.view(), Err(Error::Misuse { .. }))

@@ -1,9 +1,9 @@
-//! What a heap does, but for crashes and damage.
+//! Tests of the heap, except crashes and damage.
 
 mod setup {
     use adamant_heap::Options;
 
-    /// How the cases open a heap.
+    /// The options with which the cases open a heap.
     pub(crate) fn options() -> Options {
         let mut options = Options::default();
         options.background = false;

@@ -1,5 +1,5 @@
-//! Transactions in pieces: views that are let in between see the heap as it was before, all of it, also
-//! when the transaction fails in the end.
+//! Chunked transactions: admitted views see the heap as it was before, all of it, also when the
+//! transaction fails in the end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,7 +17,7 @@ fn open() -> Heap {
     Heap::open(Arc::new(MemoryDirectory::new()), options).expect("opens").0
 }
 
-/// Blocks of all sizes, filled with 0; root 1 says the round.
+/// Blocks of all sizes, filled with 0; root 1 holds the round.
 fn fill(heap: &Heap) -> Vec<u64> {
     heap.transaction(Durability::Buffered, |tx| {
         let mut blocks = Vec::new();
@@ -33,7 +33,7 @@ fn fill(heap: &Heap) -> Vec<u64> {
     .expect("commits")
 }
 
-/// The round that all blocks and the root are of.
+/// The round of all blocks and of the root.
 fn round_of(view: &View<'_>, blocks: &[u64]) -> u64 {
     let round = view.root(1);
     for (block, bytes) in blocks.iter().zip(SIZES.into_iter().cycle()) {
@@ -79,7 +79,7 @@ fn views_see_all_of_a_transaction_or_nothing() {
                         }
                     }
                     tx.set_root(1, round + 1)?;
-                    // As the allocator is used by others.
+                    // As other code uses the allocator.
                     if let Some(block) = extra.pop() {
                         tx.free(block)?;
                     }
@@ -198,18 +198,18 @@ fn a_panic_between_two_pieces_leaves_what_was_there() {
     assert_eq!(round_of(&heap.view().expect("opens"), &blocks), 0);
 }
 
-/// Bytes of blocks that are replaced, and how many there are.
+/// Bytes of the replaced blocks, and their number.
 const REPLACED_BYTES: usize = 100;
 const REPLACED: usize = 3000;
 
-/// Blocks named by a block, which root 2 names, of one round each.
+/// Reads the blocks named by the block of root 2, all of one round.
 fn walk(heap: &Heap) -> u64 {
     let view = heap.view().expect("opens");
     let table = view.block(view.root(2)).expect("the table").chunks_exact(8).take(REPLACED);
     let blocks = table.map(|word| u64::from_le_bytes(word.try_into().expect("8 bytes")));
     let mut round = None;
     for (at, block) in blocks.enumerate() {
-        // What is lent must be allocated, whatever run it is in.
+        // A borrowed block must be allocated, whatever run it is in.
         let found = match at % 16 {
             0 => view.lend(block, REPLACED_BYTES).expect("allocated").to_vec(),
             _ => view.block(block).expect("a block")[..REPLACED_BYTES].to_vec(),
@@ -221,8 +221,9 @@ fn walk(heap: &Heap) -> u64 {
     u64::from(round.expect("some blocks"))
 }
 
-/// Every block gives way to another one. The old ones become free and the new ones allocated beside
-/// readers, who see either all of the old ones or all of the new ones, also when it fails.
+/// Every block is replaced by another one. The old ones become free and the new ones allocated
+/// beside readers, who see either all of the old ones or all of the new ones, also when the
+/// transaction fails.
 #[test]
 fn what_is_replaced_is_seen_whole_until_its_commit_and_after_it() {
     let heap = open();

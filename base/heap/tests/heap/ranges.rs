@@ -1,5 +1,5 @@
-//! Ranges of any length, anywhere in blocks, one over another, in savepoints that succeed and fail: what
-//! is undone, and what a record has, is beside a model exactly the bytes that were written.
+//! Overlapping ranges of any length, anywhere in blocks, in savepoints that succeed and fail: the
+//! bytes undone and the bytes in a record match a model byte for byte.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -48,7 +48,8 @@ fn work(
         if random.u32(..6) == 0
             && let Some(earlier) = tx.earlier()
         {
-            // What views see that are let in: whatever was changed, merged and undone until now.
+            // Admitted views see the state before, whatever was changed, merged and undone until
+            // now.
             assert_holds(&earlier, before);
         }
         let chosen = random.usize(..model.len());
@@ -91,7 +92,7 @@ fn are_put_back_and_recorded_byte_by_byte() {
             });
             assert_holds(&heap.view().expect("ours"), &model);
             if round % 7 == 6 {
-                // What the log has is laid over pages that a checkpoint wrote at some time before.
+                // The log's records are applied over pages that a checkpoint wrote earlier.
                 drop(heap);
                 heap = open(&directory);
                 assert_holds(&heap.view().expect("ours"), &model);

@@ -1,4 +1,4 @@
-//! Space that is free is used before the heap grows.
+//! Free space is reused before the heap grows.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use adamant_medium::storage::Directory;
 fn open(directory: &Arc<dyn Directory>) -> Heap {
     let mut options = crate::setup::options();
     options.background = false;
-    // As little as a heap can have: one zone of 256 MiB.
+    // The least that a heap can have: one zone of 256 MiB.
     options.address_bytes_max = 0;
     let (heap, _) = Heap::open(Arc::clone(directory), options).expect("opens");
     heap
@@ -77,7 +77,7 @@ fn free(heap: &Heap, blocks: &[u64]) {
         .expect("they are there");
 }
 
-/// Until nothing waits to become reusable.
+/// Waits until nothing waits to become reusable.
 fn wait_for_workers(heap: &Heap) {
     let start = Instant::now();
     while heap.stats().quarantined > 0 {
@@ -150,11 +150,12 @@ fn workers_leave_to_a_pin_what_it_looks_at() {
     drop(pin);
     free(&heap, &fill(&heap, 50));
     for _ in 0..1000 {
-        // A reader may ask twice where nobody else writes: the threads never wait for the image.
+        // A reader may take two views while no other thread writes: the threads never wait for the
+        // image.
         let view = heap.view().expect("open");
         assert_eq!(view.root(1), heap.view().expect("open").root(1));
     }
-    // Threads that never saw the image free have left the rest to the next commit that frees as much.
+    // Threads that never found the image free left the rest to the next commit that frees as much.
     free(&heap, &fill(&heap, 50));
     wait_for_workers(&heap);
     let report = heap.check().expect("can be checked");

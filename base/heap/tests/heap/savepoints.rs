@@ -1,5 +1,5 @@
 //! Savepoints within savepoints that fail, panic or succeed, over blocks that outer levels made,
-//! changed and freed: each takes back exactly what it did.
+//! changed and freed: each undoes exactly what it did.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -10,7 +10,7 @@ use adamant_medium::memory::MemoryDirectory;
 use adamant_medium::storage::Directory;
 use fastrand::Rng;
 
-/// What blocks should hold: their bytes, all alike.
+/// The expected contents of blocks: their length, and the byte that fills them.
 type Model = BTreeMap<u64, (usize, u8)>;
 
 const SIZES: [usize; 9] = [8, 24, 64, 100, 130, 1000, 5000, 33_000, 100_000];
@@ -55,7 +55,7 @@ fn work(
             }
             (7..=8, Some(block)) => {
                 let bytes = model[&block].0;
-                // Nothing is lent here.
+                // No block is borrowed here.
                 let target = if step == 7 { tx.overwrite(block, 0, bytes)? } else { None };
                 match target {
                     Some(target) => target.fill(tag),
@@ -75,8 +75,8 @@ fn work(
     Ok(())
 }
 
-/// Changes the heap and what it should hold, or undoes that at its end. With `copied_bytes_max` in
-/// pieces.
+/// Changes the heap and its model, or undoes that at its end. With `copied_bytes_max` as a chunked
+/// transaction.
 pub(crate) fn transact<M: Clone>(
     heap: &Heap,
     model: &mut M,
@@ -152,7 +152,7 @@ fn each_savepoint_takes_back_exactly_what_it_did() {
     }
 }
 
-/// A savepoint writes to a block of its transaction, which gives it back: another thread reserves and fills
+/// A savepoint writes to a block of its transaction and frees it: another thread reserves and fills
 /// it, and the transaction is undone.
 #[test]
 fn what_was_given_back_is_not_put_back() {

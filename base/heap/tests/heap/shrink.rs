@@ -1,4 +1,4 @@
-//! Free space goes back to the file system, and nothing else does.
+//! Shrinking: free space goes back to the file system, and nothing else does.
 
 use std::sync::Arc;
 
@@ -56,7 +56,7 @@ fn the_file_ends_with_what_is_used_and_has_holes_before() {
     let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
     let mut heap = open(&directory);
     let blocks: Vec<u64> = (0..8).map(|tag| make(&heap, 4 * MIB, tag)).collect();
-    // Half of them are memory that was mapped from the file, the others not.
+    // Half of them are in memory that was mapped from the file, the others not.
     heap = reopen(heap, &directory);
     let more: Vec<u64> = (8..16).map(|tag| make(&heap, 4 * MIB, tag)).collect();
     let before = pool_bytes(&directory);
@@ -75,7 +75,7 @@ fn the_file_ends_with_what_is_used_and_has_holes_before() {
         for (tag, block) in kept {
             assert_holds(&heap, block, 4 * MIB, tag);
         }
-        // A pointer to what was cut off is an error like any other.
+        // A pointer beyond the new end is an error like any other.
         let view = heap.view().expect("ours");
         for gone in [blocks[2], more[5], more[7]] {
             view.block(gone).expect_err("it is gone");
@@ -200,7 +200,7 @@ fn a_random_user_who_shrinks_loses_nothing() {
     }
 }
 
-/// On files of the system: less space is taken, and reading on is no signal.
+/// On files of the system: less space is taken, and reading beyond raises no signal.
 #[test]
 fn a_file_of_the_system_takes_less_space() {
     use std::os::unix::fs::MetadataExt;
@@ -213,7 +213,7 @@ fn a_file_of_the_system_takes_less_space() {
     heap = reopen(heap, &directory);
     let used = || std::fs::metadata(path.join("pool")).expect("is there").blocks() * 512;
     let before = used();
-    // Written to and not: both kinds of pages of a private mapping are cut off.
+    // Both kinds of pages of a private mapping are cut off: written to and not.
     let rewritten: Result<(), Error> = heap.transaction(Durability::Sync, |tx| {
         tx.write(blocks[5], 0, MIB as usize)?.fill(99);
         Ok(())
@@ -238,8 +238,8 @@ fn a_file_of_the_system_takes_less_space() {
     assert_clean(&heap);
 }
 
-/// Runs whose blocks are all free stayed: those that threads take blocks from, and after an opening
-/// those whose bitmaps nobody had looked at.
+/// Regression: runs whose blocks are all free stayed: those that shards own, and after an opening
+/// those whose bitmaps were not loaded.
 #[test]
 fn runs_that_are_empty_are_given_back() {
     for reopens in [false, true] {
@@ -264,7 +264,7 @@ fn runs_that_are_empty_are_given_back() {
         assert!(pool_bytes(&directory) < 3 * MIB / 2, "{reopens}: {}", pool_bytes(&directory));
         assert_holds(&heap, first, 100, 1);
         assert_clean(&heap);
-        // Those that took blocks from them go on.
+        // The shards that owned the runs go on.
         let again = make(&heap, 400, 3);
         let reserved = heap.reserve(700).expect("room");
         heap.publish(Durability::Sync, [reserved]).expect("there is room");
@@ -274,7 +274,7 @@ fn runs_that_are_empty_are_given_back() {
     }
 }
 
-/// What a large commit had made ready stayed for as long as the store was there.
+/// Regression: the log space of a large commit stayed for as long as the store was open.
 #[test]
 fn the_log_of_a_large_commit_is_given_back() {
     let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
@@ -294,7 +294,7 @@ fn the_log_of_a_large_commit_is_given_back() {
         let shrunk = heap.shrink().expect("can be shrunk");
         assert_eq!(before - log_bytes(), shrunk.log_bytes_released);
         assert!(shrunk.log_bytes_released > 0);
-        // It begins anew: the newest header is in a large file no more.
+        // The log restarts: the newest header is no longer in a large file.
         assert_eq!(log_bytes(), 2 * MIB, "{shrunk:?}");
         heap = reopen(heap, &directory);
         assert_eq!(log_bytes(), 2 * MIB);

@@ -1,5 +1,5 @@
-//! Heap transactions over a file system in memory: what is committed is there, what fails leaves
-//! no trace, and reopening finds the same.
+//! Heap transactions over a file system in memory: commits are there, failures leave no trace, and
+//! reopening finds the same.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -31,7 +31,7 @@ fn assert_clean(heap: &Heap) {
     assert!(report.is_clean(), "{:?}", report.findings);
 }
 
-/// Reserves a block and fills it with bytes that follow from `tag`.
+/// Reserves a block and fills it with bytes derived from `tag`.
 fn make(tx: &mut impl Write, tag: u64, bytes: usize) -> Result<u64, Error> {
     let block = tx.reserve(bytes as u64)?;
     let target = tx.write(block, 0, bytes)?;
@@ -180,7 +180,7 @@ fn hooks_are_called_by_the_commit_and_by_nothing_else() {
     heap.transaction(Durability::Sync, outer).expect("commits");
     let sequence = heap.stats().journal.last_sequence;
     assert_eq!(taken(), [("first", sequence), ("second", sequence), ("third", sequence)]);
-    // One that panics: the commit is there, and the heap goes on.
+    // A hook that panics: the commit is there, and the heap goes on.
     let mut block = 0;
     let panic = catch_unwind(AssertUnwindSafe(|| {
         heap.transaction(Durability::Sync, |tx| {
@@ -336,7 +336,7 @@ fn a_closed_heap_refuses_every_use() {
     let heap = open(&directory);
     let block = heap.transaction(Durability::Buffered, |tx| make(tx, 1, 100)).expect("commits");
     heap.close().expect("closes");
-    // Another handle may write the pool from now on, so nothing of the old one may be looked at.
+    // Another handle may write the pool from now on, so nothing of the old one may be read.
     let other = open(&directory);
     assert!(matches!(heap.view().map(drop), Err(Error::Misuse { .. })));
     assert!(matches!(heap.pin().map(drop), Err(Error::Misuse { .. })));
@@ -346,8 +346,8 @@ fn a_closed_heap_refuses_every_use() {
     assert!(holds(&other.view().expect("not a child"), block, 1, 100));
 }
 
-/// A commit leaves out what it wrote to blocks that it frees, and nothing else: neighbours in the
-/// same cache line and the same word of a bitmap, and what a savepoint freed in vain.
+/// A commit leaves out what it wrote to blocks that it frees, and nothing else: not neighbours in
+/// the same cache line or in the same word of a bitmap, nor blocks that an undone savepoint freed.
 #[test]
 fn blocks_that_are_written_and_freed_do_not_reach_the_record() {
     const COUNT: u64 = 300;
@@ -393,7 +393,7 @@ fn blocks_that_are_written_and_freed_do_not_reach_the_record() {
         drop(heap);
         let heap = open(&directory);
         check(&heap);
-        // All that is left: nothing but the frees are in the record.
+        // All that is left: only the frees are in the record.
         let before = heap.stats().journal.log_appended_bytes;
         heap.transaction(Durability::Sync, |tx| {
             let mut left = blocks.iter().enumerate().filter(|(at, _)| !is_freed(*at));

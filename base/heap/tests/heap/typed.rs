@@ -1,5 +1,5 @@
-//! Objects, arrays, texts and named roots: what is stored is found again, by the type that it has
-//! and by no other, and what nothing reaches is found too.
+//! Objects, arrays, texts and named roots: they are found again by their type and by no other, and
+//! the leak scan finds unreachable blocks.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ impl Trace for Node {
     }
 }
 
-/// The version before, which had only a weight.
+/// The previous version, which had only a weight.
 #[derive(Clone, Copy, Debug, PartialEq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct OldNode {
@@ -171,7 +171,7 @@ fn a_root_is_found_by_its_type_and_version_only() {
     assert!(message(other).contains("use another name"));
     let other = refused(&heap, |tx| tx.remove_named_root::<u64>("node"));
     assert!(message(other).contains("use another name"));
-    // Pointers to different types differ, though they look the same.
+    // Pointers to different types differ, though their bytes look the same.
     run(&heap, |tx| tx.named_root_or_create("pointer", |_| Ok(Ptr::<u64>::NULL)));
     let inner = message(refused(&heap, |tx| tx.named_root::<Ptr<Node>>("pointer")));
     assert!(inner.contains("type within it"), "{inner}");
@@ -277,13 +277,13 @@ fn arrays_are_checked_at_their_ends() {
         tx.array_mut(array)?[4] = 1;
         Ok((array, large))
     });
-    // In a later transaction, where they are no longer fresh.
+    // In a later transaction, where they are no longer newly allocated.
     run(&heap, |tx| {
         *tx.element_mut(array, 3)? = 2;
         *tx.element_mut(large, 99_999)? = 2;
         assert!(matches!(tx.element_mut(array, 5), Err(Error::Misuse { .. })));
         assert!(matches!(tx.element(array, u64::MAX), Err(Error::Misuse { .. })));
-        // What no block can hold.
+        // Lengths that no block can hold.
         for len in [6, u64::MAX / 8 + 2, u64::MAX] {
             let beyond = Array::<u64>::new(array.offset(), len);
             assert!(tx.array(beyond).is_err(), "{len}");
@@ -399,7 +399,7 @@ fn what_nothing_reaches_is_found() {
     let all: Vec<String> = report.findings.iter().map(LeakFinding::to_string).collect();
     assert!(all.iter().any(|what| what.contains("found no allocated block")), "{all:?}");
 
-    // A root of an unknown type, and a word that no type is known of.
+    // A root of an unknown type, and a root word without a type.
     run(&heap, |tx| {
         tx.named_root_or_create("old", |_| Ok(OldNode { weight: 2 }))?;
         let raw = tx.create(3_u64)?;

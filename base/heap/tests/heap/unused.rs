@@ -1,5 +1,5 @@
-//! Appends to buffers by `write_unused`, in transactions and savepoints that are undone or not, beside
-//! ordinary writes: what is in use is what the model says, whatever becomes of the rest.
+//! Appends to buffers by `write_unused`, in transactions and savepoints that are undone or not,
+//! beside ordinary writes: the bytes in use match the model, whatever becomes of the rest.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use crate::savepoints::{PLANNED, transact};
 /// Bytes of a buffer's block: a copied one, one of a run, extents.
 const SIZES: [usize; 4] = [2000, 10_000, 300_000, 3_000_000];
 
-/// A block whose first word says how many of the bytes behind it are in use.
+/// A block whose first word holds the number of bytes in use behind it.
 #[derive(Clone)]
 struct Buffer {
     block: u64,
     len: usize,
     used: Vec<u8>,
-    /// So many bytes were in use when the transaction or a savepoint around began.
+    /// Bytes in use when the transaction or a savepoint around began.
     floor: usize,
 }
 
@@ -41,7 +41,7 @@ impl Buffer {
         let bytes = random.usize(..most);
         let bytes = bytes.min(self.len - at);
         let added: Vec<u8> = (0..bytes).map(|_| random.u8(..)).collect();
-        // What anybody goes back to is saved.
+        // Bytes that an undo may return to are saved.
         let saved = (self.floor + 8).saturating_sub(at).min(bytes);
         tx.write(self.block, at, saved)?.copy_from_slice(&added[..saved]);
         let unused = tx.write_unused(self.block, at + saved, bytes - saved)?;
@@ -50,7 +50,7 @@ impl Buffer {
         tx.update_u64(self.block, 0, self.used.len() as u64)
     }
 
-    /// Changes some of what is in use, the ordinary way.
+    /// Changes some of the bytes in use, by an ordinary write.
     fn overwrite(&mut self, tx: &mut Transaction<'_>, random: &mut Rng) -> Result<(), Error> {
         let at = random.usize(..=self.used.len());
         let bytes = random.usize(..=(self.used.len() - at).min(300));
@@ -59,7 +59,7 @@ impl Buffer {
         Ok(())
     }
 
-    /// Uses less of it, so that the next append writes over what was in use.
+    /// Uses fewer bytes, so that the next append overwrites used ones.
     fn cut(&mut self, tx: &mut Transaction<'_>, random: &mut Rng) -> Result<(), Error> {
         self.used.truncate(random.usize(..=self.used.len()));
         tx.update_u64(self.block, 0, self.used.len() as u64)
@@ -139,7 +139,7 @@ fn what_is_in_use_is_what_was_committed() {
                 work(tx, &mut random, buffers, 0)
             });
             if random.u32(..20) == 0 {
-                // Without closing: what was committed comes from the journal.
+                // Without closing: the commits come from the journal.
                 drop(heap);
                 heap = open(&directory);
             }
@@ -199,7 +199,7 @@ fn an_append_takes_little_more_of_the_journal_than_its_bytes() {
     }
 }
 
-/// Readers that a transaction lets in find what is in use as it was, and need no copy for that.
+/// Readers that a transaction admits find the used bytes as they were, and need no copy for that.
 #[test]
 fn readers_are_let_in_beside_appends() {
     let heap = open(&(Arc::new(MemoryDirectory::new()) as Arc<dyn Directory>));

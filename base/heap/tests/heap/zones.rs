@@ -1,5 +1,5 @@
-//! Runs and extents that lie on both sides of a boundary between zones: each page belongs to one
-//! block at a time, also when the zones are looked at one after the other.
+//! Runs and extents across a zone boundary: each page belongs to one block at a time, also when the
+//! zones are loaded one after the other.
 
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ fn a_run_over_a_boundary_gives_its_pages_back_once() {
         heap.close().expect("closes");
         drop(heap);
 
-        // Only zone 0 has been looked at when the run is emptied.
+        // Only the metadata of zone 0 is loaded when the run is emptied.
         let heap = open(&directory);
         free(&heap, &blocks);
         for tag in 0..200 {

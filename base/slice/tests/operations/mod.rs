@@ -1,11 +1,11 @@
-//! A program of operations on slices, read from bytes, beside the same on vectors. What disagrees
+//! A program of operations on slices, read from bytes, beside the same on vectors. A difference
 //! panics. Shared with the fuzz target in `testing/fuzz`.
 
 use std::sync::Arc;
 
 use adamant_slice::{Builder, Slice};
 
-/// Strings that are kept at once.
+/// Strings that are kept at the same time.
 const STRINGS_MAX: usize = 12;
 /// Bytes of the longest string that is made at once.
 const BYTES_MAX: usize = 6_000;
@@ -86,7 +86,7 @@ fn rewrite(input: &mut Input<'_>, slice: Slice, mut bytes: Vec<u8>) -> (Slice, V
     (builder.freeze(), bytes)
 }
 
-/// Runs the program that the bytes are.
+/// Runs the program that the bytes encode.
 pub(crate) fn run(program: &[u8]) {
     let mut input = Input { left: program };
     let mut strings: Vec<(Slice, Vec<u8>)> = Vec::new();

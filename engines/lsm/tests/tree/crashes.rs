@@ -280,7 +280,7 @@ fn a_sync_of_a_file_or_a_directory_that_is_left_out_is_noticed() {
     let verdicts = verdicts(7, is_ours, suite);
     assert!(verdicts.len() >= 3, "files, and two directories: {verdicts:?}");
     // Orphans that come back are removed again.
-    judge_verdicts(&verdicts, |site| site.file.ends_with("/environment.rs"));
+    judge_verdicts(&verdicts, |site| site.file.ends_with("/version/context.rs"));
 }
 
 /// Inputs of a merge that are removed before the commit that drops them is durable. The planted

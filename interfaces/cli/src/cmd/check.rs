@@ -8,7 +8,7 @@ use crate::figures::{bytes, thousands};
 use crate::output::Output;
 use crate::{opening, progress};
 
-/// Checks a store; it is a failure if anything is wrong.
+/// Checks a store; fails if there are findings.
 pub(crate) fn run(args: &CheckArgs, output: &Output) -> Result<()> {
     let store = opening::readable(&args.store)?;
     let bar = progress::spinner("checking");

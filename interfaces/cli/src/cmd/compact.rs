@@ -1,4 +1,4 @@
-//! `adamant compact STORE`: files as small as what is in them.
+//! `adamant compact STORE`: files as small as their contents.
 
 use serde_json::json;
 

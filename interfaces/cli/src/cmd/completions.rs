@@ -1,4 +1,4 @@
-//! `adamant completions bash|zsh|fish`: what a shell needs to complete words.
+//! `adamant completions bash|zsh|fish`: completion scripts of shells.
 
 use clap::CommandFactory;
 use clap_complete::Shell;

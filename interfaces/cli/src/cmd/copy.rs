@@ -1,7 +1,7 @@
-//! `adamant copy SOURCE TARGET`: to objects and back, by a program of its own.
+//! `adamant copy SOURCE TARGET`: to object storage and back, by a program of its own.
 //!
-//! Purpose: who has stores on a machine alone need not have SlateDB in their command, nor wait until it is
-//! compiled.
+//! Purpose: users with only local stores need not have SlateDB in their command, nor wait for its
+//! compilation.
 
 use std::env;
 use std::io::ErrorKind;
@@ -11,10 +11,10 @@ use std::process::{Command, ExitCode};
 use crate::args::CopyArgs;
 use crate::failure::{Code, Failure, Result};
 
-/// What it runs: beside this program, or wherever the system looks.
+/// The program to run: beside this one, or on the search path.
 const PROGRAM: &str = "adamant-remote";
 
-/// Hands over to the program. Its exit codes are those of this one.
+/// Runs the program. Its exit codes are those of this one.
 pub(crate) fn run(args: &CopyArgs, is_json: bool) -> Result<ExitCode> {
     let beside = env::current_exe().ok().map(|own| own.with_file_name(PROGRAM));
     let program = beside.filter(|path| path.is_file()).unwrap_or_else(|| PathBuf::from(PROGRAM));

@@ -8,7 +8,7 @@ use crate::failure::Result;
 use crate::opening;
 use crate::output::Output;
 
-/// Removes a key; it is a failure if there is none.
+/// Removes a key; fails if there is none.
 pub(crate) fn run(args: &DelArgs, output: &Output) -> Result<()> {
     let key = args.encoding.bytes(&args.key)?;
     let (store, keyspace) = opening::existing_keyspace(&args.target)?;

@@ -1,8 +1,8 @@
-//! `adamant demo`: what a store does, and that it survives a kill, in some seconds.
+//! `adamant demo`: a store at work, and its recovery after a kill, in some seconds.
 //!
-//! Purpose: imports the records that ship with the command, reads and scans them, then lets a
-//! child process commit until it kills it, opens the store again and compares what is there with
-//! what the child had acknowledged.
+//! Purpose: imports the records that ship with the command, reads and scans them, then lets a child
+//! process commit, kills it, opens the store again, and compares the contents with what the child
+//! had acknowledged.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ use crate::output::Output;
 const ACKNOWLEDGED_MAX: u64 = 500;
 /// ... or after this time, on a device that is slow to sync.
 const CHILD_TIME_MAX: Duration = Duration::from_secs(2);
-/// The prefix that is scanned.
+/// The prefix to scan.
 const PREFIX: &str = "python3-";
 
 /// A line of the closing table.
@@ -34,7 +34,7 @@ struct Row {
     remark: String,
 }
 
-/// Shows it all.
+/// Runs the demo.
 pub(crate) fn run(output: &Output) -> Result<()> {
     let folder = Folder::create()?;
     let path = folder.path.join("packages.adamant");
@@ -209,7 +209,7 @@ fn wrong(what: String) -> Failure {
     Failure::new(Code::Damaged, what)
 }
 
-/// A child that is gone when this is.
+/// A child process, killed on drop.
 struct Killed(Child);
 
 impl Drop for Killed {
@@ -236,7 +236,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // Nothing is lost when it stays: it is a temporary folder.
+        // It does no harm if it stays: it is a temporary folder.
         let _ = std::fs::remove_dir_all(&self.path);
     }
 }

@@ -1,4 +1,4 @@
-//! The part of the demo that is killed: a process that commits and says what it has committed.
+//! The child process of the demo: commits, and reports its commits, until it is killed.
 
 use adamant::Store;
 use adamant_cli::record::{self, Record};
@@ -23,7 +23,7 @@ pub(crate) fn sample() -> Result<Vec<Record>> {
         .map_err(|what| Failure::new(Code::Other, format!("the sample records: {what}")))
 }
 
-/// What the child commits as its `number`th change, from 0 on: endless, in order of keys.
+/// The child's change with this `number`, from 0 on: endless, in the order of keys.
 pub(crate) fn change(records: &[Record], number: u64) -> Record {
     let (name, value) = &records[(number % records.len() as u64) as usize];
     let mut key = format!("{number:08} ").into_bytes();
@@ -31,8 +31,8 @@ pub(crate) fn change(records: &[Record], number: u64) -> Record {
     (key, value.clone())
 }
 
-/// Commits one record after the other, durably, and prints the number of each when its commit
-/// has returned, until it is killed or nobody reads.
+/// Commits one record after the other, durably, and prints the number of each when its commit has
+/// returned, until it is killed or its output is closed.
 pub(crate) fn run(args: &DemoChildArgs, output: &Output) -> Result<()> {
     let records = sample()?;
     let store: Store = opening::existing(&args.store)?;

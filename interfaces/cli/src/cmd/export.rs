@@ -48,7 +48,7 @@ fn to_file(args: &ExportArgs, keyspace: &Readable) -> Result<u64> {
     // Pipes and terminals cannot be synced, and need not be.
     if path.is_file() {
         writer.get_ref().sync_all().map_err(failed)?;
-        // And its name.
+        // Also syncs its name.
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = File::open(folder.unwrap_or(Path::new("."))).map_err(failed)?;
         folder.sync_all().map_err(failed)?;
@@ -56,7 +56,7 @@ fn to_file(args: &ExportArgs, keyspace: &Readable) -> Result<u64> {
     Ok(count)
 }
 
-/// Hands every entry to `sink`, as the bytes of a line or a row; the number of them.
+/// Passes every entry to `sink`, as the bytes of a line or a row; returns their number.
 fn write(
     args: &ExportArgs,
     keyspace: &Readable,

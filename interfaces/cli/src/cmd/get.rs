@@ -20,7 +20,7 @@ pub(crate) fn run(args: &GetArgs, output: &Output) -> Result<()> {
     Ok(store.close()?)
 }
 
-/// The failure of a key that is not there.
+/// The failure for a missing key.
 pub(crate) fn missing(key: &[u8], keyspace: &str) -> Failure {
     let key = String::from_utf8_lossy(key);
     Failure::new(Code::NotFound, format!("there is no key {key:?} in the keyspace {keyspace:?}"))

@@ -16,7 +16,7 @@ use crate::output::Output;
 /// Bytes of a page of the heap.
 const PAGE_BYTES: u64 = 4096;
 
-/// Looks at a heap.
+/// Runs the action.
 pub(crate) fn run(args: &HeapArgs, output: &Output) -> Result<()> {
     match &args.action {
         HeapAction::Stat { store } => stat(&read(store, Store::occupancy)?, output),

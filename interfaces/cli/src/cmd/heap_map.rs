@@ -9,7 +9,7 @@ use adamant::{Occupancy, Usage};
 
 /// Cells of a row.
 const COLUMNS: u64 = 128;
-/// Cells at most: more would be no picture but a file.
+/// Cells at most, so that the file stays a picture.
 const CELLS_MAX: u64 = 16_384;
 /// Pixels of a cell.
 const CELL: u64 = 7;

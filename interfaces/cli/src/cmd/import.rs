@@ -1,9 +1,9 @@
 //! `adamant import STORE FILE`: JSON Lines, or CSV, into a keyspace.
 //!
-//! Purpose: all of a file or nothing of it. Every record is read and judged before the store is
-//! opened, so that a malformed one changes nothing; then records go in by batches. Standard
-//! input and other things that can be read only once are kept in memory in between.
-//! Invariants: what a failure reports as imported is durable: a sync that succeeded has covered it.
+//! Purpose: imports all of a file or nothing. Every record is read and validated before the store
+//! is opened, so that a malformed one changes nothing; then records go in by batches. Standard
+//! input and other sources that can be read only once are kept in memory in between.
+//! Invariants: what a failure reports as imported is durable: a successful sync has covered it.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek};
@@ -68,8 +68,8 @@ pub(crate) fn run(args: &ImportArgs, output: &Output) -> Result<()> {
     }
 }
 
-/// Imports a file whose records are known to be well-formed; all of it is durable then. A failure
-/// says how many records are.
+/// Imports a file of well-formed records; then all of it is durable. A failure says how many
+/// records are.
 fn all_of(
     source: &mut Source,
     layout: Option<&Layout>,
@@ -84,7 +84,7 @@ fn all_of(
         .each_record(layout, &bar, |found| import.record(found, output))
         .and_then(|()| import.commit());
     bar.finish_and_clear();
-    // What was committed before a failure is made durable too, where that can still be done.
+    // Makes durable what was committed before a failure, if that is still possible.
     let synced = import.sync();
     match outcome.and(synced) {
         Ok(()) => Ok(import.done),
@@ -92,24 +92,24 @@ fn all_of(
     }
 }
 
-/// What was committed.
+/// The records committed.
 #[derive(Clone, Copy, Default)]
 struct Imported {
     records: u64,
-    /// Of keys and values.
+    /// Bytes of keys and values.
     bytes: u64,
-    /// Lines that were left out.
+    /// Lines that were skipped.
     malformed: u64,
 }
 
 impl Imported {
-    /// What is said before a failure by which nothing of it is lost.
+    /// The message before a failure that loses nothing of it.
     fn all_durable(&self) -> String {
         format!("{} records were imported before this", thousands(self.records))
     }
 }
 
-/// An import under way.
+/// An import in progress.
 struct Import<'a> {
     store: &'a Store,
     keyspace: &'a Keyspace,
@@ -117,7 +117,7 @@ struct Import<'a> {
     batch: Batch,
     batch_bytes: usize,
     done: Imported,
-    /// How many of the records a sync that succeeded has covered.
+    /// How many of the records a successful sync has covered.
     durable: u64,
 }
 
@@ -179,12 +179,12 @@ impl<'a> Import<'a> {
         Ok(())
     }
 
-    /// What is there after a failure.
+    /// Describes what is durable after a failure.
     fn report(&self) -> String {
         if self.durable == self.done.records && self.store.check_writable().is_ok() {
             return self.done.all_durable();
         }
-        // The device may have got more before it failed, also of the commit that failed.
+        // The device may have more than that, also of the failed commit.
         format!(
             "{} records are durable; when the store is opened again, some of those behind them may be \
              there, too",
@@ -193,11 +193,11 @@ impl<'a> Import<'a> {
     }
 }
 
-/// What is imported, readable more than once.
+/// The input, readable more than once.
 enum Source {
     /// A regular file.
     File(File, u64),
-    /// What standard input or a pipe held.
+    /// The contents of standard input or a pipe.
     Memory(Vec<u8>),
 }
 
@@ -227,7 +227,7 @@ impl Source {
         }
     }
 
-    /// What it holds, from the beginning.
+    /// Reads it from the beginning.
     fn reader(&mut self) -> Result<Box<dyn BufRead + '_>> {
         match self {
             Self::File(file, _) => {
@@ -238,7 +238,7 @@ impl Source {
         }
     }
 
-    /// Hands every record to `take`, or what is wrong with it, with the number of its line.
+    /// Passes every record to `take`, or its error, with the number of its line.
     fn each_record(
         &mut self,
         layout: Option<&Layout>,
@@ -272,13 +272,13 @@ mod tests {
         store.keyspace("default").expect("a keyspace")
     }
 
-    /// Records that are there after the power is cut.
+    /// Records that are left after a power cut.
     fn left(disk: &SimDisk) -> u64 {
         open(&disk.crash(disk.operation_count(), &mut Choice::None)).len().expect("a number")
     }
 
-    /// An import of which one call fails: what it says is there, and what there is after a power
-    /// cut.
+    /// An import with one failing call: how many records it reports as durable, and how many a
+    /// power cut leaves.
     fn import(durability: &str, failing: Option<(Call, u64)>) -> (SimDisk, Result<u64>) {
         let line = ["adamant", "import", "store", "-", "--batch", "5", "--durability", durability];
         let Verb::Import(args) = Args::parse_from(line).verb else { unreachable!() };

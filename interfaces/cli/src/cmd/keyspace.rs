@@ -11,7 +11,7 @@ use crate::figures::thousands;
 use crate::opening;
 use crate::output::Output;
 
-/// Does what the action says.
+/// Runs the action.
 pub(crate) fn run(args: &KeyspaceArgs, output: &Output) -> Result<()> {
     match &args.action {
         KeyspaceAction::List { store } => list(store, output),
@@ -37,9 +37,9 @@ fn list(path: &Path, output: &Output) -> Result<()> {
             });
             output.line(&object.to_string())?;
         } else {
-            // A name may hold line breaks: shown as a string of Rust.
+            // A name may hold line breaks: shown as a Rust string.
             let kind = if kind == KeyspaceKind::Plain { "" } else { kind.name() };
-            // So may that of a type.
+            // So may the name of a type.
             let types = types.map(|types| types.to_string().escape_debug().to_string());
             let about = types.as_deref().unwrap_or(kind);
             let line = format!("{:>15}  {engine:<8}  {name:?}  {about}", thousands(entries));

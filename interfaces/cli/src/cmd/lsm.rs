@@ -1,4 +1,4 @@
-//! `adamant lsm stat|levels|compact STORE [NAME]`: keyspaces that are log-structured merge trees.
+//! `adamant lsm stat|levels|compact STORE [NAME]`: keyspaces that are LSM trees.
 
 use std::fs;
 
@@ -14,10 +14,10 @@ use crate::opening;
 use crate::output::{Output, escape};
 use crate::progress;
 
-/// Bytes of a key that are shown in words: more would break the table.
+/// Bytes of a key that text output shows: more would break the table.
 const KEY_BYTES_SHOWN: usize = 32;
 
-/// Does what the action says.
+/// Runs the action.
 pub(crate) fn run(args: &LsmArgs, output: &Output) -> Result<()> {
     match &args.action {
         LsmAction::Stat(target) => {
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &LsmArgs, output: &Output) -> Result<()> {
     }
 }
 
-/// The keyspaces that are meant: there is one at least, or it is a failure.
+/// The keyspaces to show; fails if there is none.
 fn keyspaces(store: &Store, target: &LsmTarget) -> Result<Vec<Keyspace>> {
     if let Some(name) = &target.name {
         let keyspace = store.open_stored(name)?;
@@ -62,7 +62,7 @@ fn keyspaces(store: &Store, target: &LsmTarget) -> Result<Vec<Keyspace>> {
     Ok(found)
 }
 
-/// Looks at each keyspace of a store that is only read.
+/// Reads each keyspace of a read-only store.
 fn read<T>(
     target: &LsmTarget,
     look: impl Fn(&Keyspace) -> adamant::Result<Option<T>>,

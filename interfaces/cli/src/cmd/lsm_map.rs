@@ -1,9 +1,9 @@
-//! Levels of log-structured merge trees as a picture: a row a level, a box a table.
+//! Levels of LSM trees as a picture: a row for each level, a box for each table.
 //!
-//! Keys have an order but no distances: the lowest and highest keys of all tables of a keyspace stand
-//! evenly from left to right, and a box goes from the lowest to the highest key of its table. So boxes
-//! above one another are tables that a merge has to read together. Tables of level 0 may overlap, and
-//! have a row each. The redder a box, the more of the entries are tombstones.
+//! Keys have an order but no distances: the lowest and highest keys of all tables of a keyspace are
+//! placed evenly from left to right, and a box goes from the lowest to the highest key of its
+//! table. So boxes above one another are tables that a merge has to read together. Tables of level
+//! 0 may overlap, and have a row each. The redder a box, the more of the entries are tombstones.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -19,7 +19,7 @@ const WIDTH: f64 = 900.0;
 const LEFT: f64 = 190.0;
 /// Pixels of a row.
 const ROW: usize = 18;
-/// Pixels of a box at least, so that it is seen.
+/// The least width of a box in pixels, so that it is visible.
 const BOX_WIDTH_MIN: f64 = 1.5;
 
 /// Draws the levels of keyspaces.

@@ -1,4 +1,4 @@
-//! The verbs, one a file.
+//! The subcommands, one per file.
 
 pub(crate) mod import;
 pub(crate) mod export;

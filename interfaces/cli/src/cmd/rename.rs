@@ -1,4 +1,4 @@
-//! `adamant rename STORE KEY NEW_KEY`: one durable move, of a value of any size.
+//! `adamant rename STORE KEY NEW_KEY`: one durable move of a value of any size.
 
 use adamant::Moved;
 use adamant_cli::record;
@@ -9,8 +9,8 @@ use crate::failure::Result;
 use crate::opening;
 use crate::output::Output;
 
-/// Moves the value of a key to another key, also of another keyspace; it is a failure if there is no
-/// such key.
+/// Moves the value of a key to another key, also of another keyspace; fails if there is no such
+/// key.
 pub(crate) fn run(args: &RenameArgs, output: &Output) -> Result<()> {
     let key = args.encoding.bytes(&args.key)?;
     let new_key = args.encoding.bytes(&args.new_key)?;

@@ -1,4 +1,4 @@
-//! `adamant restore BACKUP TARGET`: a store made of a backup.
+//! `adamant restore BACKUP TARGET`: a store from a backup.
 
 use serde_json::json;
 

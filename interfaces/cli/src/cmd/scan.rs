@@ -1,7 +1,7 @@
 //! `adamant scan STORE`: the entries of a range, in order, or their number.
 //!
-//! In words a line is the key, a tab and the value, with `\t`, `\n`, `\r`, `\\` and `\xNN` for
-//! bytes that would break the line or are no UTF-8.
+//! A line of text is the key, a tab and the value, with `\t`, `\n`, `\r`, `\\` and `\xNN` for bytes
+//! that would break the line or are no UTF-8.
 
 use std::ops::Bound;
 
@@ -74,7 +74,7 @@ fn count(keyspace: &Readable, bounds: Bounds, limit: Option<u64>) -> Result<u64>
     Ok(count)
 }
 
-/// The range that `--from`, `--to` and `--prefix` leave together.
+/// The intersection of `--from`, `--to` and `--prefix`.
 fn bounds(args: &ScanArgs) -> Result<Bounds> {
     let key = |argument: &Option<_>| {
         argument.as_ref().map(|argument| args.encoding.bytes(argument)).transpose()
@@ -87,7 +87,7 @@ fn intersect(from: Option<Vec<u8>>, to: Option<Vec<u8>>, prefix: Option<Vec<u8>>
     let end = prefix.clone().and_then(successor);
     let from = from.into_iter().chain(prefix).max();
     let to = to.into_iter().chain(end).min();
-    // Of all entries the keyspace knows how many there are.
+    // The keyspace knows the number of all its entries without a scan.
     let from = from.filter(|key| !key.is_empty());
     (from.map_or(Bound::Unbounded, Bound::Included), to.map_or(Bound::Unbounded, Bound::Excluded))
 }

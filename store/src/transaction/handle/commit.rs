@@ -1,9 +1,9 @@
 //! Committing a transaction.
 //!
-//! Purpose: looks whether what was read is still so, and makes the writes, in pieces if they are many, between
-//! which readers come in that see nothing of it.
-//! Invariants: keys are told of in the order in which they are written; an `Err` means that nothing was
-//! written, unless the store says that it is poisoned.
+//! Purpose: validates the reads and applies the writes. Large transactions are applied chunked:
+//! readers run between the chunks and see nothing of it.
+//! Invariants: keys are announced in the order in which they are written. An `Err` means that
+//! nothing was written, unless the store says that it is poisoned.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -23,8 +23,9 @@ use crate::reserved::{ReservedValue, Written};
 
 impl Transaction {
     /// Makes all writes in one commit, unless something that was read has changed, and returns when
-    /// it is as durable as asked. Without writes there is no conflict, and it returns when what it
-    /// has read is as durable: at once, unless others have committed with less.
+    /// the commit is as durable as asked. A transaction without writes never conflicts; it returns
+    /// when what it has read is as durable: at once, unless others have committed with less
+    /// durability.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -37,14 +38,14 @@ impl Transaction {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Conflict`], [`Error::SnapshotExpired`]; else as [`Batch::commit`](crate::Batch::commit).
-    /// None of the writes was made.
+    /// [`Error::Conflict`], [`Error::SnapshotExpired`]; otherwise as
+    /// [`Batch::commit`](crate::Batch::commit). None of the writes was made.
     pub fn commit(self) -> Result<()> {
         self.commit_or_make_room(None)
     }
 
-    /// Where there is no room for what only removes, some is made: what it would read is another
-    /// state by then, so it is up to the caller to do it all again.
+    /// If there is no room for a transaction that only removes, makes some. The caller has to run
+    /// the transaction again, since by then it would read another state.
     pub(crate) fn commit_or_make_room(self, turn: Option<HeldWritePermit<'_>>) -> Result<()> {
         let (shared, removes) = (Arc::clone(self.snapshot.shared()), self.removes_only());
         let done = self.commit_in(turn);
@@ -54,28 +55,29 @@ impl Transaction {
         done
     }
 
-    /// Whether all that it writes is that keys are absent.
+    /// Whether all its writes are removes.
     pub(crate) fn removes_only(&self) -> bool {
         let mut writes = self.tables.iter().flat_map(|table| &table.writes);
         self.works.is_empty() && writes.all(|(_, written)| matches!(written, Written::Removed))
     }
 
-    /// The same, in a turn to write that was taken before the transaction began: then nothing can have
+    /// The same, under a writer lock taken before the transaction began: then nothing can have
     /// changed.
     pub(crate) fn commit_in(mut self, turn: Option<HeldWritePermit<'_>>) -> Result<()> {
         let works = std::mem::take(&mut self.works);
         if works.is_empty() && self.tables.iter().all(|table| table.writes.is_empty()) {
-            // Others that write need not wait for the device with it.
+            // Other writers need not wait for the device with it.
             drop(turn);
             return self.snapshot.shared().settle(self.durability);
         }
-        // Its reads were not noted. Somebody has swapped it out of the turn that it began in.
+        // Its reads were not recorded: a caller has swapped the transaction out of its exclusive
+        // one, which held the writer lock.
         if let (true, None, Some(table)) = (self.is_alone, &turn, self.tables.first()) {
             return Err(Error::Conflict { keyspace: table.keyspace.name().into() });
         }
         let number = self.snapshot.shared().number();
         let work = |transaction: &mut HeapTransaction<'_>| {
-            // Whatever uses the store in there is told so, where it would wait for itself.
+            // A use of the store in there gets an error, where it would wait for itself.
             let _guard = Guard::new(number);
             works.into_iter().try_for_each(|work| work(transaction)).map_err(Error::from)
         };
@@ -86,7 +88,7 @@ impl Transaction {
         }
         let keys =
             |each: &mut KeyVisitor<'_>| self.keys().try_for_each(|(state, key)| each(state, key));
-        // Its own snapshot keeps nothing of what it writes.
+        // Its own snapshot needs no old values of what it writes.
         let lends = shared.versions().are_several();
         shared.change_after(turn, self.durability, lends, keys, check, |transaction| {
             self.apply(shared, transaction, |_, operations| {
@@ -127,7 +129,7 @@ impl Transaction {
         })
     }
 
-    /// All keys that it writes, in the order in which `apply` does.
+    /// All keys that it writes, in the order of `apply`.
     fn keys(&self) -> impl Iterator<Item = (&KeyspaceState, &[u8])> {
         self.tables.iter().flat_map(|table| {
             let operations = table.operations().map(|operation| operation.key);
@@ -136,15 +138,15 @@ impl Transaction {
         })
     }
 
-    /// Looks whether another commit changed what was read, and closes the snapshot: from here on
-    /// nothing is to be kept for it.
+    /// Validates the reads against later commits, and closes the snapshot: from here on no old
+    /// values are kept for it.
     fn validate(&self, shared: &Shared, transaction: &HeapTransaction<'_>) -> Result<()> {
         for table in &self.tables {
             let (id, notes) = (table.keyspace.state.id, table.notes.borrow());
             let read = &notes.read;
             let number = self.snapshot.number();
             let mut changed = shared.versions().has_changed(number, id, read)?;
-            // One that was dropped since cannot be what it was.
+            // A keyspace that was dropped since has changed.
             let map = table.keyspace.state.map(transaction, shared.catalogue())?;
             if !changed && map.lsm().is_some() {
                 changed = read.has_changed(&map, shared.versions().moment_of(number))?;
@@ -159,7 +161,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Applies the writes; `split` says how many of some operations are next.
+    /// Applies the writes; `split` says how many operations come next.
     fn apply(
         &self,
         shared: &Shared,
@@ -191,7 +193,7 @@ impl Transaction {
 }
 
 impl Table {
-    /// What the trees are told all at once.
+    /// The operations that go to the trees together.
     fn operations(&self) -> impl Iterator<Item = Operation<'_>> {
         self.writes.iter().filter_map(|(key, written)| match written {
             Written::Removed => Some(Operation { key, value: None }),
@@ -200,7 +202,7 @@ impl Table {
         })
     }
 
-    /// Values that lie where they will be.
+    /// Values allocated in place.
     fn reserved(&self) -> impl Iterator<Item = (&Slice, &RefCell<Option<ReservedValue>>)> {
         self.writes.iter().filter_map(|(key, written)| match written {
             Written::Reserved(value) => Some((key, value)),

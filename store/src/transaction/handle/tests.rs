@@ -1,4 +1,4 @@
-//! Looking at a keyspace within a transaction: what it sees, and how many steps that takes.
+//! Tests of reads within a transaction: what they see, and how many steps they take.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -71,7 +71,7 @@ fn taking_out_what_is_at_an_end_costs_the_same_each_time() {
         ),
     ];
     for (way, (steps, begun)) in ways {
-        // Of pairs what was fetched is there when somebody asks again.
+        // Pairs reuse the pre-read entries.
         assert!(way == "keys" || begun <= 2, "{way}: {begun} times for {ENTRIES} entries");
         assert!(steps <= 3 * u64::from(ENTRIES) + 10, "{way}: {steps} steps for {ENTRIES} entries");
     }
@@ -85,7 +85,7 @@ fn own_entries_and_holes_in_the_midst_are_passed_over_too() {
     for key in 0..ENTRIES {
         transaction.insert(&all, number(key), "own").unwrap();
     }
-    // A hole between the first and the last, which is looked over time and again.
+    // A hole between the first and the last, which is scanned time and again.
     for key in 1..ENTRIES - 1 {
         transaction.remove(&all, number(key)).unwrap();
     }
@@ -96,7 +96,7 @@ fn own_entries_and_holes_in_the_midst_are_passed_over_too() {
     }
     let made = steps(&transaction) - before;
     assert!(made < 2 * u64::from(ENTRIES) + 200 * 8, "{made} steps");
-    // From both ends at once: what is there, and no more.
+    // From both ends at once: every entry once.
     let mut both = transaction.iter(&all);
     let ends = [both.next(), both.next_back(), both.next(), both.next_back()];
     let keys = ends.map(|entry| entry.map(|entry| entry.unwrap().0.to_vec()));
@@ -104,7 +104,7 @@ fn own_entries_and_holes_in_the_midst_are_passed_over_too() {
     assert_eq!(keys, [Some(low), Some(high), None, None]);
 }
 
-/// What a transaction sees, asked in one of many ways.
+/// Compares what a transaction sees with the model, by a random method.
 fn look(tx: &mut Transaction, all: &Keyspace, model: &Model, random: &mut fastrand::Rng) {
     let bound = |random: &mut fastrand::Rng| vec![random.u8(..12); random.usize(1..3)];
     let (one, other) = (bound(random), bound(random));
@@ -132,7 +132,7 @@ fn look(tx: &mut Transaction, all: &Keyspace, model: &Model, random: &mut fastra
     }
 }
 
-/// Random changes of a transaction, savepoints among them.
+/// Random changes of a transaction, savepoints included.
 fn change(
     tx: &mut Transaction,
     all: &Keyspace,
@@ -201,7 +201,7 @@ fn a_transaction_sees_what_a_map_with_the_same_changes_holds() {
             }
             let found: Vec<_> = transaction.iter(&all).map(|entry| entry.unwrap().0).collect();
             assert!(found.iter().map(|key| &key[..]).eq(own.keys().map(|key| &key[..])), "{seed}");
-            // Mostly from the same start, else from what was committed.
+            // Mostly on the same start, else on what was committed.
             if random.u8(..3) == 0 {
                 transaction.commit().unwrap();
                 model = own;
@@ -219,7 +219,7 @@ fn what_was_popped_was_read() {
             let (key, _) = transaction.first(&all).unwrap().unwrap();
             transaction.remove(&all, key).unwrap();
         }
-        // It has looked at the 51st and not taken it.
+        // It has visited the 51st key and not returned it.
         transaction.first(&all).unwrap();
         all.insert(number(changed), "other").unwrap();
         let committed = transaction.commit();
@@ -259,7 +259,7 @@ fn what_is_kept_for_an_older_snapshot_costs_a_newer_one_nothing() {
     assert_eq!(store.snapshot().unwrap().iter(&all).count(), 1);
     assert_eq!(walked() - before, 0, "nothing has changed since they began");
 
-    // What has changed since is looked at, and no more; and it is seen and conflicts.
+    // A walk visits only the versions that changed since; changes are seen and conflict.
     let newer = store.snapshot().unwrap();
     let mut late = store.begin().unwrap();
     assert_eq!(late.range(&all, number(5)..number(15)).count(), 0);
@@ -271,13 +271,13 @@ fn what_is_kept_for_an_older_snapshot_costs_a_newer_one_nothing() {
     assert_eq!(newer.iter(&all).rev().count(), 1);
     late.insert(&other, "k", "w").unwrap();
     assert!(late.commit().unwrap_err().is_conflict());
-    // Some of them twice, where a bunch ends.
+    // Some are visited twice, where a scan batch ends.
     assert!(walked() - before <= 4 * 50, "{} of 50", walked() - before);
     assert_eq!(older.iter(&all).count(), ENTRIES as usize + 1);
     assert_eq!(store.snapshot().unwrap().iter(&all).count(), 51);
 }
 
-/// What is looked up for one snapshot takes memory, which goes with it.
+/// Versions found for one snapshot take memory, which counts as kept for it and goes with it.
 #[test]
 fn what_is_looked_up_for_a_snapshot_counts_as_kept_for_it() {
     const CHANGED: u32 = 1_000;
@@ -299,7 +299,7 @@ fn what_is_looked_up_for_a_snapshot_counts_as_kept_for_it() {
     assert_eq!(bytes(), 0);
 }
 
-/// What was fetched at the ends is there for whoever asks again, in whatever order that is.
+/// Pre-read entries match the model in whatever order the ends are requested.
 #[test]
 fn ends_that_are_asked_for_in_any_order_are_those_of_a_map() {
     for seed in 0..40 {

@@ -1,4 +1,4 @@
-//! Copies of a heap that is written to meanwhile, on disks that crash, fill up and are damaged.
+//! Backups of a heap that is written to meanwhile, on disks that crash, fill up and are damaged.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,7 +25,7 @@ fn mix(number: u64) -> Mix {
     }
 }
 
-/// A copy that was made, or not.
+/// The outcome of a backup.
 struct Made {
     outcome: Result<u64, Error>,
     /// The commit that was visible when it began.
@@ -33,7 +33,8 @@ struct Made {
     models: Vec<Model>,
 }
 
-/// Takes the steps of a workload, then copies the heap; before each write to the copy come more steps.
+/// Takes the steps of a workload, then copies the heap; before each write to the copy come more
+/// steps.
 fn copy(disk: &SimDisk, target: &SimDisk, mix: Mix) -> Made {
     let mut workload = Workload::create(disk, mix).unwrap();
     for _ in 0..mix.steps {
@@ -43,7 +44,7 @@ fn copy(disk: &SimDisk, target: &SimDisk, mix: Mix) -> Made {
     let workload = Arc::new(Mutex::new(workload));
     let stepping = Arc::clone(&workload);
     let directory = Hooked::new(SimDirectory::root(target), move || {
-        // A heap that has no space for a commit goes on.
+        // A heap that has no space for a commit continues.
         let _ = stepping.lock().step();
     });
     let outcome = heap.back_up(&directory);
@@ -95,7 +96,7 @@ fn a_copy_is_some_commit_whole_or_nothing() {
                 });
             }
         }
-        // The heap that was copied is none the worse for it, wherever it crashed meanwhile.
+        // The backup does no harm to its source, at whichever point that crashed meanwhile.
         if number == 70 {
             let cuts = try_power_cuts(&disk, &models, 7, 2);
             tally.points += cuts.points;
@@ -131,7 +132,7 @@ fn a_copy_without_space_is_given_up() {
     assert!(refused > 5, "{refused}");
 }
 
-/// Replaces a block of a heap by one that is as large, 1 MB, so that its pool stays as it is.
+/// Replaces a block of a heap by one of the same size, 1 MB, so that its pool keeps its size.
 fn replace_block(heap: &Heap, fill: u8) -> Result<(), Error> {
     heap.transaction(Durability::Buffered, |tx| {
         let (before, block) = (tx.root(1), tx.reserve(1_000_000)?);
@@ -141,7 +142,7 @@ fn replace_block(heap: &Heap, fill: u8) -> Result<(), Error> {
     })
 }
 
-/// What is held of the log for a copy is not worth a commit.
+/// Space held of the log for a backup is not worth a commit.
 #[test]
 fn writers_take_the_space_of_a_copy() {
     let disk = SimDisk::new(seed(78));
@@ -163,7 +164,7 @@ fn writers_take_the_space_of_a_copy() {
     let error = heap.back_up(&directory).unwrap_err();
     assert!(error.is_out_of_space() && error.to_string().contains("log"), "{error}");
     assert!(commits.load(Ordering::Relaxed) > 20, "{commits:?}");
-    // Nothing is held any more, and the next copy needs nothing of it.
+    // No file is held any more, and the next backup needs none of them.
     let target = SimDisk::new(seed(78));
     heap.back_up(&SimDirectory::root(&target)).unwrap();
     let (copy, _) = open(&target, Flushing::Auto).unwrap();

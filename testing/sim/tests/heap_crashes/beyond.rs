@@ -1,6 +1,6 @@
-//! Records that need more log than there may be: files are made beyond the limit, and removed by the
-//! checkpoint that no longer needs them. Were they removed before its position is durable, a power cut
-//! in between would leave a pool whose checkpoint asks for a log that is gone.
+//! Records that need more log than the limit: files are made beyond it, and removed by the
+//! checkpoint that no longer needs them. If they were removed before its position is durable, a
+//! power cut in between would leave a pool whose checkpoint asks for a log that is gone.
 
 use adamant_heap::{Durability, Error, Flushing, Heap, Read, Write};
 use adamant_medium::storage::Directory;
@@ -9,13 +9,13 @@ use adamant_sim::{Mark, SimDirectory, SimDisk, Tally};
 
 use crate::model::open;
 
-/// With the log's limit of 4 MiB, one record of so many bytes needs files beyond it.
+/// With the log's limit of 4 MiB, one record of this many bytes needs files beyond it.
 const LARGE_BYTES: usize = 5 << 20;
 /// Root words: the number of the commit, and its block.
 const COMMIT: usize = 0;
 const BLOCK: usize = 1;
 
-/// A commit that replaces the block by one of so many bytes.
+/// A commit that replaces the block by one of `bytes` bytes.
 fn commit(disk: &SimDisk, heap: &Heap, number: u64, bytes: usize) {
     Mark::Begun.put(disk, number);
     heap.transaction::<(), Error>(Durability::Sync, |tx| {

@@ -1,5 +1,5 @@
-//! A heap whose memory is bounded, so that its pages are dropped all the time: what is read from then
-//! on is what the file has. The disk panics where no successful sync covers that.
+//! A heap with bounded memory, so that its pages are dropped all the time: later reads see the
+//! file's bytes. The disk panics if no successful sync covers those.
 
 use adamant_heap::{Durability, Error, Flushing, Heap, Read, Slice, Write};
 use adamant_sim::SimDisk;
@@ -9,7 +9,7 @@ use crate::model::open_bounded;
 use crate::workload::{Mix, Workload};
 use crate::{try_crashes_within, try_deaths, try_faults, try_power_cuts};
 
-/// Nearly every commit drops pages, some of them 2 MiB of memory of its own at once.
+/// Nearly every commit drops pages, some of them 2 MiB of anonymous memory at once.
 fn mix(number: u64) -> Mix {
     Mix {
         seed: seed(number),
@@ -88,13 +88,13 @@ fn a_reservation_that_is_filled_meanwhile_keeps_its_bytes() {
     judge(&open_bounded(&disk, Flushing::Auto, u64::MAX).unwrap().0);
 }
 
-/// A slice may have bytes of its block that nobody wrote since the block was reserved: the heap leaves there
-/// what was in memory, of a transaction that was undone here. No record has them, so the file has
-/// others, and a page that is dropped under the slice changes it.
+/// A slice may have bytes of its block that were never written since the block was reserved: the
+/// heap leaves there what was in memory, here of a transaction that was undone. No record has them,
+/// so the file has others, and dropping a page under the slice changes it.
 #[test]
 fn what_is_lent_keeps_bytes_that_no_record_has() {
     let disk = SimDisk::new(seed(75));
-    // In memory of its own at first, which is dropped by 2 MiB; then over the file's pages.
+    // In anonymous memory at first, which is dropped by 2 MiB; then over the file's pages.
     for round in 0..2_u8 {
         let (heap, _) = open_bounded(&disk, Flushing::Auto, 64 << 10).unwrap();
         let (block, slice) = lend_unwritten(&heap, 0xA0 + round);
@@ -115,7 +115,7 @@ fn what_is_lent_keeps_bytes_that_no_record_has() {
 fn lend_unwritten(heap: &Heap, byte: u8) -> (u64, Slice) {
     const LEN: usize = 20_000;
     let mut undone = Vec::new();
-    // All in one commit: the next one drops what nobody keeps.
+    // All in one commit: the next one drops pages that nothing holds.
     let block = heap.transaction::<_, Error>(Durability::Buffered, |tx| {
         let refused = tx.savepoint(|tx| {
             for _ in 0..4 {

@@ -1,8 +1,9 @@
-//! Buffers on the heap, to which entries are appended by `write_unused`: what is in use after a crash is
-//! what a commit made of it, whatever aborted transactions and savepoints left behind it.
+//! Buffers on the heap, to which entries are appended by `write_unused`: after a crash the bytes in
+//! use are those of a commit, whatever aborted transactions and savepoints left behind them.
 //!
 //! A buffer is filled, frozen, freed and made again, its pages used by other blocks meanwhile, and
-//! sometimes emptied and filled anew where it is. Its bytes are held back of the pool file, up to a part of the log, beside checkpoints, copies, shrinking and a bound of memory.
+//! sometimes emptied and refilled in place. Its bytes are held back from the pool file, up to a
+//! part of the log, while checkpoints, backups, shrinking and a memory bound do their work.
 
 use std::sync::Arc;
 
@@ -28,7 +29,7 @@ const BUFFER_BYTES: usize = 45_000;
 /// Bytes that are written to a buffer when it is made, before any of them is in use.
 const FIRST_BYTES: usize = 300;
 
-/// What the heap holds after a commit: by place in the header, the buffer in use first.
+/// The heap's contents after a commit: by slot of the header, the buffer in use first.
 #[derive(Clone, Debug, Default)]
 struct State {
     commit: u64,
@@ -36,7 +37,7 @@ struct State {
     loose: u64,
 }
 
-/// Where the header tells of a block.
+/// Offset of a slot in the header.
 fn place(index: usize) -> usize {
     8 + 16 * index
 }
@@ -62,7 +63,7 @@ impl State {
     }
 }
 
-/// Opens what is on a disk, and panics unless it is a promised commit, whole. Returns its number.
+/// Opens the heap of a disk, and panics unless it is a promised commit, whole. Returns its number.
 fn judge(disk: &SimDisk, flushing: Flushing, states: &[State], promise: Promise) -> u64 {
     let (heap, _) =
         open(disk, flushing).unwrap_or_else(|error| panic!("recovery failed: {error:?}"));
@@ -79,7 +80,7 @@ fn judge(disk: &SimDisk, flushing: Flushing, states: &[State], promise: Promise)
     commit
 }
 
-/// Opens the heap on a disk, with bounds that are met.
+/// Opens the heap on a disk, with bounds that the workload reaches.
 fn open(disk: &SimDisk, flushing: Flushing) -> Result<(Heap, Recovery)> {
     open_in(Arc::new(SimDirectory::root(disk)), flushing)
 }
@@ -142,7 +143,7 @@ impl User {
             }
             5 => drop(self.heap.shrink()?),
             6 => self.back_up()?,
-            // Beside transactions; nothing points to it, ever.
+            // Beside transactions; no pointer to it ever exists.
             7 => {
                 let mut reservation = self.heap.reserve(self.random.u64(1..9000))?;
                 reservation.fill(5);
@@ -159,7 +160,7 @@ impl User {
         Ok(())
     }
 
-    /// Copies the heap, and looks at the copy.
+    /// Backs the heap up, and verifies the copy.
     fn back_up(&self) -> Result<()> {
         let target: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
         self.heap.back_up(target.as_ref())?;
@@ -169,7 +170,7 @@ impl User {
         Ok(())
     }
 
-    /// A transaction, or one that is given up in the end.
+    /// A transaction, or one that is aborted at the end.
     fn transaction(&mut self, fails: bool) -> Result<()> {
         let mut state = self.last().clone();
         state.commit += 1;
@@ -204,7 +205,7 @@ impl User {
     }
 }
 
-/// What is done to the buffer in a transaction: only one of these, as each relies on what was in use
+/// The change of the buffer in a transaction: only one of these, as each relies on the bytes in use
 /// when it began.
 fn work(tx: &mut Transaction<'_>, state: &mut State, random: &mut fastrand::Rng) -> Result<()> {
     let header = match tx.root(0) {
@@ -234,7 +235,7 @@ fn work(tx: &mut Transaction<'_>, state: &mut State, random: &mut fastrand::Rng)
                 append(tx, header, state, random)?;
             }
             if random.u8(..3) == 0 {
-                // Committed, but not in use: what comes next is written over it.
+                // Committed, but not in use: the next bytes overwrite it.
                 let used = state.blocks[0].as_ref().map_or(BUFFER_BYTES, |buffer| buffer.len());
                 let bytes = random.usize(..=300.min(BUFFER_BYTES - used));
                 let block = word(tx, header, place(0));
@@ -261,7 +262,7 @@ fn work(tx: &mut Transaction<'_>, state: &mut State, random: &mut fastrand::Rng)
     tx.update_u64(header, 0, state.commit)
 }
 
-/// Appends an entry to the buffer; one without room for it is frozen before.
+/// Appends an entry to the buffer; a buffer without room for it is frozen before.
 fn append(
     tx: &mut Transaction<'_>,
     header: u64,
@@ -290,7 +291,7 @@ fn append(
     tx.update_u64(header, place(0) + 8, buffer.len() as u64)
 }
 
-/// Another block, or none, in a place; the one that was there is freed.
+/// Puts another block, or none, into a slot; frees the previous one.
 fn set(
     tx: &mut Transaction<'_>,
     header: u64,
@@ -316,7 +317,7 @@ fn set(
     Ok(())
 }
 
-/// Power cuts, deaths, and crashes within what recovers from those.
+/// Power cuts, deaths, and crashes within the recoveries from those.
 fn try_all(flushing: Flushing, number: u64, (steps, step): (u64, usize), what: &str) {
     let disk = SimDisk::new(number);
     let states = User::run(&disk, flushing, number, steps);
@@ -341,10 +342,10 @@ fn try_all(flushing: Flushing, number: u64, (steps, step): (u64, usize), what: &
     tally.print(what);
 }
 
-/// Each sync of a checkpoint is left out once: of pages, of what was held back, of the note itself.
+/// Each sync of a checkpoint is left out once: of pages, of held extents, of the checkpoint itself.
 #[test]
 fn a_missing_sync_beside_held_buffers_is_noticed() {
-    // This workload is known to need every call, others may not.
+    // This workload is known to need every call; others may not.
     let (flushing, number) = (Flushing::Auto, 89);
     let suite = |disk: &SimDisk| {
         let states = User::run(disk, flushing, number, 160);

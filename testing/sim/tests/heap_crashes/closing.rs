@@ -1,5 +1,6 @@
-//! A close that failed: the pool may look closed although nothing of that is durable. Who opens it next
-//! finds nothing to do and writes over a log file, which the last durable checkpoint may still need.
+//! A failed close: the pool may look closed although nothing of that is durable. The next open
+//! finds nothing to recover and overwrites a log file, which the last durable checkpoint may still
+//! need.
 
 use adamant_sim::tally::seed;
 use adamant_sim::{Mark, Promise, SimDisk, Tally};

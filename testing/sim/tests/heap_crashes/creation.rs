@@ -1,5 +1,5 @@
-//! A creation that failed, and one more in the same directory: what the first left there looks as if it was
-//! durable, names among it, and is not.
+//! A failed creation, and one more in the same directory: the files and names that the first left
+//! there look durable, and are not.
 
 use adamant_heap::Flushing;
 use adamant_medium::storage::Directory;
@@ -9,8 +9,9 @@ use adamant_sim::{SimDirectory, SimDisk, Tally};
 use crate::model::judge;
 use crate::workload::{Mix, Workload};
 
-/// Fails each operation of a creation on an empty disk that `is_tried` accepts, creates again, goes on, and
-/// cuts the power, at one of `step` crash points, `count` states at each. Returns how many creations failed.
+/// Fails each operation of a creation on an empty disk that `is_tried` accepts, creates again,
+/// continues, and cuts the power, at one of `step` crash points, `count` states at each. Returns
+/// how many creations failed.
 pub(crate) fn try_creations(
     disk: &SimDisk,
     mix: Mix,

@@ -36,7 +36,7 @@ fn every_fence() {
     try_power_cuts(&disk, &models, 1, 16).print("direct");
 }
 
-/// Files that the system does not map are written by calls, and durable by syncs.
+/// Files that the system does not map are written by calls, and made durable by syncs.
 fn unmapped(number: u64) -> Mix {
     Mix { is_unmapped: true, steps: 30, ..mix(number) }
 }
@@ -52,7 +52,7 @@ fn what_is_not_mapped_is_durable_when_it_is_synced() {
 fn a_failing_write_of_what_is_not_mapped_is_undone_or_poisons() {
     let is_tried =
         |operation: &str| operation.starts_with("write") || operation.starts_with("sync");
-    // One that was closed, and failed at that, takes no more steps.
+    // A heap that failed while closing takes no more steps.
     let mix = Mix { reopen_one_in: 0, ..unmapped(89) };
     try_faults(mix, "direct, failing calls", is_tried);
 }
@@ -66,7 +66,7 @@ fn every_combination_of_lines() {
     try_power_cuts(&disk, &models, 1, 1 << 8).print("direct, all combinations");
 }
 
-/// Blocks of more than a megabyte: the pool grows, and the log goes on in another file.
+/// Blocks of more than a megabyte: the pool grows, and the log continues in another file.
 #[test]
 fn large_blocks() {
     let disk = SimDisk::new(seed(53));
@@ -85,7 +85,7 @@ fn points_behind(disk: &SimDisk, operation: &str) -> Vec<u64> {
     (disk.cursor().point() + 1..=disk.operation_count()).filter(is_behind).collect()
 }
 
-/// Crashes there, with what was in doubt torn in so many ways.
+/// Crashes there, tearing the things in doubt in `count` ways.
 fn try_torn(
     disk: &SimDisk,
     (operation, count): (&str, u64),
@@ -103,7 +103,7 @@ fn try_torn(
 }
 
 /// Each opening writes a header of the next generation over the one before, and a header has four
-/// words of eight bytes that differ: torn, it is none.
+/// words of eight bytes that differ: a torn header is invalid.
 #[test]
 fn headers_of_many_generations() {
     let disk = SimDisk::new(seed(73));
@@ -141,7 +141,7 @@ fn try_crashes_during_recovery(number: u64) {
 }
 
 /// A checkpoint that is in the caches alone when the process dies is written again, before the next
-/// one is written over the one before it: that one torn, and this one lost, there would be none.
+/// one overwrites the one before it: if that one were torn, and this one lost, none would be left.
 #[test]
 fn a_checkpoint_in_the_caches_is_not_trusted() {
     let disk = SimDisk::new(seed(79));

@@ -1,5 +1,5 @@
-//! Actions without a transaction on a disk that is full at any of their allocations: refused, they
-//! change nothing, neither in memory nor for whoever opens the heap again; and frees go on.
+//! Actions without a transaction on a disk that is full at any of their allocations: refused
+//! actions change nothing, neither in memory nor after reopening; and frees still work.
 
 use adamant_heap::{Durability, Error, Flushing, Heap, Read, Write};
 use adamant_sim::SimDisk;
@@ -7,13 +7,13 @@ use adamant_sim::tally::seed;
 
 use crate::model::open;
 
-/// A published block, and what it holds.
+/// A published block, and its contents.
 struct Block {
     offset: u64,
     bytes: Vec<u8>,
 }
 
-/// A user of actions, and the blocks that there should be.
+/// A user of actions, and the expected blocks.
 struct User {
     blocks: Vec<Block>,
     random: fastrand::Rng,
@@ -35,7 +35,7 @@ impl User {
         assert_eq!(report.blocks, self.blocks.len() as u64, "none leaked, none is gone");
     }
 
-    /// Notes what became of an action, which was refused or done in whole.
+    /// Notes the outcome of an action, which was refused or done in whole.
     fn judge(&mut self, heap: &Heap, outcome: Result<(), Error>) -> bool {
         let Err(error) = outcome else { return true };
         assert!(error.is_out_of_space(), "{error:?}");
@@ -62,7 +62,7 @@ impl User {
         }
     }
 
-    /// Some reservations, published at once.
+    /// Makes some reservations and publishes them at once.
     fn publish(&mut self, heap: &Heap) {
         let mut reservations = Vec::new();
         for _ in 0..self.random.usize(1..5) {
@@ -74,7 +74,7 @@ impl User {
                     reservations.push(reservation);
                 }
                 Err(error) => {
-                    // Those that were reserved are given back with this.
+                    // The reserved ones are given back here.
                     drop(std::mem::take(&mut reservations));
                     self.judge(heap, Err(error));
                     return;
@@ -101,7 +101,8 @@ impl User {
 fn actions_on_a_full_disk_are_refused_and_change_nothing() {
     for flushing in [Flushing::Auto, Flushing::Volatile] {
         let (mut refused, mut reserves) = (0, 0);
-        // Seven pages more each time: sooner or later each allocation of the script is the one refused.
+        // Seven pages more each time: sooner or later each allocation of the script is the one
+        // refused.
         for pages in (0..200).step_by(7) {
             let disk = SimDisk::new(seed(71)).without_history();
             let (heap, _) = open(&disk, flushing).unwrap();

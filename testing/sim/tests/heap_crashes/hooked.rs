@@ -1,4 +1,4 @@
-//! A directory in which something else happens before every write to a file.
+//! A directory with a hook that runs before every write to a file.
 
 use std::fmt;
 use std::path::Path;
@@ -130,7 +130,7 @@ impl File for HookedFile {
         file_offset: u64,
         len: u64,
     ) -> Result<()> {
-        // SAFETY: our caller promises what the file asks for.
+        // SAFETY: our caller promises the same.
         unsafe { self.file.map_private(region, region_offset, file_offset, len) }
     }
 }

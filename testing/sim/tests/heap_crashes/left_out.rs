@@ -1,4 +1,5 @@
-//! Each call that makes something durable is left out once, and these tests notice.
+//! Mutation tests: each call that makes something durable is left out once, and the crash tests
+//! notice.
 
 use adamant_sim::mutation::{judge, verdicts};
 use adamant_sim::site::{Kind, Site};
@@ -12,17 +13,17 @@ use crate::{
     mix_of_batches, try_crashes_of_batches, try_crashes_within, try_deaths, try_power_cuts,
 };
 
-/// Commits of all kinds, checkpoints and reopenings, then crashes within them and within what
-/// recovers from those.
+/// Commits of all kinds, checkpoints and reopenings, then crashes within them and within the
+/// recoveries from those.
 fn suite(disk: &SimDisk, mix: Mix) {
     let models = Workload::run(disk, mix);
-    // What takes least is first: it notices most.
+    // The cheapest is first: it notices most.
     try_power_cuts(disk, &models, 1, 4);
     try_deaths(disk, &models, 3);
     // Enough for each state without one of the names that the two creations gave.
     try_new_creations(disk, Mix { steps: 1, ..mix }, (1, 64));
     try_new_names(disk, &models, mix);
-    // Three: none and all alone show nothing of what reached the medium before its turn.
+    // Three: none and all alone show nothing of writes that reached the medium too early.
     try_crashes_within(disk, &models, 19, 3);
 }
 
@@ -32,8 +33,8 @@ fn try_new_creations(disk: &SimDisk, mix: Mix, (step, count): (usize, u64)) {
     try_creations(disk, mix, (step, count), is_tried, &mut Tally::new());
 }
 
-/// The process dies when a file just got its name, and the next one goes on with large commits:
-/// they may be in files whose names only the dead process was about to sync.
+/// The process dies when a file just got its name, and the next one continues with large commits:
+/// they may be in files whose names the dead process was about to sync.
 fn try_new_names(disk: &SimDisk, models: &[Model], mix: Mix) {
     let mut cursor = disk.cursor();
     while cursor.advance() {
@@ -42,7 +43,7 @@ fn try_new_names(disk: &SimDisk, models: &[Model], mix: Mix) {
             continue;
         }
         let killed = cursor.kill();
-        // What the dead process was promised holds for the next one too.
+        // Promises to the dead process hold for the next one too.
         let before = Promise::at_power_cut(disk, cursor.point());
         Mark::Begun.put(&killed, before.most);
         if before.created {
@@ -64,7 +65,7 @@ fn try_new_names(disk: &SimDisk, models: &[Model], mix: Mix) {
 #[test]
 fn a_missing_sync_is_noticed() {
     let mix = Mix {
-        // This workload is known to need every call, others may not.
+        // This workload is known to need every call; others may not.
         seed: 19,
         steps: 40,
         large_one_in: 8,
@@ -72,15 +73,15 @@ fn a_missing_sync_is_noticed() {
         reopen_one_in: 8,
         ..Mix::default()
     };
-    // The zeros of a new log file are synced by the first commit in it if nobody did it before:
-    // the early sync only spares that commit the time.
+    // The first commit in a new log file syncs its zeros unless that was done before: the early
+    // sync only saves that commit the time.
     let saves_time = |site: &Site| site.file.ends_with("/log_file.rs") && site.kind == Kind::Sync;
     let is_tried = |site: &Site| !saves_time(site) && !is_of_batches(site);
     let verdicts = verdicts(mix.seed, is_tried, |disk| suite(disk, mix));
     judge(&verdicts, |_| false);
 }
 
-/// Those that need several batches, of which the workload above has none.
+/// Sites that need several batches, of which the workload above has none.
 fn is_of_batches(site: &Site) -> bool {
     site.file.ends_with("/batch.rs")
 }
@@ -96,7 +97,7 @@ fn a_missing_sync_of_batches_is_noticed() {
     judge(&verdicts, |_| false);
 }
 
-/// Where memory is the medium. The syncs of what is done by calls are those of the test above.
+/// With memory as the medium. The test above covers the syncs of changes made by calls.
 fn direct_suite(disk: &SimDisk, mix: Mix) {
     let models = Workload::run(disk, mix);
     try_power_cuts(disk, &models, 1, 4);

@@ -1,9 +1,9 @@
-//! The heap on a disk that crashes: whatever happens, recovery gives a prefix of the commits
-//! that contains every acknowledged one.
+//! The heap on a disk that crashes: recovery always gives a prefix of the commits that includes
+//! every acknowledged one.
 //!
 //! Each test runs a scripted workload once, then recovers the disk as it may be at its crash
 //! points. `ADAMANT_SIM_STATES` multiplies the number of states tried at each, and
-//! `ADAMANT_SIM_SEED` (default 0) gives other workloads.
+//! `ADAMANT_SIM_SEED` (default 0) selects other workloads.
 
 mod backup;
 mod beyond;
@@ -44,7 +44,7 @@ fn try_power_cuts(disk: &SimDisk, models: &[Model], step: usize, count: u64) -> 
     tally
 }
 
-/// What was recovered is durable, and so is the next commit on it, wherever the recovered heap
+/// The recovered state is durable, and so is the next commit on it, wherever the recovered heap
 /// found its files: the names of those that a killed process left may not be.
 fn try_going_on(disk: &SimDisk, heap: Heap, model: &Model) {
     let recovered = Promise::exactly(model.commit);
@@ -113,7 +113,7 @@ fn a_killed_process_loses_no_buffered_commit() {
     try_deaths(&disk, &models, 1).print("killed processes");
 }
 
-/// Kills the process at one of `step` crash points, recovers and goes on.
+/// Kills the process at one of `step` crash points, recovers and continues.
 fn try_deaths(disk: &SimDisk, models: &[Model], step: usize) -> Tally {
     let mut tally = Tally::new();
     tally.deaths(disk, step, |killed, promise| {
@@ -147,15 +147,15 @@ fn try_crashes_within(disk: &SimDisk, models: &[Model], step: usize, count: u64)
     tally
 }
 
-/// Kills the process at one of `step` crash points, and recovers with memory for 32 pages, so that these are
-/// written by batches whose tables take each other's places: crashes that before each of its syncs, recovers
-/// with memory for 16 pages, so that a table names less than the one whose place it takes, and crashes that
-/// before each of its syncs, too.
+/// Kills the process at one of `step` crash points, and recovers with memory for 32 pages, so that
+/// these are written by batches whose tables overwrite each other. Crashes that before each of its
+/// syncs, and recovers with memory for 16 pages, so that a table names fewer pages than the one
+/// that it overwrites. Crashes that before each of its syncs, too.
 fn try_crashes_of_batches(disk: &SimDisk, models: &[Model], step: usize) -> Tally {
     let mut tally = Tally::new();
     let mut cursor = disk.cursor();
     let recover = |disk: &SimDisk, pages: u64| {
-        // Recovery takes half of what there is.
+        // Recovery takes half of the bound.
         let opened = open_bounded(disk, models[0].flushing, 2 * pages * 4096);
         drop(opened.unwrap_or_else(|error| panic!("recovery failed: {error:?}")));
     };
@@ -174,7 +174,7 @@ fn try_crashes_of_batches(disk: &SimDisk, models: &[Model], step: usize) -> Tall
     tally
 }
 
-/// Crashes before each sync of the pool in a disk's history, in so many ways, at random.
+/// Crashes before each sync of the pool in a disk's history, in `count` random ways.
 fn each_before_a_sync(
     disk: &SimDisk,
     count: u64,
@@ -221,8 +221,8 @@ fn crashes_during_recovery() {
     try_crashes_within(&disk, &models, 9, 3).print("crashes during recovery");
 }
 
-/// Runs a workload again and again, each time with another operation failing, and checks that
-/// the heap either undoes the commit or is poisoned, and that reopening recovers.
+/// Runs a workload repeatedly, each time with another operation failing, and checks that the heap
+/// either undoes the commit or is poisoned, and that reopening recovers.
 fn try_faults(mix: Mix, test: &str, is_tried: impl Fn(&str) -> bool) {
     let mut tally = Tally::new();
     let sound = SimDisk::new(mix.seed);
@@ -256,8 +256,9 @@ fn try_faults(mix: Mix, test: &str, is_tried: impl Fn(&str) -> bool) {
         tally.state(&disk, number, &"killed", || {
             judge(&killed, &models, Promise::at_death(&disk, cursor.point()));
         });
-        // What a failed sync left looks clean, and recovery must not build on it. It stores the same bytes
-        // where files are mapped by then, which are durable when flushed; the simulator does not see that.
+        // Data of a failed sync looks clean, and recovery must not build on it. Where files are
+        // mapped by then it stores the same bytes, which are durable when flushed; the simulator
+        // does not see that.
         if number % 4 == 0 && !mix.is_unmapped {
             tally.cuts_within(&killed, 3, number, |crashed| {
                 drop(judge(&crashed, &models, promise));
@@ -272,14 +273,14 @@ fn try_faults(mix: Mix, test: &str, is_tried: impl Fn(&str) -> bool) {
 fn run_with_a_fault(workload: &mut Workload) -> bool {
     for _ in 0..workload.mix.steps {
         let Err(_) = workload.step() else { continue };
-        // Reads go on, whatever happened.
+        // Reads always continue.
         workload.last().verify(&workload.heap);
         let commit = commit_of(&workload.heap);
         match workload.heap.transaction(Durability::Buffered, |tx| tx.set_root(2, 1)) {
             Ok(()) => {}
             Err(error) if is_poisoned(&error) => {
                 assert!(is_poisoned(&workload.heap.checkpoint().unwrap_err()));
-                // There may be nothing left to sync; then what is visible is durable.
+                // There may be nothing left to sync; then all visible commits are durable.
                 match workload.heap.sync() {
                     Ok(()) => Mark::Durable.put(&workload.disk, commit),
                     Err(error) => assert!(is_poisoned(&error), "{error:?}"),

@@ -1,4 +1,4 @@
-//! What a heap should hold after each commit, and whether it does.
+//! The model of a heap's contents after each commit, and its verification.
 
 use std::sync::Arc;
 
@@ -14,11 +14,11 @@ pub(crate) const HEADER_BYTES: usize = 8 + SLOTS * 16;
 /// Contents after a commit.
 #[derive(Clone, Debug)]
 pub(crate) struct Model {
-    /// Of the heap.
+    /// The flushing of the heap.
     pub(crate) flushing: Flushing,
     pub(crate) commit: u64,
     pub(crate) slots: Vec<Option<Arc<Vec<u8>>>>,
-    /// Blocks that may be allocated beside those, by who published them after this commit.
+    /// Blocks that may be allocated beside those, published after this commit.
     pub(crate) loose_max: u64,
 }
 
@@ -27,13 +27,13 @@ impl Model {
         Model { flushing, commit: 0, slots: vec![None; SLOTS], loose_max: 0 }
     }
 
-    /// Panics unless the heap holds exactly this.
+    /// Panics unless the heap holds exactly these contents.
     pub(crate) fn verify(&self, heap: &Heap) {
         let view = heap.view().expect("this is no fork");
         self.verify_read(&view, view.root(0));
     }
 
-    /// The same, of whatever reads a heap; `header` is its root.
+    /// The same, for any reader of a heap; `header` is its root.
     pub(crate) fn verify_read(&self, read: &impl Read, header: u64) {
         if self.commit == 0 {
             assert_eq!(header, 0, "a heap without a commit has a root");
@@ -80,7 +80,7 @@ pub(crate) fn commit_of(heap: &Heap) -> u64 {
     }
 }
 
-/// Opens the heap on a disk, everything within the calls, with the smallest log there can be.
+/// Opens the heap on a disk, without background threads, with the smallest possible log.
 pub(crate) fn open(disk: &SimDisk, flushing: Flushing) -> Result<(Heap, Recovery)> {
     open_bounded(disk, flushing, u64::MAX)
 }
@@ -101,12 +101,12 @@ pub(crate) fn open_bounded(
     Heap::open(Arc::new(SimDirectory::root(disk)), options)
 }
 
-/// Recovers what is on a disk, and panics unless it is one of the promised commits, whole, in a
-/// heap without a fault or a leak. Returns the heap and the commit.
+/// Recovers a disk, and panics unless it holds one of the promised commits, whole, in a heap
+/// without a fault or a leak. Returns the heap and the commit.
 pub(crate) fn judge(disk: &SimDisk, models: &[Model], promise: Promise) -> (Heap, u64) {
     let exists = SimDirectory::root(disk).open("pool").unwrap().is_some();
     assert!(exists || !promise.created, "a heap that was created is gone");
-    // Some are looked at before by who only reads: with the same eyes, and without a trace.
+    // Some are first opened read-only: that must see the same, and leave no trace.
     let seen = match promise.least % 9 {
         0 | 3 | 6 if exists => Some(look_at(disk, models)),
         1 if exists => Some(salvage(disk, models)),
@@ -127,8 +127,8 @@ pub(crate) fn judge(disk: &SimDisk, models: &[Model], promise: Promise) -> (Heap
     (heap, commit)
 }
 
-/// Reads what is on a disk as `repair` does, and panics unless that is a commit, whole, and nothing is wrong
-/// with it. Returns the commit.
+/// Reads a disk as `repair` does, and panics unless that yields a commit, whole, with no findings.
+/// Returns the commit.
 fn salvage(disk: &SimDisk, models: &[Model]) -> u64 {
     let directory = Arc::new(SimDirectory::root(disk)) as Arc<dyn Directory>;
     let salvage = Salvage::open(&directory).unwrap_or_else(|error| panic!("{error:?}"));
@@ -139,7 +139,7 @@ fn salvage(disk: &SimDisk, models: &[Model]) -> u64 {
     commit
 }
 
-/// Opens the heap for reading only, twice, and panics unless it holds a commit, whole, and nothing is
+/// Opens the heap read-only, twice, and panics unless it holds a commit, whole, and nothing is
 /// changed. Returns the commit.
 fn look_at(disk: &SimDisk, models: &[Model]) -> u64 {
     let mut options = Options::default();
@@ -147,7 +147,7 @@ fn look_at(disk: &SimDisk, models: &[Model]) -> u64 {
     options.address_bytes_max = 256 << 20;
     let before = disk.operation_count();
     let directory = Arc::new(SimDirectory::root(disk));
-    // A process that died in the middle of making it left no lock.
+    // A process that died while creating the heap left no lock.
     if directory.open("lock").unwrap().is_none() {
         drop(directory.lock("lock").unwrap());
         return look_at(disk, models);

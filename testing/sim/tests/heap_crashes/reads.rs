@@ -1,4 +1,5 @@
-//! Reads that fail, each once: what they were for is undone, and the heap is as if nobody had asked.
+//! Reads that fail, each once: the operation that needed the read is undone, and the heap is
+//! unchanged.
 
 use adamant_heap::{Durability, Error, Flushing, Heap, Transaction, Write};
 use adamant_sim::tally::seed;
@@ -12,7 +13,7 @@ const BLOCK_BYTES: [u64; 4] = [20_000, 3_000, 200, 9_000];
 const BLOCKS: usize = 20;
 const TRANSACTIONS: usize = 40;
 
-/// Allocates and frees; how many blocks there are, and how many transactions failed.
+/// Allocates and frees; returns how many blocks there are, and how many transactions failed.
 fn fill(heap: &Heap) -> (u64, u64) {
     let (mut blocks, mut failed) = (Vec::new(), 0);
     for number in 0..TRANSACTIONS {
@@ -44,7 +45,7 @@ fn a_read_that_fails_leaves_nothing_half_done() {
     }
 }
 
-/// Fails each read of the workload, of a heap that is opened like this.
+/// Fails each read of the workload, on a heap opened by `open`.
 fn try_reads(open: impl Fn(&SimDisk) -> Result<Heap, Error>) {
     let mut tally = Tally::new();
     let sound = SimDisk::new(seed(91)).without_history();

@@ -1,5 +1,5 @@
-//! Calls that fail while a heap recovers, each once: the opening says so, or goes on without; the next one,
-//! after a kill or a power cut, finds what was promised.
+//! Calls that fail while a heap recovers, each once: the opening reports it, or continues without;
+//! the next one, after a kill or a power cut, finds a promised commit.
 
 use adamant_heap::{Error, Flushing, Heap, Recovery, Result};
 use adamant_sim::tally::seed;
@@ -12,12 +12,12 @@ use crate::{direct, mix_of_batches, try_going_on};
 /// Crash points at which recovery is tried.
 const POINTS: u64 = 4;
 
-/// With memory for so few pages that they are written by several batches.
+/// With memory for so few pages that several batches write them.
 fn recover(disk: &SimDisk, flushing: Flushing) -> Result<(Heap, Recovery)> {
     open_bounded(disk, flushing, 2 * 24 * 4096)
 }
 
-/// Fails each call of recoveries, of processes that were killed and of power cuts.
+/// Fails each call of recoveries, after killed processes and after power cuts.
 fn try_failing_recoveries(mix: Mix, test: &str) {
     let disk = SimDisk::new(mix.seed);
     let models = Workload::run(&disk, mix);
@@ -41,7 +41,7 @@ fn try_failing_recoveries(mix: Mix, test: &str) {
     tally.print(test);
 }
 
-/// Fails each call of the recovery of a disk; how often the opening said so.
+/// Fails each call of the recovery of a disk; returns how often the opening reported it.
 fn try_calls(
     crashed: &dyn Fn() -> SimDisk,
     (models, promise): (&[Model], Promise),

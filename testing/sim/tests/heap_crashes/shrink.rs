@@ -1,4 +1,4 @@
-//! Giving space back on a disk that crashes, or that is full when it is wanted again.
+//! Giving space back on a disk that crashes, or that is full when the space is needed again.
 
 use adamant_heap::{Durability, Error, Flushing, Heap, Read, Write};
 use adamant_medium::storage::Directory;
@@ -13,7 +13,7 @@ const PAGE: usize = 4096;
 /// Bytes of a block of many chunks.
 const LARGE: usize = 3 << 20;
 
-/// Large blocks come and go, and what they leave is given back.
+/// Large blocks come and go, and the freed space is given back.
 fn mix(flushing: Flushing, number: u64) -> Mix {
     Mix {
         seed: seed(number),
@@ -104,7 +104,7 @@ fn a_hole_is_backed_before_it_is_used_or_refused() {
                 heap.close().unwrap();
                 drop(heap);
                 heap = open(&disk, flushing).unwrap().0;
-                // The log has what the next commits need.
+                // The log has enough space for the next commits.
                 heap.transaction::<_, Error>(Durability::Sync, |tx| tx.set_root(3, 1)).unwrap();
             }
             disk.set_space_bytes(Some(disk.space_used_bytes() + (1 << 20)));
@@ -113,7 +113,7 @@ fn a_hole_is_backed_before_it_is_used_or_refused() {
             let error = heap.reserve(2 << 20).unwrap_err();
             assert!(error.is_out_of_space(), "{error}");
             assert_eq!(heap.view().unwrap().root(0), 0, "it is undone");
-            // What there is space for is found, and never beyond.
+            // Reservations that fit are granted, and larger ones never.
             reserve(&heap, 200 << 10, 0).unwrap();
             assert!(heap.check().unwrap().is_clean());
             disk.set_space_bytes(None);
@@ -124,7 +124,7 @@ fn a_hole_is_backed_before_it_is_used_or_refused() {
     }
 }
 
-/// Writes to each block, a page in so many, and takes that to the pool, on a disk that is full.
+/// Writes to each block, one page in 96, and brings that to the pool, on a disk that is full.
 fn write_all(heap: &Heap) {
     for root in 0..3 {
         let block = heap.view().unwrap().root(root);
@@ -141,8 +141,8 @@ fn write_all(heap: &Heap) {
     assert!(heap.check().unwrap().is_clean());
 }
 
-/// Holes are used and the pool grows; then power cuts, and each page that is allocated is written to
-/// on a disk that is full.
+/// Holes are used and the pool grows; then power cuts, and each page that is allocated is written
+/// to on a disk that is full.
 fn use_holes(disk: &SimDisk, flushing: Flushing) -> Tally {
     let heap = with_a_hole(disk, flushing);
     let start = disk.operation_count();
@@ -156,10 +156,10 @@ fn use_holes(disk: &SimDisk, flushing: Flushing) -> Tally {
         let random = (0..6).map(|number| Choice::random(point << 8 | number));
         for choice in [Choice::None, Choice::All].into_iter().chain(random) {
             tally.state(disk, point, &choice, || {
-                // With its history: else stores to memory that has no space are not noticed.
+                // With its history: without it, stores to memory without space are not noticed.
                 let crashed = cursor.crash(&mut choice.clone());
                 let (heap, _) = open(&crashed, flushing).unwrap();
-                // The log has what the next commits need.
+                // The log has enough space for the next commits.
                 let ready = heap.transaction::<_, Error>(Durability::Sync, |tx| tx.set_root(3, 1));
                 ready.unwrap();
                 crashed.set_space_bytes(Some(crashed.space_used_bytes()));
@@ -170,7 +170,7 @@ fn use_holes(disk: &SimDisk, flushing: Flushing) -> Tally {
     tally
 }
 
-/// What was allocated over a hole has its space after a crash, whatever that took back.
+/// Pages allocated over a hole have their space after a crash, whatever that took back.
 #[test]
 fn a_hole_that_was_used_stays_backed_after_a_crash() {
     for flushing in [Flushing::Auto, Flushing::Volatile] {
@@ -179,8 +179,9 @@ fn a_hole_that_was_used_stays_backed_after_a_crash() {
     }
 }
 
-/// What is held back keeps the log: so its tail names pages that became a hole, more of them than
-/// recovery has memory for. Between the hole and its sums they are no damage.
+/// Held extents keep the log: so its tail names pages that became a hole, more of them than
+/// recovery has memory for. Between punching the hole and updating its checksums they are no
+/// damage.
 #[test]
 fn pages_that_the_log_names_may_become_a_hole() {
     let bytes = 1 << 20;

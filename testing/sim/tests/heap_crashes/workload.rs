@@ -17,31 +17,33 @@ const LARGE_BYTES: Range<usize> = 1_100_000..1_500_000;
 pub(crate) const ALL: &[Durability] =
     &[Durability::Sync, Durability::Buffered, Durability::Deferred];
 
-/// What kinds of steps a workload takes: small commits, unless it says otherwise.
+/// The kinds of steps that a workload takes: by default small commits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mix {
     pub(crate) flushing: Flushing,
     pub(crate) seed: u64,
     pub(crate) steps: u64,
-    /// One commit in so many writes a large block; 0: none does.
+    /// One commit in this many writes a large block; 0: none does.
     pub(crate) large_one_in: u64,
-    /// One step in so many is a checkpoint, and one a sync; 0: none.
+    /// One step in this many is a checkpoint, and one a sync; 0: none.
     pub(crate) upkeep_one_in: u64,
-    /// One step in so many reserves, publishes, frees or sets a word without a transaction; 0: none.
+    /// One step in this many reserves, publishes, frees or sets a word without a transaction; 0:
+    /// none.
     pub(crate) alone_one_in: u64,
-    /// One commit in so many overwrites parts of several blocks that it declared at once; 0: none.
+    /// One commit in this many overwrites parts of several blocks that it declared at once; 0:
+    /// none.
     pub(crate) declare_one_in: u64,
-    /// One step in so many is a transaction that fails at its end; 0: none.
+    /// One step in this many is a transaction that fails at its end; 0: none.
     pub(crate) abort_one_in: u64,
-    /// One step in so many is taken by another thread, while this one waits; 0: none.
+    /// One step in this many is taken by another thread, while this one waits; 0: none.
     pub(crate) thread_one_in: u64,
-    /// One step in so many closes the heap and opens it again; 0: none.
+    /// One step in this many closes the heap and opens it again; 0: none.
     pub(crate) reopen_one_in: u64,
-    /// One step in so many gives free space back; 0: none.
+    /// One step in this many gives free space back; 0: none.
     pub(crate) shrink_one_in: u64,
-    /// Whether the log is given back then, too, half of the times, which ends copies.
+    /// Whether the log is given back then, too, half of the times, which ends backups.
     pub(crate) gives_log_back: bool,
-    /// Whether no file can be memory whose stores are the file's.
+    /// Whether no file can be mapped shared.
     pub(crate) is_unmapped: bool,
     /// The bound of the memory that differs from the file's.
     pub(crate) memory_bytes_max: u64,
@@ -71,7 +73,7 @@ impl Default for Mix {
     }
 }
 
-/// A heap in use, and what it should hold.
+/// A heap in use, and its expected contents.
 pub(crate) struct Workload {
     pub(crate) disk: SimDisk,
     pub(crate) heap: Arc<Heap>,
@@ -81,9 +83,10 @@ pub(crate) struct Workload {
     pub(crate) refused: u64,
     pub(crate) mix: Mix,
     random: fastrand::Rng,
-    /// A block that was published alone, and that nothing points to yet.
+    /// A block that was published without a transaction, and that no pointer refers to yet.
     loose: Option<(u64, Vec<u8>)>,
-    /// Such blocks of a process that died, at most: nothing will ever point to them.
+    /// The number of such blocks of a process that died, at most: no pointer will ever refer to
+    /// them.
     lost_max: u64,
 }
 
@@ -107,7 +110,7 @@ impl Workload {
         })
     }
 
-    /// Goes on with a heap that was recovered to the last of these.
+    /// Continues with a heap that was recovered to the last of these models.
     pub(crate) fn resume(disk: &SimDisk, heap: Heap, models: &[Model], mix: Mix) -> Workload {
         let models = models.to_vec();
         Workload {
@@ -122,7 +125,7 @@ impl Workload {
         }
     }
 
-    /// Creates a heap, takes all steps, and returns what it should hold by commit.
+    /// Creates a heap, takes all steps, and returns its expected contents by commit.
     pub(crate) fn run(disk: &SimDisk, mix: Mix) -> Vec<Model> {
         let mut workload = Workload::create(disk, mix).unwrap();
         for _ in 0..mix.steps {
@@ -207,7 +210,7 @@ impl Workload {
         })
     }
 
-    /// A transaction of some changes that is given up at the end.
+    /// A transaction of some changes that is aborted at the end.
     fn abort(&mut self) -> Result<()> {
         let mut model = self.last().clone();
         let mut random = self.random.fork();
@@ -234,8 +237,8 @@ impl Workload {
         }
     }
 
-    /// One action without a transaction. Publishing and freeing show in no header, so until the
-    /// next commit a block more may be there or not.
+    /// One action without a transaction. Publishing and freeing do not show in the header, so until
+    /// the next commit one more block may be there or not.
     fn act_alone(&mut self, durability: Durability) -> Result<()> {
         let header = self.heap.view()?.root(0);
         if let Some((block, bytes)) = self.loose.take() {
@@ -260,15 +263,16 @@ impl Workload {
         reservation.copy_from_slice(&bytes);
         cancelled.fill(1);
         let block = reservation.offset();
-        // Before the attempt: whether it succeeded, or poisoned when it was visible, it may be there.
+        // Before the attempt: whether it succeeded, or poisoned when it was visible, it may be
+        // there.
         self.models.last_mut().unwrap().loose_max = self.lost_max + 1;
         self.heap.publish(durability, [reservation])?;
         self.loose = Some((block, bytes));
         Ok(())
     }
 
-    /// A transaction that has a slot point to a block that was published alone, and publishes
-    /// another reservation itself.
+    /// A transaction that has a slot point to a block that was published without a transaction, and
+    /// publishes another reservation itself.
     fn link(&mut self, durability: Durability, block: u64, bytes: Vec<u8>) -> Result<()> {
         let mut model = self.last().clone();
         model.commit += 1;
@@ -326,7 +330,7 @@ impl Workload {
         self.note_done(durability, model, done)
     }
 
-    /// Notes what became of a commit.
+    /// Notes the outcome of a commit.
     fn note_done(&mut self, durability: Durability, model: Model, done: Result<()>) -> Result<()> {
         let commit = model.commit;
         match (&done, durability) {
@@ -397,7 +401,7 @@ fn change(
     }
 }
 
-/// A new block for a random slot; the one that it had is freed.
+/// Reserves a new block for a random slot; frees the previous one.
 fn fill_slot(
     tx: &mut Transaction<'_>,
     header: u64,
@@ -417,7 +421,7 @@ fn fill_slot(
     Ok(())
 }
 
-/// Some bytes of a block change in place.
+/// Overwrites some bytes of a block in place.
 fn overwrite_slot(
     tx: &mut Transaction<'_>,
     header: u64,
@@ -435,7 +439,7 @@ fn overwrite_slot(
     Ok(())
 }
 
-/// Parts of several blocks change, all declared before the first does.
+/// Overwrites parts of several blocks, all declared before the first changes.
 fn overwrite_declared(
     tx: &mut Transaction<'_>,
     header: u64,

@@ -1,9 +1,9 @@
-//! Dirty pages: those of which a record says what the file may not have yet (C2).
+//! Dirty pages: pages of which a record names bytes that the file may not have yet (C2).
 //!
-//! Purpose: what a checkpoint goes through. A page becomes dirty behind the append of a record that
-//! names bytes of it, and clean when it is copied, or when it becomes free: what a record said of it
-//! nobody will read. Both happen while no checkpoint copies, or within it.
-//! Thread safety: any thread; who makes pages dirty and who copies them exclude each other.
+//! Purpose: the pages that a checkpoint copies. A page becomes dirty behind the append of a record
+//! that names bytes of it, and clean when it is copied, or when it becomes free, as no reader needs
+//! what a record said of it. Both happen while no checkpoint copies, or within one.
+//! Thread safety: any thread; making pages dirty and copying them exclude each other.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -40,8 +40,8 @@ impl Pages {
         self.load(page) & DIRTY != 0
     }
 
-    /// A dirty page is copied by a checkpoint that has ended this epoch (`None`: there are no more):
-    /// until that is done the page stays in memory (R6).
+    /// A checkpoint that has ended this epoch (`None`: no epoch is left) copies a dirty page: until
+    /// that is done the page stays in memory (R6).
     pub(crate) fn note_copied(&self, page: u64, epoch: Option<u32>) {
         let is_stamped = !is_planted("R6.copies-are-not-stamped");
         let epoch = if is_stamped { epoch.unwrap_or(EPOCH_MAX) } else { 0 };
@@ -57,8 +57,8 @@ impl Pages {
         zones.flat_map(|zone| &zone.pieces).map(Piece::dirty_pages).sum()
     }
 
-    /// The first dirty page from one on: data pages by number, and behind them those of descriptors.
-    /// O(pieces between), some ns each.
+    /// The first dirty page from one on: data pages by number, and behind them those of
+    /// descriptors. O(pieces between), some ns each.
     pub(crate) fn next_dirty(&self, page: u64) -> Option<u64> {
         let regions = [(0, 0, ZONE_PAGES), (TABLE_PAGE, ZONE_PAGES, ZONE_TABLE_PAGES)];
         regions.into_iter().find_map(|(base, word, count)| {

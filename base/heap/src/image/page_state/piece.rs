@@ -1,4 +1,4 @@
-//! Counts of a piece of 2 MiB of pages.
+//! Counters of a piece: 2 MiB of pages.
 //!
 //! Thread safety: any thread.
 
@@ -10,38 +10,38 @@ use crate::layout::PAGE_BYTES;
 pub(crate) const PIECE_PAGES: u64 = 512;
 /// Bytes of a piece.
 pub(super) const PIECE_BYTES: i64 = (PIECE_PAGES * PAGE_BYTES) as i64;
-/// Bit of `Piece::state`: memory of its own is behind all of it, instead of the file's pages.
+/// Bit of `Piece::state`: anonymous memory is behind all of it, instead of the file's pages.
 pub(super) const ANONYMOUS: u32 = 1 << 31;
 
-/// What is known of 2 MiB.
+/// The counters of 2 MiB of pages.
 #[derive(Debug, Default)]
 pub(super) struct Piece {
     /// Reservations in it.
     pub(super) held: AtomicU32,
-    /// Pages that were stored to, and `ANONYMOUS` or not. One word, so that what it adds to the
-    /// bytes of this process is known from each change of it.
+    /// Pages that were stored to, with `ANONYMOUS` or not. One word, so that each change of it
+    /// tells by how much the bytes of this process change.
     pub(super) state: AtomicU32,
     /// Pages that are dirty.
     dirty: AtomicU32,
 }
 
-/// What a piece with that state adds to the bytes of memory that differ from the file's.
+/// Bytes of memory that differ from the file's, of a piece with that state.
 fn own_bytes_of(state: u32) -> i64 {
     match (state & ANONYMOUS, state & !ANONYMOUS) {
         (_, 0) => 0,
         (0, pages) => i64::from(pages) * PAGE_BYTES as i64,
-        // A first touch takes a huge page, where there are any.
+        // A first touch takes a huge page, if there are any.
         _ => PIECE_BYTES,
     }
 }
 
-/// How many more bytes that are when the state changes.
+/// By how much those bytes grow when the state changes.
 pub(super) fn growth(before: u32, after: u32) -> i64 {
     own_bytes_of(after) - own_bytes_of(before)
 }
 
 impl Piece {
-    /// A page of it was dirty or not, and is or not.
+    /// Counts that a page of it became dirty or clean.
     #[inline]
     pub(super) fn count_dirty(&self, was: bool, is: bool) {
         match (was, is) {
@@ -56,7 +56,8 @@ impl Piece {
         self.dirty.load(Ordering::Acquire).into()
     }
 
-    /// The same for pages that have an epoch; how many more bytes differ from the file's.
+    /// The same for pages that have an epoch. Returns by how much the bytes that differ from the
+    /// file's grow.
     #[inline]
     pub(super) fn count_stamped(&self, was: bool, is: bool) -> i64 {
         match (was, is) {

@@ -1,4 +1,5 @@
-//! Pieces of 2 MiB of a heap's pages: what keeps them in memory, and which are the oldest.
+//! Pieces of 2 MiB of a heap's pages: holds that keep them in memory, and the search for the
+//! oldest.
 
 use std::ops::RangeInclusive;
 use std::sync::atomic::Ordering;
@@ -12,10 +13,11 @@ use crate::sync::wait;
 
 /// Pieces of the data pages of a zone.
 const DATA_PIECES: u64 = ZONE_PAGES / PIECE_PAGES;
-/// Ages of pages that are told apart when the oldest are looked for.
+/// Ages of pages that the search for the oldest tells apart.
 const AGES: usize = 32;
 
-/// A piece from which pages may be dropped: nobody holds it, and nobody will before this is gone.
+/// A piece from which pages may be dropped: no reservation holds it, and none will before this is
+/// dropped.
 #[derive(Debug)]
 pub(crate) struct Dropping<'p> {
     pages: &'p Pages,
@@ -51,8 +53,8 @@ impl Pages {
         zone.pieces.get((piece % DATA_PIECES) as usize)
     }
 
-    /// Keeps `len` bytes at a heap offset from being dropped, until `let_go`. Waits while they are,
-    /// some 100 us at most.
+    /// Keeps `len` bytes at a heap offset from being dropped, until `let_go`. Waits while they are
+    /// being dropped, some 100 us at most.
     pub(crate) fn hold(&self, offset: u64, len: u64) {
         for number in pieces_of(offset, len) {
             let Some(piece) = self.make_piece(number) else { return };
@@ -63,7 +65,7 @@ impl Pages {
         }
     }
 
-    /// The opposite. What was stored happened before.
+    /// Ends the hold. All stores happened before.
     pub(crate) fn let_go(&self, offset: u64, len: u64) {
         for piece in pieces_of(offset, len) {
             if let Some(piece) = self.piece(piece) {
@@ -72,7 +74,7 @@ impl Pages {
         }
     }
 
-    /// A piece, if nobody holds it, kept so. One thread at a time asks.
+    /// A piece, if no reservation holds it, kept so. One thread at a time may call this.
     pub(crate) fn start_dropping(&self, piece: u64) -> Option<Dropping<'_>> {
         self.dropping.store(piece + 1, Ordering::SeqCst);
         let dropping = Dropping { pages: self, piece };
@@ -82,12 +84,12 @@ impl Pages {
         (held == 0 || is_planted("R6.drops-what-is-reserved")).then_some(dropping)
     }
 
-    /// Whether memory of its own is behind a piece.
+    /// Whether anonymous memory is behind a piece.
     pub(crate) fn is_anonymous(&self, piece: u64) -> bool {
         self.piece(piece).is_some_and(|piece| piece.state.load(Ordering::Acquire) & ANONYMOUS != 0)
     }
 
-    /// Memory of its own is behind the pieces of a range of pages from now on.
+    /// Anonymous memory is behind the pieces of a range of pages from now on.
     pub(crate) fn note_anonymous(&self, start: u64, end: u64) {
         if start < end {
             for piece in start / PIECE_PAGES..=(end - 1) / PIECE_PAGES {
@@ -108,8 +110,7 @@ impl Pages {
         }
     }
 
-    /// The first piece from one on that has a page which was stored to, below the end of so many
-    /// pages.
+    /// The first piece from `piece` on with a stored-to page below `pages`.
     pub(crate) fn next_stored(&self, mut piece: u64, pages: u64) -> Option<u64> {
         while piece * PIECE_PAGES < pages {
             if self.zones.get((piece / DATA_PIECES) as usize).is_none() {
@@ -125,15 +126,15 @@ impl Pages {
         None
     }
 
-    /// The newest epoch in a piece; that of a dirty page is none that a checkpoint covers.
+    /// The newest epoch in a piece; a dirty page counts as one that no checkpoint covers.
     pub(crate) fn newest_in(&self, piece: u64) -> u32 {
         let start = piece * PIECE_PAGES;
         (start..start + PIECE_PAGES).map(|page| self.epoch_if_clean(page)).max().unwrap_or(0)
     }
 
-    /// The lowest epoch such that what was last stored to in it or before comes to `wanted` bytes;
-    /// `covered`, the highest one whose pages may be dropped, if there is less. So what was
-    /// stored to last stays longest. O(pieces that were stored to), some 0.2 us each.
+    /// The lowest epoch such that pages last stored to in it or before come to `wanted` bytes;
+    /// `covered`, the highest one whose pages may be dropped, if there are fewer. So the pages last
+    /// stored to stay longest. O(pieces that were stored to), some 0.2 us each.
     pub(crate) fn epoch_of_oldest(&self, covered: u32, wanted: u64, pages: u64) -> u32 {
         let mut bytes_by_age = [0; AGES];
         let mut add = |epoch: u32, bytes: u64| {

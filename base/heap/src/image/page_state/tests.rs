@@ -5,7 +5,7 @@ use crate::layout::descriptor_offset;
 
 const PAGE: u64 = PAGE_BYTES;
 
-/// Memory that notes what of it is copied, all of which is what was written.
+/// Memory that records the copied ranges, and whose pages are all valid.
 #[derive(Default)]
 struct Seen(RefCell<Vec<(u64, u64)>>);
 
@@ -20,7 +20,7 @@ impl Memory for Seen {
     }
 }
 
-/// Memory none of whose pages is what was written.
+/// Memory of which no page is valid.
 struct Refusing;
 
 impl Memory for Refusing {
@@ -31,7 +31,7 @@ impl Memory for Refusing {
     fn copy(&self, _offset: u64, _len: u64) {}
 }
 
-/// What is copied when some pages are stored to.
+/// The ranges that are copied when some pages are stored to.
 fn copied(pages: &Pages, first: u64, count: u64) -> Vec<(u64, u64)> {
     let seen = Seen::default();
     pages.touch(first * PAGE, count * PAGE, &seen).expect("they are whole");
@@ -97,7 +97,7 @@ fn each_page_has_a_word_of_its_own() {
         descriptor_offset(ZONE_PAGES),
     ];
     let is_verified = |offset: u64| {
-        // A page that is refused stays what it was.
+        // A refused page stays unverified.
         pages.verify(offset, 1, &Refusing).is_ok()
     };
     for (index, offset) in offsets.iter().enumerate() {

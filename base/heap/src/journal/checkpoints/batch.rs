@@ -1,13 +1,13 @@
-//! Batches: copies of pages are written to the pool file, with their checksums.
+//! Batches: writes copies of pages to the pool file, with their checksums.
 //!
-//! Purpose: the one order in which pages of a pool are overwritten, so that a crash leaves nothing
-//! that cannot be told from damage.
+//! Purpose: the one order in which pages of a pool are overwritten, so that recovery can tell every
+//! result of a crash from damage.
 //! Invariants: a table that names the pages of a batch is durable before the first of them is
 //! written (C5); the sync that makes it so covers the batch before, which the table before names.
-//! Copies show nothing that is not durable in the log (C4): that is the caller's. Pages that are
-//! neighbours are written by one call, and no others between them.
+//! Copies show no record that is not durable in the log (C4): the caller guarantees that. One call
+//! writes adjacent pages, and no others between them.
 //! Thread safety: one thread at a time writes batches. The pool lock is held for some pages and
-//! their checksums at a time, so that whoever has it finds that they fit.
+//! their checksums at a time, so that its holder finds that they match.
 
 use adamant_wire::checksum::page_sum;
 use adamant_wire::mutants::is_planted;
@@ -25,7 +25,7 @@ const HOLD_PAGES_MAX: usize = 256;
 /// The bytes of a page.
 pub(crate) type PageBytes = [u8; PAGE_BYTES as usize];
 
-/// A page as the file is to have it.
+/// The new contents of a page of the file.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::journal) struct PageCopy<'c> {
     /// Its heap offset.
@@ -42,12 +42,12 @@ pub(crate) struct Copies {
 }
 
 impl Copies {
-    /// Whether a batch can have no more.
+    /// Whether a batch has no more room.
     pub(crate) fn is_full(&self) -> bool {
         self.pages.len() == BATCH_PAGES_MAX
     }
 
-    /// Adds a page, behind all others; its bytes, to be filled.
+    /// Adds a page, behind all others; returns its bytes, to be filled.
     pub(crate) fn add(&mut self, page: u64) -> &mut PageBytes {
         debug_assert!(self.pages.last().is_none_or(|last| *last < page), "in order");
         let index = self.pages.len();
@@ -58,12 +58,12 @@ impl Copies {
         &mut self.bytes[index]
     }
 
-    /// Forgets them, and keeps the memory.
+    /// Removes all, and keeps the memory.
     pub(in crate::journal) fn clear(&mut self) {
         self.pages.clear();
     }
 
-    /// As a batch is written.
+    /// The copies as a batch to write.
     pub(in crate::journal) fn batch(&self) -> Vec<PageCopy<'_>> {
         let copies = self.pages.iter().zip(&self.bytes);
         copies.map(|(page, bytes)| PageCopy { page: page * PAGE_BYTES, bytes }).collect()
@@ -73,9 +73,9 @@ impl Copies {
 /// Writes batches, one after the other.
 #[derive(Debug)]
 pub(in crate::journal) struct BatchWriter {
-    /// Of the checkpoint and its next batch; `None` where no crash matters.
+    /// Name of the checkpoint and its next batch; `None` where no crash matters.
     name: Option<Name>,
-    /// Memory for the checksums that the pages have and get, and for what they come from.
+    /// Buffers for the checksums before and after, and for the data behind them.
     pages: Vec<u64>,
     sums: Vec<u32>,
     entries: Vec<DoubtEntry>,
@@ -83,20 +83,20 @@ pub(in crate::journal) struct BatchWriter {
 }
 
 impl BatchWriter {
-    /// For the checkpoint of that number, whose batches count on from `batch`.
+    /// A writer for checkpoint `number`, whose batches count on from `batch`.
     pub(in crate::journal) fn new(number: u64, batch: u64) -> Self {
         Self { name: Some(Name { number, batch, durable: 0 }), ..Self::unnamed() }
     }
 
-    /// For a file that is no pool before it is finished.
+    /// A writer for a file that is no pool before it is finished.
     pub(in crate::journal) fn unnamed() -> Self {
         let (pages, sums, entries, run) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         Self { name: None, pages, sums, entries, run }
     }
 
     /// Writes a batch: pages that the file has, each at most once, in the order of their offsets.
-    /// They show no record above `durable`, up to which the log is (C4), and are not durable themselves
-    /// before the next sync, which that of the next batch is.
+    /// They show no record above `durable`, up to which the log is durable (C4). The pages
+    /// themselves become durable by the next sync, which is that of the next batch.
     ///
     /// # Errors
     /// Those of the medium. Then no batch may follow, nor the checkpoint be finished (R1).
@@ -143,9 +143,9 @@ impl BatchWriter {
     }
 }
 
-/// Gives each page in doubt the checksum of what it is, durably: the log says what it is to be. Returns how
-/// many were torn. After a sync that failed the cache looks clean: so the pages are written as well, as
-/// they are.
+/// Gives each page in doubt the checksum of its current bytes, durably: the log has its final
+/// bytes. Returns how many pages were torn. After a failed sync the cache looks clean, so the pages
+/// are written as well, unchanged.
 ///
 /// # Errors
 /// Those of the medium.
@@ -167,12 +167,12 @@ pub(in crate::journal) fn settle(pool: &PoolFile, doubt: &Doubt) -> Result<u64> 
         Ok(())
     })?;
     writer.write(pool, &copies.batch(), 0)?;
-    // The next table takes the place of one of these.
+    // The next table overwrites one of these.
     pool.file().sync()?;
     Ok(torn)
 }
 
-/// Writes pages, neighbours by one call.
+/// Writes pages, adjacent ones by one call.
 fn write_pages(pool: &PoolFile, copies: &[PageCopy<'_>], run: &mut Vec<u8>) -> Result<()> {
     let follows = |one: &PageCopy<'_>, other: &PageCopy<'_>| {
         file_offset(one.page) + PAGE_BYTES == file_offset(other.page)
@@ -190,7 +190,7 @@ fn write_pages(pool: &PoolFile, copies: &[PageCopy<'_>], run: &mut Vec<u8>) -> R
     Ok(())
 }
 
-/// Writes the checksums of pages by one call: those between them stay as they are.
+/// Writes the checksums of pages by one call: those between them stay unchanged.
 fn write_sums(
     pool: &PoolFile,
     copies: &[PageCopy<'_>],

@@ -1,13 +1,13 @@
-//! Checkpoints: how far the pool file has taken the log.
+//! Checkpoints: bring the pool file up to date with the log.
 //!
-//! Purpose: a checkpoint copies dirty pages out of memory and writes them to the pool: it reads neither
-//! the log nor the pool, but for checksums. The order of R1, in one place: log sync, pages, pool sync,
-//! durable position, and only then reuse of log files. Rules C1 to C9 and why recovery is right:
-//! docs/decisions/0107-checkpoint-from-the-image.md.
-//! Invariants: no step follows a failed one: every error here ends writing. A generation of the
-//! log starts durably before its first record (R4). Position 0 says that the pool holds
-//! everything: so a store that was closed has nothing to look for in its log.
-//! Thread safety: `Applied` belongs to whoever holds its lock.
+//! Purpose: a checkpoint copies dirty pages out of memory and writes them to the pool: it reads
+//! neither the log nor the pool, except for checksums. The order of R1, in one place: log sync,
+//! pages, pool sync, durable position, and only then reuse of log files. Rules C1 to C9 and why
+//! recovery is right: docs/decisions/0107-checkpoint-from-the-image.md.
+//! Invariants: no step follows a failed one: every error here ends writing. A generation of the log
+//! starts durably before its first record (R4). Position 0 says that the pool holds everything: so
+//! a closed store does not search its log.
+//! Thread safety: `Applied` belongs to the holder of its lock.
 
 use std::sync::Arc;
 
@@ -24,21 +24,21 @@ use crate::journal::records::log::Log;
 use crate::journal::records::log_file::LogFile;
 use crate::layout::{Checkpoint, PAGE_BYTES};
 
-/// What the pool file holds of the log.
+/// How much of the log the pool file holds.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::journal) struct Applied {
     /// Number of the newest checkpoint.
     pub(in crate::journal) number: u64,
     /// Generation of the log; until it is started, the highest one ever seen.
     pub(in crate::journal) generation: u64,
-    /// Where the newest checkpoint began: all records before are in the pool. Until the log is started, the
-    /// highest ordinal ever seen.
+    /// Start of the newest checkpoint: all records before it are in the pool. Until the log is
+    /// started, the highest ordinal ever seen.
     pub(in crate::journal) cursor: Cursor,
-    /// After the last record of which all that came before is in the pool, too, where something of later
-    /// ones is held back.
+    /// If later records are held back: the position after the last record of which everything
+    /// before is in the pool, too.
     pub(in crate::journal) held: Option<Kept>,
     /// Whether this process made the newest checkpoint durable. One that was only read may be in
-    /// the page cache alone, after a sync that failed (R4).
+    /// the page cache alone, after a failed sync (R4).
     pub(in crate::journal) is_durable: bool,
     /// Data pages that the file backs durably.
     pub(in crate::journal) pages: u64,
@@ -48,12 +48,12 @@ pub(in crate::journal) struct Applied {
     pub(in crate::journal) pool_bytes: u64,
 }
 
-/// What a checkpoint is made for.
+/// Options of a checkpoint.
 #[derive(Clone, Copy)]
 pub(in crate::journal) struct Asked<'a> {
-    /// No record follows if nothing is left behind.
+    /// No record follows, if nothing is left behind.
     pub(in crate::journal) is_last: bool,
-    /// Whether the caller keeps all others from writing.
+    /// Whether the caller keeps all other threads from writing.
     pub(in crate::journal) is_alone: bool,
     /// Which holds are given up.
     pub(in crate::journal) gives_up: GivingUp,
@@ -63,7 +63,7 @@ pub(in crate::journal) struct Asked<'a> {
     pub(in crate::journal) holes: &'a [(u64, u64)],
 }
 
-/// What a checkpoint works on.
+/// The parts that a checkpoint works on.
 #[derive(Clone, Copy)]
 pub(in crate::journal) struct Target<'a> {
     pub(in crate::journal) pool: &'a PoolFile,
@@ -71,23 +71,23 @@ pub(in crate::journal) struct Target<'a> {
     pub(in crate::journal) source: &'a dyn PageSource,
     pub(in crate::journal) holds: &'a Holds,
     pub(in crate::journal) pace: &'a Pace,
-    /// Is told of a checkpoint when it is durable, before any log file is used again.
+    /// Called when a checkpoint is durable, before any log file is reused.
     pub(in crate::journal) published: &'a dyn Fn(&Applied),
 }
 
 impl Applied {
-    /// From where on the log is needed.
+    /// The position from which on the log is needed.
     pub(in crate::journal) fn needed(&self) -> Cursor {
         self.held.map_or(self.cursor, |held| held.cursor)
     }
 
-    /// Bytes of the log that are in the pool but for what is held back, and kept for that.
+    /// Bytes of the log that are in the pool except for held extents, and are kept for these.
     pub(in crate::journal) fn held_bytes(&self) -> u64 {
         self.held.map_or(0, |held| self.appended_bytes.saturating_sub(held.appended_bytes))
     }
 
-    /// Writes the next checkpoint, which says what `self` says, and makes it durable. `applying`
-    /// says that pages are changed next.
+    /// Writes the next checkpoint from the state of `self`, and makes it durable. `applying` says
+    /// that pages are changed next.
     ///
     /// # Errors
     /// Those of the medium.
@@ -131,7 +131,7 @@ impl Applied {
 
     fn start_in(&mut self, pool: &PoolFile, log: &Log, file: Arc<LogFile>) -> Result<()> {
         if !self.is_durable && !is_planted("R4.goes-on-from-a-checkpoint-in-the-cache") {
-            // What is overwritten next may be needed by the checkpoint before this one.
+            // The checkpoint before this one may need the log file that is overwritten next.
             self.publish(pool, self.cursor.sequence, false)?;
         }
         self.generation += u64::from(!is_planted("R4.goes-on-in-the-same-generation"));
@@ -142,8 +142,8 @@ impl Applied {
         self.publish(pool, self.cursor.sequence, false)
     }
 
-    /// Takes what is appended by now to the pool, durably, and gives the log files back that nothing
-    /// needs any more. What is held back stays out, unless it is given up. Returns whether there was
+    /// Brings what is appended by now into the pool, durably, and gives back the log files that are
+    /// no longer needed. Held extents stay out, unless they are given up. Returns whether there was
     /// anything to do.
     ///
     /// # Errors
@@ -166,7 +166,7 @@ impl Applied {
             self.pass(to, asked).map_err(|error| log.poison.set(error))?;
             return Ok(true);
         }
-        // What was stored to and is in no record has been undone, or is nobody's.
+        // Bytes that were stored and are in no record were undone, or belong to no block.
         source.hold(asked.is_alone, &mut || {
             if log.end().sequence == self.cursor.sequence
                 && log.poison.check().is_ok()
@@ -187,8 +187,8 @@ impl Applied {
             begin = Some((log.end(), log.appended_bytes(), source.end_epoch()));
         });
         let Some((begin, appended_bytes, epoch)) = begin else { return Ok(()) };
-        // After each hold: who had the turn before may have ended writing with memory that the log does
-        // not say (C2), and what it appended may be durable.
+        // After each hold: the writer before may have ended writing with memory that is not in the
+        // log (C2), and its appended record may be durable.
         let check = || match is_planted("C2.a-checkpoint-follows-what-ended-writing") {
             true => Ok(()),
             false => log.poison.check(),
@@ -205,9 +205,9 @@ impl Applied {
                 source.hold(asked.is_alone, &mut || {
                     let held_end = |page| to.holds.hold_back(page, before);
                     copied = source.copy(page, epoch, &mut copies, &held_end);
-                    // Of what was left out, too: it was free by then (C4).
+                    // Includes the pages that were left out: they were free by then (C4).
                     last = log.stats().last;
-                    // Here: what is freed later is forgotten, and its free may not be durable.
+                    // Here: extents freed later are forgotten, and their free may not be durable.
                     held = to.holds.oldest(last);
                 });
                 check()?;
@@ -232,7 +232,7 @@ impl Applied {
             let _no_reader = pool.hold_pages();
             pool.clear(start, end - start)?;
         }
-        // The pool may grow meanwhile: what is backed now is durable after the sync.
+        // The pool may grow meanwhile: pages backed now are durable after the sync.
         let pages = pool.pages_backed();
         if !is_planted("R1.position-before-the-pool-is-durable") {
             pool.file().sync()?;
@@ -246,7 +246,7 @@ impl Applied {
         Ok(())
     }
 
-    /// Says durably how far the pool is, and only then gives log files back (C9).
+    /// Publishes durably how far the pool is, and only then gives log files back (C9).
     fn give_back(&mut self, to: Target<'_>, is_last: bool) -> Result<()> {
         let Target { pool, log, published, .. } = to;
         #[cfg(test)]
@@ -265,7 +265,7 @@ impl Applied {
             return self.publish(pool, durable, false);
         }
         self.publish(pool, durable, false)?;
-        // Before: a copy of the pool begins where this one says, and has the files be held first.
+        // Before that: a backup begins at the published position, and holds the files first.
         published(self);
         log.files.recycle(free_below)
     }

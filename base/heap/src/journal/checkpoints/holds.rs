@@ -1,11 +1,11 @@
-//! Extents whose bytes checkpoints hold back.
+//! Held extents: extents whose bytes checkpoints hold back.
 //!
-//! Purpose: a buffer is filled, written to a file of its own and freed; what is in it need never be
-//! in the pool file. So a checkpoint passes over its pages, which stay dirty, and what it publishes stays
-//! before the first record that may name them: a crash finds all of it in the log.
-//! Invariants: a checkpoint passes what was held back only if the record that frees the extent is
-//! durable (then nobody will ever read it), or if the hold was given up, and the pages copied as all
-//! others. Until then its pages are dirty, and so stay in memory (R6).
+//! Purpose: a buffer is filled, written to a file of its own and freed; its bytes need never be in
+//! the pool file. So a checkpoint skips its pages, which stay dirty, and publishes a position
+//! before the first record that may name them: after a crash all of it is in the log.
+//! Invariants: a checkpoint passes a held extent only if the record that frees it is durable (then
+//! it will never be read), or if the hold was given up, and the pages copied like all others. Until
+//! then its pages are dirty, and so stay in memory (R6).
 //! See docs/decisions/0090-held-extents.md. Thread safety: any thread; a mutex around a list.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,10 +14,10 @@ use parking_lot::Mutex;
 
 use crate::journal::records::chain::Cursor;
 
-/// Of an extent that is in use: no record frees it.
+/// For an extent that is in use: no record frees it.
 const IN_USE: u64 = u64::MAX;
 
-/// A place in the log, and the bytes appended by then.
+/// A position in the log, and the bytes appended by then.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::journal) struct Kept {
     pub(in crate::journal) cursor: Cursor,
@@ -46,9 +46,9 @@ impl Hold {
 /// Which holds are given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::journal) enum GivingUp {
-    /// Those that keep more of the log than they may.
+    /// Holds that keep more of the log than they may.
     Beyond,
-    /// The oldest ones: somebody needs space in the log.
+    /// The oldest holds: a caller needs space in the log.
     Oldest,
     All,
 }
@@ -57,15 +57,15 @@ pub(in crate::journal) enum GivingUp {
 #[derive(Debug, Default)]
 pub(crate) struct Holds {
     list: Mutex<Vec<Hold>>,
-    /// How many there are: spares those who free extents the lock.
+    /// Number of holds: saves callers that free extents the lock.
     count: AtomicUsize,
-    /// Mistakes, planted to see that tests notice them: checkpoints pass what is held back; where they
-    /// may pass is looked for behind the last hold, when more may be freed and forgotten.
+    /// Planted mistakes, which tests must notice: checkpoints pass held extents; the position that
+    /// they may pass is computed after the last hold, when more may be freed and forgotten.
     #[cfg(test)]
     pub(in crate::journal) is_passed: std::sync::atomic::AtomicBool,
     #[cfg(test)]
     pub(in crate::journal) ends_early: std::sync::atomic::AtomicBool,
-    /// What happens while a checkpoint is made, before the position of the holds is looked at.
+    /// Runs while a checkpoint is made, before it reads the position of the holds.
     #[cfg(test)]
     pub(in crate::journal) meanwhile: Meanwhile,
 }
@@ -95,7 +95,7 @@ impl Holds {
         self.count.load(Ordering::Acquire) == 0
     }
 
-    /// Holds back an extent that nobody else has.
+    /// Holds back an extent that no other caller has.
     pub(crate) fn add(&self, page: u64, pages: u64) {
         let (start, end) = (page, page + pages);
         let hold = Hold { start, end, until: IN_USE, first: None };
@@ -120,7 +120,7 @@ impl Holds {
         });
     }
 
-    /// Forgets extents that were freed and whose pages are free: nobody looks at them any more.
+    /// Forgets freed extents whose pages are free: they are never read again.
     pub(crate) fn forget(&self, is_free: impl Fn(u64, u64) -> bool) {
         if self.is_none() {
             return;
@@ -138,8 +138,8 @@ impl Holds {
         self.list.lock().iter().map(|hold| hold.end - hold.start).sum()
     }
 
-    /// Of a dirty page that is held back: the end of its extent. `before`: a place in the log that no
-    /// record about it lies before.
+    /// The end of the extent of a dirty page that is held back. `before`: a position before which
+    /// the log has no record about the page.
     pub(in crate::journal) fn hold_back(&self, page: u64, before: Kept) -> Option<u64> {
         if self.is_none() {
             return None;
@@ -151,7 +151,7 @@ impl Holds {
         Some(hold.end)
     }
 
-    /// The first place of the log that a checkpoint must not pass that waits for the record `durable`.
+    /// The first position that a checkpoint must not pass, if it waits for the record `durable`.
     pub(in crate::journal) fn oldest(&self, durable: u64) -> Option<Kept> {
         #[cfg(test)]
         if self.is_passed.load(Ordering::Relaxed) {
@@ -165,8 +165,8 @@ impl Holds {
         pinning.filter_map(|hold| hold.first).min_by_key(|first| first.cursor.sequence)
     }
 
-    /// Gives holds up: their pages are copied as all others from now on. Whether there were any. Half
-    /// of the log that they keep becomes free. `appended_bytes`: by now.
+    /// Gives holds up: their pages are copied like all others from now on. Returns whether there
+    /// were any. Half of the log that they keep becomes free. `appended_bytes`: by now.
     pub(in crate::journal) fn give_up(
         &self,
         which: GivingUp,
@@ -194,7 +194,7 @@ impl Holds {
         })
     }
 
-    /// Whether the place of the holds is to be looked for anew, a mistake.
+    /// Whether to recompute the position of the holds, a planted mistake.
     #[cfg(test)]
     pub(in crate::journal) fn meanwhile(&self) -> bool {
         if let Some(meanwhile) = self.meanwhile.0.lock().take() {

@@ -1,5 +1,4 @@
-//! Checkpoints: pages that records name are written to the pool file, in batches that tables of
-//! doubt name. Called by the journal, recovery and backups.
+//! Checkpoints: writing dirty pages to the pool file, in batches that tables of doubt name.
 
 pub(super) mod holds;
 pub(super) mod table;

@@ -1,9 +1,9 @@
-//! Pace: callers that write keep step with the checkpoint that is being made (C10).
+//! Pace: throttles callers that write to the progress of the running checkpoint (C10).
 //!
 //! Purpose: a checkpoint gives room in the log at its end, all at once. A caller that came when the
-//! log is full would wait for the rest of it, a second on a slow disk; so all of them wait a little
-//! before, as much as the checkpoint is behind.
-//! Invariants: nobody waits longer here than `WAITS` says, nor with any lock.
+//! log is full would wait for the rest of it, a second on a slow disk; so all callers wait a little
+//! before, in proportion to how far the checkpoint is behind.
+//! Invariants: no caller waits longer here than `WAITS` says, nor while it holds a lock.
 //! Thread safety: any thread; one at a time makes a checkpoint.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,24 +14,24 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::journal::checkpoints::batch::BATCH_PAGES_MAX;
 
-/// Bytes of log that are ready when a transaction begins: so small ones, such as removes, find
-/// room on a disk that is full.
+/// Bytes of log that are ready when a transaction begins: so small ones, such as removes, find room
+/// on a full disk.
 pub(in crate::journal) const READY_BYTES: u64 = 256 << 10;
-/// The wait of a caller when the checkpoint is just behind it, so that few puts take a millisecond; and
-/// when the room in the log is used up, for disks that take longer than that.
+/// The wait of a caller when it is just ahead of the checkpoint, so that few puts take a
+/// millisecond; and when the room in the log is used up, for disks that take longer than that.
 const WAITS: (Duration, Duration) = (Duration::from_micros(500), Duration::from_millis(10));
-/// Of the room in the log when a checkpoint begins, eighths that callers have at once, so that a burst
-/// waits for nothing, and that they have when it ends.
+/// Of the room in the log when a checkpoint begins, the eighths that callers have at once, so that
+/// a burst does not wait, and that they have when it ends.
 const ROOM_EIGHTHS: (u64, u64) = (4, 7);
 
-/// How far a checkpoint is, and how far the log may be.
+/// Progress of a checkpoint, and the limit that it sets on the log.
 #[derive(Debug)]
 pub(in crate::journal) struct Pace {
-    /// Bytes appended in all that nobody has to wait before; `u64::MAX` while no checkpoint is made.
+    /// Total appended bytes up to which no caller waits; `u64::MAX` while no checkpoint is made.
     appended_max: AtomicU64,
-    /// Bytes appended in all when the room is used up.
+    /// Total appended bytes when the room is used up.
     room_end: AtomicU64,
-    /// Of those who wait.
+    /// Lock of the waiting callers.
     moving: Mutex<()>,
     moved: Condvar,
 }
@@ -48,8 +48,8 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// A checkpoint of so many pages begins, or goes on: `begin` bytes were appended in all when it
-    /// did, and so many more have room.
+    /// A checkpoint of `pages` pages begins, or continues: `begin` bytes were appended in all when
+    /// it did, and `room_bytes` more have room.
     pub(in crate::journal) fn begin(&self, begin: u64, room_bytes: u64, pages: u64) -> Step<'_> {
         let room_bytes = room_bytes.saturating_sub(READY_BYTES);
         self.room_end.store(begin.saturating_add(room_bytes), Ordering::Relaxed);
@@ -58,7 +58,7 @@ impl Pace {
         step
     }
 
-    /// Waits as long as more was appended than the checkpoint that is being made has come to.
+    /// Waits while more was appended than the running checkpoint allows.
     #[inline]
     pub(in crate::journal) fn wait(&self, appended_bytes: u64) {
         if appended_bytes > self.appended_max.load(Ordering::Relaxed) {
@@ -66,7 +66,7 @@ impl Pace {
         }
     }
 
-    /// How long who has come so far waits at most: longer, the less of the room is left.
+    /// The longest wait of a caller at that position: longer, the less of the room is left.
     fn wait_max(&self, appended_bytes: u64) -> Duration {
         let allowed = self.appended_max.load(Ordering::Relaxed);
         let room_bytes = self.room_end.load(Ordering::Relaxed).saturating_sub(allowed);
@@ -88,13 +88,13 @@ impl Pace {
 
     fn set(&self, appended_max: u64) {
         self.appended_max.store(appended_max, Ordering::Relaxed);
-        // Under the lock: else between a look and its sleep nobody would be told.
+        // Under the lock: else a waiter between its check and its sleep would miss the wake-up.
         drop(self.moving.lock());
         self.moved.notify_all();
     }
 }
 
-/// A checkpoint on its way.
+/// Progress of a running checkpoint.
 #[derive(Debug)]
 pub(in crate::journal) struct Step<'p> {
     pace: &'p Pace,
@@ -105,7 +105,7 @@ pub(in crate::journal) struct Step<'p> {
 }
 
 impl Step<'_> {
-    /// So many pages more were written.
+    /// `pages` more pages were written.
     pub(in crate::journal) fn advance(&mut self, pages: u64) {
         self.pages_done += pages;
         self.publish();
@@ -115,10 +115,10 @@ impl Step<'_> {
         if is_planted("C10.a-put-waits-for-all-of-it") {
             return;
         }
-        // The batch under way counts: it takes a sync, during which nothing is told.
+        // The batch under way counts: it takes a sync, during which no progress is published.
         let done = (self.pages_done + BATCH_PAGES_MAX as u64).min(self.pages);
         let (first, last) = ROOM_EIGHTHS;
-        // A log without a limit has all the room that there is.
+        // A log without a limit has all of 64 bits as room.
         let eighths = u128::from(first * self.pages + (last - first) * done);
         let share = u128::from(self.room_bytes) * eighths / u128::from(8 * self.pages);
         self.pace.set(self.begin.saturating_add(share as u64));

@@ -1,12 +1,11 @@
-//! The tables of doubt in the head of the pool: which pages a crash may have torn.
+//! The tables of doubt in the head of the pool: pages that a crash may have torn.
 //!
-//! Purpose: before a batch of pages is written, a table names each with the checksum that it has
-//! and the one that it gets. So recovery knows of every page: it is whole, or it was being written,
-//! or it is damaged.
-//! Invariants: a table is durable before the first of its pages is written. It takes the place of
-//! the one before the last, whose pages are durable by then. It counts while the checkpoint that it
-//! was written for is not finished; both may count, since the newer one can reach the medium in a
-//! sync that the pages of the older one do not survive.
+//! Purpose: before a batch of pages is written, a table names each with its checksums before and
+//! after. So recovery knows of every page: it is whole, or it was being written, or it is damaged.
+//! Invariants: a table is durable before the first of its pages is written. It overwrites the one
+//! before the last, whose pages are durable by then. It counts while the checkpoint that it was
+//! written for is not finished; both may count, since the newer one can reach the medium in a sync
+//! that the pages of the older one do not survive.
 //! Thread safety: one thread at a time writes; recovery runs alone.
 //!
 //! See `docs/format/pool.md`.
@@ -27,14 +26,14 @@ use crate::layout::{
 /// Bytes of a table before its checksum.
 const SUMMED_BYTES: usize = size_of::<DoubtHeader>() - size_of::<u32>();
 
-/// What a table is of.
+/// The identity of a table.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::journal) struct Name {
-    /// Number of the checkpoint that is being made, and of the batch within it.
+    /// Number of the running checkpoint, and of the batch within it.
     pub(in crate::journal) number: u64,
     pub(in crate::journal) batch: u64,
-    /// Highest sequence number that is durable: the pages show no later record (C4). A log that ends
-    /// before has lost something (R3).
+    /// Highest durable sequence number: the pages show no later record (C4). A log that ends before
+    /// it has lost something (R3).
     pub(in crate::journal) durable: u64,
 }
 
@@ -74,8 +73,8 @@ pub(in crate::journal) fn write(pool: &PoolFile, name: Name, entries: &[DoubtEnt
     header.checksum = checksum(pool, &header, entries.as_bytes()).into();
     let offset = DOUBT_OFFSETS[(name.batch % DOUBT_OFFSETS.len() as u64) as usize];
     if pool.file().is_direct() {
-        // Of memory 8 bytes are written whole or not: what is half of this table and half of the
-        // one before could have a checksum that fits.
+        // On memory 8 bytes are written atomically: half of this table and half of the one before
+        // could have a matching checksum.
         pool.file().write_at(&[0; size_of::<DoubtHeader>()], offset)?;
     }
     let bytes = [header.as_bytes(), entries.as_bytes()].concat();
@@ -91,12 +90,12 @@ fn checksum(pool: &PoolFile, header: &DoubtHeader, entries: &[u8]) -> u32 {
 pub(crate) struct Doubt {
     /// Heap offset of each, and the checksums that it may have if it is whole.
     pages: BTreeMap<u64, Vec<u32>>,
-    /// Where the next batch counts on.
+    /// Number of the next batch.
     pub(in crate::journal) next_batch: u64,
 }
 
 impl Doubt {
-    /// What the tables of a pool name whose newest checkpoint has that number.
+    /// The pages named by the tables of a pool whose newest checkpoint is `newest`.
     ///
     /// # Errors
     /// Those of the medium.
@@ -108,7 +107,7 @@ impl Doubt {
         for entry in tables.iter().flat_map(|(_, entries)| entries) {
             let page = page_of(entry.page.get());
             let end = if page < TABLE_BASE { pool.pages_backed() * PAGE_BYTES } else { tables_end };
-            // Of what the file does not have nothing was written: it grows durably before.
+            // Nothing was written to pages that the file does not have: it grows durably before.
             if page < end {
                 let sums: &mut Vec<u32> = pages.entry(page).or_default();
                 sums.extend([entry.sum_before.get(), entry.sum_after.get()]);
@@ -122,17 +121,17 @@ impl Doubt {
         self.pages.is_empty()
     }
 
-    /// Whether the page at a heap offset is.
+    /// Whether the page at a heap offset is in doubt.
     pub(crate) fn has(&self, page: u64) -> bool {
         self.pages.contains_key(&page)
     }
 
-    /// Heap offsets of those that are.
+    /// Heap offsets of the pages in doubt.
     pub(crate) fn pages(&self) -> impl Iterator<Item = u64> {
         self.pages.keys().copied()
     }
 
-    /// How many of them are torn: neither what they were nor what they were to become.
+    /// How many of them are torn: equal to neither their old nor their new contents.
     ///
     /// # Errors
     /// Those of the medium.
@@ -145,7 +144,7 @@ impl Doubt {
         Ok(torn)
     }
 
-    /// Tells `each` of the bytes of every page, and whether it is torn.
+    /// Calls `each` with the bytes of every page, and whether it is torn.
     pub(in crate::journal) fn look_at(&self, pool: &PoolFile, each: OnPage<'_>) -> Result<()> {
         let mut bytes = [0; PAGE_BYTES as usize];
         for (page, sums) in &self.pages {
@@ -156,8 +155,8 @@ impl Doubt {
     }
 }
 
-/// Up to which record the log was durable, as far as the tables of a pool say whose newest checkpoint
-/// has that number; 0: they say nothing.
+/// The record up to which the log was durable, according to the tables of a pool whose newest
+/// checkpoint is `newest`; 0: they say nothing.
 ///
 /// # Errors
 /// Those of the medium.
@@ -169,7 +168,7 @@ pub(in crate::journal) fn durable(pool: &PoolFile, newest: u64) -> Result<u64> {
     Ok(tables.iter().map(|(header, _)| header.durable.get()).max().unwrap_or(0))
 }
 
-/// The tables of a checkpoint that was not finished, by batch.
+/// The tables of an unfinished checkpoint, by batch.
 fn unfinished(pool: &PoolFile, newest: u64) -> Result<Vec<(DoubtHeader, Vec<DoubtEntry>)>> {
     let mut tables = Vec::new();
     for offset in DOUBT_OFFSETS {
@@ -187,7 +186,7 @@ fn unfinished(pool: &PoolFile, newest: u64) -> Result<Vec<(DoubtHeader, Vec<Doub
     Ok(tables)
 }
 
-/// Is told of a page: its heap offset, its bytes, and whether it is torn.
+/// Called with a page: its heap offset, its bytes, and whether it is torn.
 pub(in crate::journal) type OnPage<'a> = &'a mut dyn FnMut(u64, &[u8], bool) -> Result<()>;
 
 /// The table at an offset of the pool, if there is a whole one.

@@ -1,9 +1,9 @@
-//! Reading the chain of frames, over log files.
+//! The chain reader: reads the chain of frames over log files.
 //!
 //! Purpose: one frame after the other, each proved to follow the one before it, until the first
 //! bytes that do not. What that end means (torn tail or damage, R3) is decided elsewhere.
 //! Invariants: memory is bounded by the largest frame. Thread safety: a reader has one owner; it
-//! reads what is written already, so nobody needs to stop.
+//! reads what is written already, so no writer needs to stop.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ use crate::journal::records::layout::LOG_HEAD_BYTES;
 /// Bytes read from a log file at once.
 const READ_BYTES: usize = 256 << 10;
 
-/// A place in the log: after a whole record, or before the first one.
+/// A position in the log: after a whole record, or before the first one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::journal) struct Cursor {
     /// Log file.
@@ -32,7 +32,7 @@ pub(in crate::journal) struct Cursor {
     pub(in crate::journal) sequence: u64,
 }
 
-/// Why the chain does not go on.
+/// Where the chain ends, and why.
 #[derive(Debug)]
 pub(in crate::journal) struct End {
     pub(in crate::journal) file: PathBuf,
@@ -48,7 +48,7 @@ impl End {
     }
 }
 
-/// What comes next in the chain.
+/// The next step in the chain.
 #[derive(Debug)]
 pub(in crate::journal) enum Step {
     /// A frame of a record; its payload is at that range of `ChainReader::bytes`.
@@ -57,7 +57,7 @@ pub(in crate::journal) enum Step {
     End(End),
 }
 
-/// Reads frames from a place in the log on.
+/// Reads frames from a position in the log on.
 #[derive(Debug)]
 pub(in crate::journal) struct ChainReader<'f> {
     files: &'f [Used],
@@ -92,7 +92,7 @@ impl<'f> ChainReader<'f> {
     /// The next frame, which belongs to record `sequence`.
     ///
     /// # Errors
-    /// Those of the medium; whatever the bytes are is no error but an end.
+    /// Those of the medium; invalid bytes are no error but an end.
     pub(in crate::journal) fn next(&mut self, sequence: u64) -> Result<Step> {
         loop {
             let Some(used) = self.current() else {

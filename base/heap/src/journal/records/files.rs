@@ -1,12 +1,12 @@
-//! The set of log files: which are in use, which are spare, and how many there may be.
+//! The set of log files: used, spare and held ones, within a limit.
 //!
-//! Purpose: space for the log. Invariants: a file in use is given back only by `recycle`, after
-//! the checkpoint that no longer needs it is durable (R1). All files together stay within
-//! `bytes_max`, unless `prepare` was told that one record needs more; `trim` ends that. Once space
-//! was given back no more are kept than a small log needs, until one more is made ready. What is
-//! held for a copy of the pool comes on top, and is let go when the device has no space for
-//! writers. Thread safety: any thread; files are made ready by one at a time, outside of the lock
-//! that `take_spare` needs. Locks: `preparing`, then `state`.
+//! Purpose: space for the log. Invariants: a file in use is given back only by `recycle`, after the
+//! checkpoint that no longer needs it is durable (R1). All files together stay within `bytes_max`,
+//! unless `prepare` was told that one record needs more; `trim` ends that. Once space was given
+//! back no more files are kept than a small log needs, until one more is prepared. Files held for a
+//! backup come on top, and are released when the device has no space for writers.
+//! Thread safety: any thread; one thread at a time prepares files, outside of the lock that
+//! `take_spare` needs. Locks: `preparing`, then `state`.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -22,7 +22,7 @@ use crate::journal::records::layout::{LOG_FILE_BYTES_MAX, LOG_FILE_BYTES_MIN};
 use crate::journal::records::log_file::{LogFile, is_usable};
 use crate::journal::records::options::LOG_BYTES_MIN;
 
-/// Files that are made ready before the first record: with two, one is free after a checkpoint,
+/// Files that are prepared before the first record: with two, one is free after a checkpoint,
 /// however full the disk is. So small records always find room.
 pub(in crate::journal) const FILES_MIN: usize = 2;
 /// Bytes of those.
@@ -31,7 +31,7 @@ const LEAST_BYTES: u64 = FILES_MIN as u64 * LOG_FILE_BYTES_MIN;
 /// A log file in use.
 #[derive(Clone, Debug)]
 pub(in crate::journal) struct Used {
-    /// Its place in the log.
+    /// Its ordinal in the log.
     pub(in crate::journal) ordinal: u64,
     /// CRC of the frame before it.
     pub(in crate::journal) previous: u32,
@@ -42,25 +42,24 @@ pub(in crate::journal) struct Used {
 struct State {
     spare: VecDeque<Arc<LogFile>>,
     used: VecDeque<Used>,
-    /// Files that only a copy of the pool still needs; not counted in `bytes`, so that it keeps
-    /// nobody from writing.
+    /// Files that only a backup still needs; not counted in `bytes`, so that it delays no writer.
     held: VecDeque<Used>,
-    /// Whether such a copy is made.
+    /// Whether a backup is being made.
     is_holding: bool,
-    /// Whether the room of files is somebody's who makes more of it.
+    /// Whether the space of files has been given to a caller that makes more of it.
     is_given: bool,
     bytes: u64,
     bytes_largest: u64,
     number_last: u64,
     /// The file with the newest header.
     number_newest: u64,
-    /// Whether no more are kept than a small log needs, until one is made ready again.
+    /// Whether no more files are kept than a small log needs, until one is prepared again.
     is_small: bool,
-    /// But so many bytes.
+    /// Bytes that are kept beside these.
     kept_bytes: u64,
 }
 
-/// The room of log files that were given back: none is added until this is dropped.
+/// The space of log files that were given back: none is added until this is dropped.
 #[derive(Debug)]
 pub(crate) struct GivenLog<'f>(&'f Files);
 
@@ -80,8 +79,8 @@ pub(in crate::journal) struct Files {
 }
 
 impl Files {
-    /// All files spare, that of the newest header first. Those that this code did not make ready
-    /// are left alone. Those that are too many are not removed before a checkpoint is durable.
+    /// All files spare, that of the newest header first. Files that this code did not prepare are
+    /// left alone. Surplus files are not removed before a checkpoint is durable.
     pub(in crate::journal) fn new(
         directory: Arc<dyn Directory>,
         bytes_max: u64,
@@ -102,7 +101,7 @@ impl Files {
         Self { directory, bytes_max, preparing, state: Mutex::new(state) }
     }
 
-    /// Whether they are memory.
+    /// Whether the files are memory.
     pub(in crate::journal) fn are_direct(&self) -> bool {
         self.directory.stores().is_some()
     }
@@ -135,7 +134,7 @@ impl Files {
         Ok(self.directory.sync()?)
     }
 
-    /// Makes files ready until there are as many as a log needs at least.
+    /// Prepares files until there are as many as a log needs at least.
     ///
     /// # Errors
     /// As `prepare`.
@@ -146,7 +145,7 @@ impl Files {
         Ok(())
     }
 
-    /// Makes one more file ready, if the limit allows it or `beyond_max`. Returns whether it did.
+    /// Prepares one more file, if the limit allows it or `beyond_max`. Returns whether it did.
     /// Takes two syncs of metadata.
     ///
     /// # Errors
@@ -155,12 +154,12 @@ impl Files {
         self.prepare_of(beyond_max, u64::MAX)
     }
 
-    /// As `prepare`, of no more bytes than that, rounded up.
+    /// As `prepare`, of at most `bytes_most` bytes, rounded up.
     fn prepare_of(&self, beyond_max: bool, bytes_most: u64) -> Result<bool> {
         let spare_bytes = self.spare_bytes();
         let _one_at_a_time = self.preparing.lock();
         if self.spare_bytes() > spare_bytes {
-            // Somebody else did, while this one waited.
+            // Another thread did, while this one waited.
             return Ok(true);
         }
         let (number, mut bytes) = {
@@ -249,12 +248,12 @@ impl Files {
         self.trim()
     }
 
-    /// From now on files are not given back, but held. To be called while none is given back.
+    /// From now on files are held rather than given back. To be called while none is given back.
     pub(in crate::journal) fn hold(&self) {
         self.state.lock().is_holding = true;
     }
 
-    /// The files held and those in use, by ordinal; `None` if they were let go for lack of space.
+    /// The files held and those in use, by ordinal; `None` if they were released for lack of space.
     pub(in crate::journal) fn held(&self) -> Option<Vec<Used>> {
         let state = self.state.lock();
         let files = state.held.iter().chain(&state.used).cloned().collect();
@@ -270,7 +269,7 @@ impl Files {
         state.spare.extend(held.into_iter().map(|used| used.file));
     }
 
-    /// Gives back all files held, if there are any: who writes goes before who copies.
+    /// Gives back all files held, if there are any: writers take precedence over backups.
     fn give_up_held(&self) -> bool {
         let any = !self.state.lock().held.is_empty();
         if any {
@@ -279,7 +278,7 @@ impl Files {
         any
     }
 
-    /// Does what takes space of the device; once more without what is held, if there is none.
+    /// Does work that takes space of the device; if there is none, again without the held files.
     ///
     /// # Errors
     /// Those of `work`, and of removing files.
@@ -298,8 +297,8 @@ impl Files {
         self.directory.path()
     }
 
-    /// Gives space back that a busy time took: of the spare files the smallest stay, and of those
-    /// in use as they become spare, until the log grows again; but for `kept_bytes` beside what a
+    /// Gives back space that a busy time took: the smallest spare files stay, and so for those in
+    /// use as they become spare, until the log grows again; except for `kept_bytes` beside what a
     /// log needs at least.
     ///
     /// # Errors
@@ -314,8 +313,8 @@ impl Files {
         self.trim()
     }
 
-    /// Has files of so many bytes be there beside those that a log needs at least, or as many as
-    /// the limit allows.
+    /// Makes sure that there are files of `bytes` bytes beside those that a log needs at least, or
+    /// as many as the limit allows.
     ///
     /// # Errors
     /// As `prepare`; also while the files are given back.
@@ -338,15 +337,14 @@ impl Files {
         Ok(())
     }
 
-    /// Removes all files but as many as a log needs at least, the smallest ones, of which none may
-    /// be in use, and adds none until what it returns is dropped. That of the newest header goes
-    /// only by a `trim` after a newer one is durable. A copy of the pool that needs files is given
-    /// up.
+    /// Removes all files except as many as a log needs at least, the smallest ones. None may be in
+    /// use, and none is added until the returned value is dropped. The file of the newest header
+    /// goes only by a `trim` after a newer one is durable. A backup that needs files is given up.
     ///
     /// # Errors
     /// Those of the medium; then files that could not be removed are left.
     pub(in crate::journal) fn give_up(&self) -> Result<GivenLog<'_>> {
-        // Nobody makes one ready meanwhile.
+        // No thread prepares one meanwhile.
         let _one_at_a_time = self.preparing.lock();
         self.release();
         let given = {
@@ -354,7 +352,7 @@ impl Files {
             debug_assert!(state.used.is_empty(), "files in use hold records");
             state.is_given = true;
             state.bytes_largest = LOG_FILE_BYTES_MIN;
-            // The log goes on in the smallest.
+            // The log continues in the smallest.
             state.spare.make_contiguous().sort_by_key(|file| file.bytes);
             GivenLog(self)
         };
@@ -363,10 +361,10 @@ impl Files {
     }
 
     /// Removes spare files while all together exceed the limit, or are more than a small log needs,
-    /// or more than any log does while its room is given back. Never that of the newest header:
-    /// nothing else tells a pool of an earlier moment from the one that belongs to this log. And
-    /// the others that stay say no more what they were: to such a pool the log would seem to end
-    /// where one between them is missing.
+    /// or more than any log does while its space is given back. Never the file of the newest
+    /// header: nothing else tells a pool of an earlier moment from the one that belongs to this
+    /// log. The other files that stay lose their headers: otherwise, to such a pool, the log would
+    /// seem to end where one between them is missing.
     ///
     /// # Errors
     /// Those of the medium.
@@ -386,13 +384,13 @@ impl Files {
         Ok(())
     }
 
-    /// The spare file that is to be removed next, by its place: the largest one.
+    /// The spare file to remove next, by index: the largest one.
     fn too_many(state: &State, bytes_max: u64) -> Option<usize> {
         let is_small = |file: &LogFile| file.bytes <= LOG_FILE_BYTES_MIN;
         let is_newest = |file: &LogFile| file.number == state.number_newest;
         let in_use = state.used.iter().map(|used| &used.file);
         let newest = state.spare.iter().chain(in_use).find(|file| is_newest(file));
-        // Small ones, in which the log can begin anew, stay beside a large one that has to.
+        // Small ones, in which the log can restart, stay beside a large one that cannot go.
         let least = FILES_MIN + usize::from(newest.is_some_and(|file| !is_small(file)));
         if state.spare.len() + state.used.len() <= least {
             return None;
@@ -409,8 +407,8 @@ impl Files {
         goes.then_some(largest)
     }
 
-    /// Whether the log is larger than it needs to be, but for so many bytes beside what it has at
-    /// least, because of the file of the newest header alone: it would have to begin anew.
+    /// Whether the log is larger than it needs to be (`kept_bytes` beside its minimum) only because
+    /// of the file of the newest header: it would have to restart.
     pub(in crate::journal) fn would_be_smaller_anew(&self, kept_bytes: u64) -> bool {
         let state = self.state.lock();
         let newest = state.used.back().filter(|used| used.file.number == state.number_newest);

@@ -1,15 +1,16 @@
-//! The group commit: of those who wait for a flush of the device, one makes it for all.
+//! The group commit: one waiting thread flushes the device for all.
 //!
-//! Purpose: a flush takes some 100 us whatever it covers, so commits that wait at once share one. There
-//! is no thread for it: whoever finds nobody at it leads, and takes along all that was appended by then.
-//! Invariants: one leads at a time. Who led with success or waited with success finds its record durable.
-//! A leader that fails, or panics, leaves the place to the next one, who asks first whether any flush may
-//! follow (R1).
+//! Purpose: a flush takes some 100 us whatever it covers, so commits that wait at once share one.
+//! There is no thread for it: a thread that finds no leader leads, and includes all that was
+//! appended by then.
+//! Invariants: there is one leader at a time. A thread that led or waited with success finds its
+//! record durable. A leader that fails, or panics, makes room for the next one, which first asks
+//! whether any flush may follow (R1).
 //! Thread safety: any thread; nothing is locked while the leader works.
 
 use crate::sync::{AtomicU64, Condvar, Mutex, Ordering, sleep};
 
-/// Those who wait for durable records, and how far these are.
+/// Threads that wait for durable records, and the last durable record.
 #[derive(Debug)]
 pub(in crate::journal) struct Group<S> {
     durable: AtomicU64,
@@ -24,7 +25,7 @@ struct State<S> {
     spare: S,
 }
 
-/// Being the leader; dropping this makes room for the next one and wakes all that wait.
+/// Leadership; dropping it makes room for the next leader and wakes all waiters.
 struct Leading<'g, S: Default> {
     group: &'g Group<S>,
     spare: S,
@@ -53,9 +54,9 @@ impl<S: Default> Group<S> {
         self.durable.load(Ordering::Acquire)
     }
 
-    /// Waits until record `sequence`, which was appended before, is durable: until another one has led, or
-    /// else by leading. `lead` makes durable all that was appended, and says up to where that was;
-    /// `check` is asked before anybody leads or waits.
+    /// Waits until record `sequence`, which was appended before, is durable: until another thread
+    /// has led, or else by leading. `lead` makes durable all that was appended, and returns the
+    /// last record of that; `check` is called before a thread leads or waits.
     ///
     /// # Errors
     /// Those of `check` and `lead`.
@@ -89,7 +90,7 @@ impl<S: Default> Group<S> {
         Ok(())
     }
 
-    /// Everything up to record `sequence` is durable, whoever made it so.
+    /// Everything up to record `sequence` is durable, whichever thread made it so.
     #[inline]
     pub(in crate::journal) fn note_durable(&self, sequence: u64) {
         self.durable.fetch_max(sequence, Ordering::AcqRel);
@@ -123,7 +124,7 @@ mod tests {
     }
 }
 
-/// Every order in which threads can append, lead and wait, as memory may show it to them.
+/// Every order in which threads can append, lead and wait, under the memory model.
 #[cfg(all(test, loom))]
 mod every_order {
     use std::sync::Arc;
@@ -134,7 +135,7 @@ mod every_order {
     use super::*;
     use crate::sync::AtomicBool;
 
-    /// A log whose flushes, counted in `device`, are made by one at a time; loom tells if not.
+    /// A log whose flushes, counted in `device`, must not overlap; loom reports if they do.
     struct Log {
         group: Group<Vec<u8>>,
         last: AtomicU64,
@@ -144,7 +145,7 @@ mod every_order {
         fails: Option<u64>,
     }
 
-    // SAFETY: that one at a time has the device is what is tested.
+    // SAFETY: the test verifies that one thread at a time has the device.
     unsafe impl Sync for Log {}
     // SAFETY: as above.
     unsafe impl Send for Log {}

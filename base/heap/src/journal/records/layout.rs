@@ -1,4 +1,4 @@
-//! Every persistent byte of a log file, and nothing volatile. See `docs/format/log.md`.
+//! The persistent layout of a log file, and nothing volatile. See `docs/format/log.md`.
 
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -7,7 +7,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 pub(in crate::journal) const LOG_MAGIC: [u8; 8] = *b"ADAMLOG\x01";
 /// The format that this code writes: the pool beside it may have tables of doubt.
 pub(in crate::journal) const LOG_FORMAT_VERSION: u32 = 2;
-/// The oldest format that it reads: beside it a checkpoint alone said what may be torn.
+/// The oldest format that it reads: beside it a checkpoint alone said which pages may be torn.
 pub(in crate::journal) const LOG_FORMAT_VERSION_MIN: u32 = 1;
 /// Bytes of a log file before its first frame: one sector, which a disk writes whole or not.
 pub(in crate::journal) const LOG_HEAD_BYTES: u64 = 512;
@@ -15,8 +15,8 @@ pub(in crate::journal) const LOG_HEAD_BYTES: u64 = 512;
 pub(in crate::journal) const LOG_FILE_BYTES_MIN: u64 = 1 << 20;
 /// Bytes of the largest log file.
 pub(in crate::journal) const LOG_FILE_BYTES_MAX: u64 = 16 << 20;
-/// Payload bytes of a frame that this code writes at most. Less than the format allows, because
-/// what does not fit at the end of a log file is lost to it: 1/8 of the smallest at worst.
+/// Payload bytes of a frame that this code writes at most. Less than the format allows, because the
+/// end of a log file where a frame does not fit is wasted: 1/8 of the smallest at worst.
 pub(in crate::journal) const PAYLOAD_BYTES_MAX: usize = 128 << 10;
 
 /// The header of a log file, written when the file is taken into use.
@@ -31,7 +31,7 @@ pub(in crate::journal) struct LogHeader {
     pub(in crate::journal) uuid: [u8; 16],
     /// Generation of the log: grows by at least one whenever a log is started.
     pub(in crate::journal) generation: U64,
-    /// Place of this file in the log: grows by one with each use of a file, over generations too.
+    /// Ordinal of this file in the log: grows by one with each use of a file, over generations too.
     pub(in crate::journal) ordinal: U64,
     /// CRC of the last frame before this file; the log's seed if there is none.
     pub(in crate::journal) previous: U32,

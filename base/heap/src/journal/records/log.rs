@@ -1,12 +1,12 @@
 //! The log: appending records, and the group commit.
 //!
-//! Purpose: a record gets its sequence number and its place under one short lock, and becomes
+//! Purpose: a record gets its sequence number and its position under one short lock, and becomes
 //! durable by a flush that all waiting commits share. The committing threads do it themselves.
-//! Invariants: what is appended is in `pending` or written, in order. `durable <= written <=
+//! Invariants: each appended record is in `pending` or written, in order. `durable <= written <=
 //! last`. A log file is written only behind what was written before, and synced oldest first.
-//! Thread safety: all methods from any thread. Locks, in this order: `appending` (held by an
-//! append or a start for all of it), `writer` (while bytes go to the system), `tail` (short),
-//! the state of `files`; `group` is held alone.
+//! Thread safety: all methods from any thread. Locks, in this order: `appending` (held by an append
+//! or a start for all of it), `writer` (while bytes go to the system), `tail` (short), the state of
+//! `files`; `group` is held alone.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -29,10 +29,10 @@ use crate::journal::records::pending::{Pending, Segment, Writer};
 use crate::journal::records::poison::Poison;
 use crate::journal::records::record::{COMMIT_HEAD_BYTES_MAX, CommitHead, RecordBuilder};
 
-/// A record of more frames, of a MiB each, is written while it is turned into frames.
+/// A record of more frames than this, of a MiB each, is written while it is encoded into frames.
 const STREAMED_FRAMES: usize = 4;
 
-/// What an append works with; kept for its memory.
+/// Buffers of an append; kept for their memory.
 #[derive(Debug, Default)]
 pub(in crate::journal) struct Appending {
     /// Log files that the record needs beyond the current one, the next one last.
@@ -53,7 +53,7 @@ pub(in crate::journal) struct Log {
     appending: Mutex<Appending>,
     writer: Mutex<Writer>,
     tail: Mutex<Tail>,
-    /// How far records are durable; the memory is for the files of the next sync.
+    /// The last durable record; the memory is for the files of the next sync.
     group: Group<Vec<Arc<LogFile>>>,
     last: AtomicU64,
     written: AtomicU64,
@@ -75,7 +75,7 @@ pub(in crate::journal) struct LogStats {
     pub(in crate::journal) syncs: u64,
 }
 
-/// Where the next frame goes.
+/// The end of the log, where the next frame goes.
 #[derive(Debug)]
 struct Tail {
     seed: u32,
@@ -134,8 +134,8 @@ impl Log {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// Writes the header of the first file of a generation, durably, and makes it the tail.
-    /// Records may be appended once a checkpoint that names this place is durable too.
+    /// Writes the header of the first file of a generation, durably, and makes it the tail. Records
+    /// may be appended once a checkpoint that names this position is durable too.
     ///
     /// # Errors
     /// Those of the medium.
@@ -159,9 +159,10 @@ impl Log {
         Ok(tail.cursor)
     }
 
-    /// Appends a record; returns its sequence number, and whether it went on to another log file. Where
-    /// none is free and the limit is reached, it takes one beyond: whoever appends has locks that a
-    /// checkpoint needs (C8). `named` is called when the record is there, before anybody can see that.
+    /// Appends a record; returns its sequence number, and whether it continued in another log file.
+    /// If none is free and the limit is reached, it takes one beyond the limit: an appending thread
+    /// has locks that a checkpoint needs (C8). `named` is called when the record is there, before
+    /// it is visible to any other thread.
     ///
     /// # Errors
     /// `Error::Poisoned`; those of the medium, out of space among them. Then nothing was appended.
@@ -200,8 +201,8 @@ impl Log {
         Ok((sequence, switches))
     }
 
-    /// Turns a record into frames, which of a large one are written as they are made: a second copy
-    /// of it would take as much memory again.
+    /// Encodes a record into frames, which a large record writes as they are made: a second copy of
+    /// it would take as much memory again.
     fn encode_any(
         &self,
         record: &RecordBuilder,
@@ -233,14 +234,14 @@ impl Log {
         Ok(sequence)
     }
 
-    /// Where log files are memory, writes what is pending and makes it durable at once: a fence takes
-    /// less than handing it to somebody who waits. Whoever waits for the record, or appends the
-    /// next one, is told of what fails.
+    /// If log files are memory, writes pending records and makes them durable at once: a fence
+    /// takes less than handing them to a waiting thread. A failure is reported to the thread that
+    /// waits for the record, or appends the next one.
     fn write_directly(&self, tail: &mut Tail) {
         if !self.is_direct || self.poison.check().is_err() {
             return;
         }
-        // A store is durable by then, and what was written by a call when it is synced.
+        // A store instruction is durable by then; bytes written by a call are, once synced.
         let is_synced = !is_planted("R1.what-memory-is-written-to-by-calls-is-not-synced");
         let sync = |file: &Arc<LogFile>| if is_synced { file.file.sync() } else { Ok(()) };
         match tail.pending.write(true, sync) {
@@ -279,8 +280,9 @@ impl Log {
         true
     }
 
-    /// Turns the record into frames. All space was found before, so it fails only where `flush` does,
-    /// which is called after each frame but the last, and says how many pending bytes it wrote.
+    /// Encodes the record into frames. All space was found before, so it fails only where `flush`
+    /// does, which is called after each frame but the last, and returns how many pending bytes it
+    /// wrote.
     #[inline]
     fn encode(
         &self,
@@ -321,7 +323,7 @@ impl Log {
         let bytes = (tail.pending.bytes.len() + flushed - before) as u64;
         self.pending_bytes.store(tail.pending.bytes.len() as u64, Ordering::Relaxed);
         self.tail_bytes.store(tail.free_bytes(), Ordering::Relaxed);
-        // Only here, under the tail's lock, and so without a locked instruction.
+        // Written only here, under the tail's lock, and so without a locked instruction.
         let appended = self.appended_bytes.load(Ordering::Relaxed) + bytes;
         self.appended_bytes.store(appended, Ordering::Relaxed);
         self.records.store(self.records.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
@@ -329,7 +331,7 @@ impl Log {
         Ok(sequence)
     }
 
-    /// The chain goes on in another file.
+    /// Continues the chain in another file.
     fn switch(&self, tail: &mut Tail, file: Arc<LogFile>, sequence: u64) {
         if tail.free_bytes() >= FRAME_HEADER_BYTES as u64 {
             tail.append(Kind::Switch, sequence, [&[], &[]]);
@@ -348,13 +350,13 @@ impl Log {
         self.files.put_to_use(Used { ordinal: cursor.ordinal, previous: cursor.previous, file });
     }
 
-    /// Where the log ends now: after the last record appended.
+    /// The current end of the log: after the last record appended.
     pub(in crate::journal) fn end(&self) -> Cursor {
         self.tail.lock().cursor
     }
 
-    /// Whether so many bytes can be appended without another log file being made ready, give or
-    /// take what is being appended now. Takes a lock only where the file is nearly full.
+    /// Whether `bytes` bytes can be appended without preparing another log file, give or take what
+    /// is being appended now. Takes a lock only when the file is nearly full.
     pub(in crate::journal) fn has_free(&self, bytes: u64) -> bool {
         let in_tail = self.tail_bytes.load(Ordering::Relaxed);
         in_tail >= bytes || in_tail + self.files.spare_bytes() >= bytes
@@ -401,8 +403,8 @@ impl Log {
         self.write_pending(&mut writer, false).map(|_| ())
     }
 
-    /// Makes all records up to `sequence` durable. Of those that wait, one does it for all that
-    /// was appended by then.
+    /// Makes all records up to `sequence` durable. One waiting thread does it for all that was
+    /// appended by then.
     ///
     /// # Errors
     /// `Error::Poisoned`; those of the medium, which poison.
@@ -415,7 +417,7 @@ impl Log {
         })
     }
 
-    /// Writes what is pending and syncs the files that need it; the last record that is durable now.
+    /// Writes pending records and syncs the files that need it; returns the last durable record.
     fn sync_pending(&self, syncing: &mut Vec<Arc<LogFile>>) -> Result<u64> {
         let written = {
             let mut writer = self.writer.lock();
@@ -441,7 +443,7 @@ impl Log {
         Ok(written)
     }
 
-    /// Writes what is pending; returns the last sequence number written.
+    /// Writes pending records; returns the last sequence number written.
     fn write_pending(&self, writer: &mut Writer, synced_next: bool) -> Result<u64> {
         self.poison.check()?;
         let sequence = {

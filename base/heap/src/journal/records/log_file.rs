@@ -1,11 +1,11 @@
-//! One log file: made ready, taken into use, recognised.
+//! A log file: preparation, header and writes.
 //!
 //! Purpose: the file below the chain of frames.
 //! Invariants: a file whose name is a number is allocated in full and durable, its name too: so
-//! writing it never runs out of space. What small pieces are written to was written before, zeros
-//! if nothing else: overwriting changes no metadata, and `fdatasync` costs one device flush. A file
-//! being made ready is called `new`.
-//! Thread safety: one thread at a time writes a file, and one makes files ready.
+//! writing it never runs out of space. Ranges that small pieces are written to were written before,
+//! zeros if nothing else: overwriting changes no metadata, and `fdatasync` costs one device flush.
+//! A file under preparation is called `new`.
+//! Thread safety: one thread at a time writes a file, and one prepares files.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -23,16 +23,16 @@ use crate::journal::records::layout::{
     LOG_HEAD_BYTES, LOG_MAGIC, LogHeader,
 };
 
-/// Name of a file that is being made ready.
+/// Name of a file under preparation.
 const NEW_NAME: &str = "new";
-/// Zeros are written so far ahead of small pieces: once for 1,400 puts of 120 bytes, 0.1 ms.
+/// Zeros are written this far ahead of small pieces: once for 1,400 puts of 120 bytes, 0.1 ms.
 const ZERO_BYTES: u64 = 256 << 10;
-/// By calls of so many.
+/// The zeros of one write call.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 /// Pieces above this are few, and need no zeros: a load writes its log once, not twice.
 const SMALL_BYTES_MAX: usize = 64 << 10;
-/// More than this is written by a call: a page costs 4 us when a store is the first to touch it, a
-/// call 1 us.
+/// Larger pieces are written by a call: a page costs 4 us when a store instruction is the first to
+/// touch it, a call 1 us.
 const MAPPED_BYTES_MAX: usize = 512;
 /// Names of log files count up to here: more than any log has files.
 const NUMBER_MAX: u64 = 99_999_999;
@@ -45,7 +45,7 @@ pub(in crate::journal) struct LogFile {
     pub(in crate::journal) bytes: u64,
     /// Bytes from the start that were written at some time, as far as this process knows.
     written_bytes: AtomicU64,
-    /// Whether it may say of what log it is.
+    /// Whether it may have the header of some log.
     has_header: AtomicBool,
 }
 
@@ -66,8 +66,8 @@ impl LogFile {
     ) -> Result<Self> {
         let made = Self::prepare_new(directory, number, bytes);
         if made.is_err() {
-            // Best effort: what is left of it is removed when the next one is made ready. Its name goes
-            // too: if the sync of that failed, it looks durable, and would be used by the next process.
+            // Best effort: preparing the next file removes what is left of it. Its name goes too:
+            // if the sync of that failed, it looks durable, and the next process would use it.
             let name = format!("{number:04}");
             let _ = remove_if_there(directory, NEW_NAME).and(remove_if_there(directory, &name));
         }
@@ -87,10 +87,10 @@ impl LogFile {
         let made = Self { number, file, bytes, written_bytes, has_header };
         directory.rename(NEW_NAME, &made.name())?;
         directory.sync()?;
-        // Opened again, so that errors name it as it is called now.
+        // Opened again, so that errors give its current name.
         let file = directory.open(&made.name())?.unwrap_or_else(|| Arc::clone(&made.file));
         if file.is_direct() {
-            // Through this handle: what another one has mapped goes with it.
+            // Through this handle: dropping a handle drops what it has mapped.
             file.prepare_stores(0, bytes);
             file.sync()?;
         }
@@ -123,7 +123,7 @@ impl LogFile {
             }
             self.written_bytes.fetch_max(zeros_end, Ordering::Relaxed);
         }
-        // The head of a file is written by a call: it is one sector, whole or not there.
+        // A call writes the head of a file: it is one sector, whole or not there.
         if synced_next || piece.len() > MAPPED_BYTES_MAX || offset < LOG_HEAD_BYTES {
             self.file.write_at(piece, offset)?;
         } else {
@@ -135,10 +135,10 @@ impl LogFile {
         Ok(())
     }
 
-    /// Has the file's header go durably before another one is written over it, where a write is not
-    /// one sector, whole or not there: on memory it is 8 bytes. Half of each may be valid. A header
-    /// holds the CRC of its generation, and generation and ordinal mostly grow by the same: the
-    /// older ordinal and CRC under the newer generation have the checksum of the newer header.
+    /// Erases the file's header durably before another one is written over it, if a write is not
+    /// one atomic sector: on memory 8 bytes are. Half of each may be valid. A header holds the CRC
+    /// of its generation, and generation and ordinal mostly grow by the same: the older ordinal and
+    /// CRC under the newer generation have the checksum of the newer header.
     fn forget_torn(&self, offset: u64) -> MediumResult<()> {
         if offset == 0 && self.file.is_direct() && !is_planted("R4.a-header-over-a-header") {
             self.file.write_at(&[0; LOG_HEAD_BYTES as usize], 0)?;
@@ -146,7 +146,7 @@ impl LogFile {
         Ok(())
     }
 
-    /// Has a file that nothing needs say no more of what log it is, durably.
+    /// Erases the header of a file that is no longer needed, durably.
     ///
     /// # Errors
     /// Those of the medium.
@@ -159,7 +159,7 @@ impl LogFile {
         Ok(())
     }
 
-    /// The header for taking this file into use, as a whole sector.
+    /// A header for taking this file into use, as a whole sector.
     pub(in crate::journal) fn head(
         &self,
         uuid: &[u8; 16],
@@ -184,8 +184,7 @@ impl LogFile {
         head
     }
 
-    /// The header of this file, whatever pool and version it is of; `None` if it has none that is
-    /// valid.
+    /// The header of this file, of whatever pool and version; `None` if it has no valid one.
     ///
     /// # Errors
     /// Those of the medium.
@@ -199,11 +198,11 @@ impl LogFile {
             let is_sound = header.checksum.get() == header_checksum(header);
             header.magic == LOG_MAGIC && (is_sound || is_planted("checksum.log-header"))
         });
-        // As for a checkpoint: larger counters are not what any program wrote.
+        // As for a checkpoint: no program wrote larger counters.
         Ok(header.filter(|h| h.generation.get().max(h.ordinal.get()) <= COUNTER_MAX))
     }
 
-    /// The header of this file; `None` if it has none that is valid.
+    /// The header of this file; `None` if it has no valid one.
     ///
     /// # Errors
     /// `Error::Unsupported` for one of a newer format or of another pool, `Error::Damaged` for a
@@ -245,11 +244,11 @@ fn header_checksum(header: &LogHeader) -> u32 {
     crc32c(0, &bytes[..bytes.len() - size_of::<u32>()])
 }
 
-/// All files of the log, by number. Others are left alone.
+/// All files of the log, by number. Other files are left alone.
 ///
 /// # Errors
-/// `Error::Unsupported` for one that is larger than any (searching it could take for ever); those
-/// of the medium.
+/// `Error::Unsupported` for one that is larger than any (searching it could take forever); those of
+/// the medium.
 pub(in crate::journal) fn list(directory: &dyn Directory) -> Result<Vec<LogFile>> {
     let mut files = Vec::new();
     for name in directory.list()? {
@@ -265,7 +264,7 @@ pub(in crate::journal) fn list(directory: &dyn Directory) -> Result<Vec<LogFile>
                 ),
             });
         }
-        // One that was in use was written in full, but for the last one.
+        // A file that was in use was written in full, except for the last one.
         let mut magic = [0; LOG_MAGIC.len()];
         if bytes >= LOG_HEAD_BYTES {
             file.read_at(&mut magic, 0)?;
@@ -278,7 +277,7 @@ pub(in crate::journal) fn list(directory: &dyn Directory) -> Result<Vec<LogFile>
     Ok(files)
 }
 
-/// Whether a file has the length of one that this code made ready.
+/// Whether a file has a length that this code gives to log files.
 pub(in crate::journal) fn is_usable(file: &LogFile) -> bool {
     (LOG_FILE_BYTES_MIN..=LOG_FILE_BYTES_MAX).contains(&file.bytes)
         && file.bytes.is_multiple_of(LOG_HEAD_BYTES)
@@ -301,8 +300,8 @@ pub(crate) fn remove_if_there(directory: &dyn Directory, name: &str) -> Result<(
     Ok(())
 }
 
-/// Removes what a creation that was cut off left of a log. A log with records belongs to a pool
-/// that is missing, and is not ours to remove.
+/// Removes what an interrupted creation left of a log. A log with records belongs to a pool that is
+/// missing, and must not be removed.
 ///
 /// # Errors
 /// `Error::Unsupported` for a log with records; those of the medium.

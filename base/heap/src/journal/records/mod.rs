@@ -1,5 +1,4 @@
-//! Records, the files of the log, and the group commit: how a commit becomes durable. Called by the
-//! journal, checkpoints and recovery.
+//! Records, the files of the log, and the group commit: the path of a commit to durability.
 
 pub(super) mod layout;
 pub(super) mod options;

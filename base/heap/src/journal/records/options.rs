@@ -1,9 +1,9 @@
-//! What the user of a journal may choose.
+//! Options of a journal.
 
 use crate::journal::records::layout::LOG_FILE_BYTES_MIN;
 
-/// Bytes of log at least: four of the smallest files, so that one can be recycled while the
-/// others are written.
+/// Bytes of log at least: four of the smallest files, so that one can be recycled while the others
+/// are written.
 pub(in crate::journal) const LOG_BYTES_MIN: u64 = 4 * LOG_FILE_BYTES_MIN;
 
 /// Options of a journal.
@@ -12,17 +12,18 @@ pub(crate) struct JournalOptions {
     /// Bytes of all log files at most, 4 MiB at least; only a record that alone needs more may
     /// exceed it, until it is in the pool.
     pub(crate) log_bytes_max: u64,
-    /// Bytes of the log that are kept for what checkpoints hold back, at most, and at most half of the
-    /// log.
+    /// Bytes of the log that are kept for extents that checkpoints hold back, at most, and at most
+    /// half of the log.
     pub(crate) held_bytes_max: u64,
-    /// Whether checkpoints, log files and deferred commits are taken care of by threads. Without
-    /// them it happens within the calls, and a deferred commit waits for the next call that writes.
+    /// Whether background threads make checkpoints, prepare log files and sync deferred commits.
+    /// Without them it happens within the calls, and a deferred commit waits for the next call that
+    /// writes.
     pub(crate) background: bool,
     /// Milliseconds after which a deferred commit is made durable.
     pub(crate) deferred_ms_max: u64,
     /// Bytes of deferred records kept in memory at most, give or take one record.
     pub(crate) deferred_bytes_max: u64,
-    /// Bytes of pages that opening has in memory at most.
+    /// Bytes of pages that opening keeps in memory at most.
     pub(crate) recovery_bytes_max: u64,
 }
 

@@ -1,7 +1,7 @@
-//! Frames between their append and the operating system.
+//! Pending frames: appended, but not written yet.
 //!
-//! Purpose: the buffers of the log, which change hands instead of being copied: frames are appended
-//! to one while another is written.
+//! Purpose: the buffers of the log, which are swapped instead of copied: frames are appended to one
+//! while another is written.
 //! Invariants: segments follow each other in the log. Thread safety: under the locks of `Log`.
 
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use adamant_medium::error::Result as MediumResult;
 
 use crate::journal::records::log_file::LogFile;
 
-/// Buffers that grew beyond this for a large record are given back.
+/// Larger buffers, grown for a large record, are freed.
 const BUFFER_BYTES_KEPT: usize = 4 << 20;
 
 /// Frames that are not written yet.
@@ -18,8 +18,8 @@ const BUFFER_BYTES_KEPT: usize = 4 << 20;
 pub(in crate::journal) struct Pending {
     pub(in crate::journal) bytes: Vec<u8>,
     pub(in crate::journal) segments: Vec<Segment>,
-    /// The file of the last segment written: most likely that of the next one, which is spared
-    /// the two locked instructions of counting one more reference and one less.
+    /// The file of the last segment written: most likely that of the next one too, which saves two
+    /// locked instructions of reference counting.
     last_file: Option<Arc<LogFile>>,
 }
 
@@ -30,7 +30,7 @@ impl Pending {
         last.unwrap_or_else(|| Arc::clone(file))
     }
 
-    /// Writes all of it, in order, and tells `each` of the files. `synced_next` says that a sync
+    /// Writes all of it, in order, and calls `each` with the files. `synced_next` says that a sync
     /// follows at once.
     ///
     /// # Errors
@@ -64,7 +64,7 @@ pub(in crate::journal) struct Segment {
     pub(in crate::journal) start: usize,
 }
 
-/// What the one that writes needs.
+/// State of the writing thread.
 #[derive(Debug, Default)]
 pub(in crate::journal) struct Writer {
     pub(in crate::journal) taken: Pending,

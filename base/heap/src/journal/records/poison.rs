@@ -1,7 +1,7 @@
-//! The end of writing: once a write or sync has failed, nothing may follow it.
+//! The poison flag: once a write or sync has failed, no write may follow it.
 //!
 //! Purpose: R1 and R5. After a failed sync the system may call a lost page clean, so a later
-//! success would prove nothing; only reopening, which reads what is there, may go on.
+//! success would prove nothing; only reopening, which reads what is there, may continue.
 //! Invariants: the first cause stays. Thread safety: any thread may poison or ask.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,9 +19,9 @@ pub(in crate::journal) struct Poison {
 }
 
 impl Poison {
-    /// Ends writing and says so. What the medium failed at becomes the cause: on its own it would
-    /// tell the caller that nothing was changed, and the commit may be visible. Damage that was
-    /// found is handed on.
+    /// Ends writing and returns the error that says so. The medium's error becomes the cause: on
+    /// its own it would tell the caller that nothing was changed, and the commit may be visible. An
+    /// error of damage is passed on.
     pub(in crate::journal) fn set(&self, error: Error) -> Error {
         if matches!(error, Error::Poisoned { .. }) {
             return error;

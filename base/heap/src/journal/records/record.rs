@@ -1,8 +1,8 @@
-//! Records: what a commit changes, as the payloads of frames.
+//! Records: the changes of a commit, encoded as payloads of frames.
 //!
-//! Purpose: to write the changes of a commit tightly, and to read them back.
-//! Invariants: the entries of a frame decode on their own; the builder keeps its memory, so that
-//! a commit allocates nothing in steady state.
+//! Purpose: to write the changes of a commit compactly, and to read them back.
+//! Invariants: the entries of a frame decode on their own; the builder keeps its memory, so that a
+//! commit allocates nothing in steady state.
 //! Thread safety: a builder belongs to one thread; decoding is pure.
 //!
 //! See `docs/format/log.md` for the grammar.
@@ -14,15 +14,15 @@ use adamant_wire::{le, varint};
 use crate::journal::records::layout::PAYLOAD_BYTES_MAX;
 use crate::layout::{PAGE_BYTES, TABLE_BASE};
 
-/// What offsets are relative to: where the last entry ended, among data pages and among
-/// descriptors apart, because these lie 2^46 away and commits go back and forth between them.
+/// The bases of relative offsets: where the last entry ended, separately for data pages and for
+/// descriptors, because these lie 2^46 away and commits alternate between them.
 #[derive(Clone, Copy, Debug)]
 struct Bases([u64; 2]);
 
 impl Bases {
     const START: Self = Self([0, TABLE_BASE]);
 
-    /// Which of the two an offset belongs to.
+    /// The region that an offset belongs to.
     fn region(offset: u64) -> usize {
         usize::from(offset >= TABLE_BASE)
     }
@@ -40,13 +40,13 @@ const KIND_HOLE: u64 = 3;
 const REGION_SHIFT: u32 = 2;
 /// In place of a bit number: a whole mask follows.
 const MASK_FOLLOWS: u8 = 64;
-/// An entry costs at most so many bytes beside its data: two varints of ten.
+/// An entry costs at most this many bytes beside its data: two varints of ten.
 const ENTRY_HEAD_BYTES_MAX: usize = 20;
 
-/// Room for entries behind a large range: descriptors and bits of its blocks, and what led to them.
+/// Room for entries behind a large range: descriptors and bits of its blocks, and pointers to them.
 const ROOM_BEHIND_BYTES: usize = 32 << 10;
 
-/// Memory that is kept for the next record, unless said otherwise: four frames.
+/// Memory that is kept for the next record by default: four frames.
 const PAYLOAD_BYTES_KEPT: usize = 4 << 20;
 
 /// The entry written last, which the next one may extend.
@@ -80,7 +80,7 @@ pub(crate) struct RecordBuilder {
     kept_bytes_max: usize,
     bases: Bases,
     open: Open,
-    /// Pages that bytes or bits are of, by number; some more than once.
+    /// Numbers of the pages whose bytes or bits change; some more than once.
     pages: Vec<Range<u64>>,
 }
 
@@ -92,7 +92,7 @@ impl RecordBuilder {
         Self { payload, ends, kept_bytes_max: PAYLOAD_BYTES_KEPT, bases, open, pages }
     }
 
-    /// The same, which keeps less memory than others: for one of many.
+    /// The same, which keeps at most `kept_bytes_max` of memory: for one of many builders.
     pub(crate) fn keeping(self, kept_bytes_max: usize) -> Self {
         Self { kept_bytes_max, ..self }
     }
@@ -112,7 +112,7 @@ impl RecordBuilder {
         }
     }
 
-    /// Gives memory back that a large record took. To be called when it was appended.
+    /// Frees memory that a large record took. To be called after the append.
     #[inline]
     pub(crate) fn trim(&mut self) {
         let pages_bytes = self.pages.capacity() * size_of::<Range<u64>>();
@@ -132,7 +132,7 @@ impl RecordBuilder {
         self.payload.is_empty()
     }
 
-    /// The pages, by number, of which bytes or bits change: none that become free.
+    /// The pages, by number, whose bytes or bits change: none that become free.
     pub(crate) fn pages(&self) -> &[Range<u64>] {
         &self.pages
     }
@@ -146,7 +146,7 @@ impl RecordBuilder {
         }
     }
 
-    /// Heap bytes from `offset` on become `bytes`. Extends the entry before it if that ends here.
+    /// Heap bytes from `offset` on become `bytes`. Extends the entry before if that ends here.
     pub(crate) fn bytes(&mut self, offset: u64, bytes: &[u8]) {
         if bytes.is_empty() {
             return;
@@ -159,11 +159,11 @@ impl RecordBuilder {
         }
     }
 
-    /// Bytes that may not fit into what is left of a frame.
+    /// Adds bytes that may not fit into the rest of a frame.
     #[cold]
     fn cut_bytes(&mut self, mut offset: u64, mut bytes: &[u8]) {
         if bytes.len() > PAYLOAD_BYTES_KEPT {
-            // Not much more than it takes, also of what follows: growing by itself takes up to
+            // Not much more than the bytes and the next entries take: growing by itself takes up to
             // twice as much, and copies.
             let heads = (bytes.len() / PAYLOAD_BYTES_MAX + 2) * ENTRY_HEAD_BYTES_MAX;
             self.payload.reserve_exact(bytes.len() + heads + ROOM_BEHIND_BYTES);
@@ -210,7 +210,7 @@ impl RecordBuilder {
         starts.zip(ends).map(|(start, end)| &self.payload[start..end])
     }
 
-    /// Bytes of entries, if they are those of one frame.
+    /// Length of the entries, if the record is one frame.
     pub(in crate::journal) fn bytes_if_one_frame(&self) -> Option<usize> {
         self.ends.is_empty().then_some(self.payload.len())
     }
@@ -257,7 +257,7 @@ impl RecordBuilder {
             let at = self.payload.len();
             let (len_at, data_at) = (at + head_len, at + both_len);
             self.payload.reserve(ENTRY_HEAD_BYTES_MAX + bytes.len());
-            // All of it, and cut: a number of bytes that is known beforehand is copied in place.
+            // Append in full, then truncate: a copy of constant length is inlined.
             self.payload.extend_from_slice(&head);
             self.payload.truncate(data_at);
             self.payload.extend_from_slice(bytes);
@@ -333,7 +333,7 @@ pub(crate) enum Entry<'a> {
 }
 
 impl Entry<'_> {
-    /// Heap offset and length of what it changes.
+    /// Heap offset and length of the bytes that it changes.
     pub(in crate::journal) fn range(&self) -> (u64, u64) {
         match *self {
             Self::Bytes { offset, bytes } => (offset, bytes.len() as u64),
@@ -343,7 +343,7 @@ impl Entry<'_> {
     }
 }
 
-/// Decodes the entries of one frame; an item is an error, in words, when the bytes are none.
+/// Decodes the entries of one frame; an item is an error, in words, for invalid bytes.
 #[derive(Debug)]
 pub(crate) struct Entries<'a> {
     input: &'a [u8],
@@ -416,7 +416,7 @@ impl<'a> Iterator for Entries<'a> {
 /// Bytes of the head of a commit frame at most: two varints of ten bytes and a checksum.
 pub(in crate::journal) const COMMIT_HEAD_BYTES_MAX: usize = 24;
 
-/// What a commit frame says before its entries.
+/// The head of a commit frame, before its entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::journal) struct CommitHead {
     /// Sequence number of the record, less the highest one known durable when it was written.

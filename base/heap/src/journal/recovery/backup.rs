@@ -1,15 +1,15 @@
-//! A copy of the pool, made while others commit and checkpoints are made.
+//! Online backup: copies the pool while others commit and checkpoints are made.
 //!
-//! Purpose: the pages are copied as they are, one piece after the other, and then the log is laid
-//! over them: everything from where the pool was when the copy began, to a durable end beyond all that
-//! was applied meanwhile. So the copy is what recovery would make of the pool.
-//! Invariants: a piece is read under the pool lock, so its pages are whole, and judged by their checksums
-//! (R7). What a record changes is said by the record in absolute terms, so laying it over a
-//! page that shows later ones does no harm: each byte becomes what the last record made of it. Log
-//! files from the beginning on are held. The copy is laid over directly, and never has a log of its
-//! own: its UUID may be another one. It is no pool before everything in it is written.
-//! Thread safety: takes the pool lock for a piece at a time, half a millisecond, which only a checkpoint
-//! waits for. Memory is a piece, and 8 MiB of pages.
+//! Purpose: the pages are copied as they are, one piece after the other, and then the log is
+//! applied to them: everything from the position of the pool when the copy began, to a durable end
+//! beyond all that was applied meanwhile. So the copy is what recovery would make of the pool.
+//! Invariants: a piece is read under the pool lock, so its pages are whole, and verified by their
+//! checksums (R7). A record states its changes in absolute terms, so applying it to a page that
+//! shows later records is harmless: each byte ends as the last record left it. Log files from the
+//! beginning on are held. The log is applied to the copy directly, so the copy never has a log of
+//! its own: its UUID may be another one. It is no pool before everything in it is written.
+//! Thread safety: takes the pool lock for a piece at a time, half a millisecond, which only a
+//! checkpoint waits for. Memory is a piece, and 8 MiB of pages.
 
 use adamant_medium::error::Error as MediumError;
 use adamant_wire::frame::log_seed;
@@ -27,17 +27,17 @@ use crate::journal::recovery::overlay::lay_over;
 use crate::journal::recovery::tail::Tail;
 use crate::layout::{DESCRIPTOR_BYTES, PAGE_BYTES, TABLE_BASE, file_offset, sum_file_offset};
 
-/// Bytes of pages of the copy in memory while the log is laid over it.
+/// Bytes of pages of the copy in memory while the log is applied to it.
 const PAGES_BYTES_MAX: u64 = 8 << 20;
 
-/// What is copied.
+/// The parts of a journal that a backup reads.
 #[derive(Clone, Copy)]
 pub(in crate::journal) struct Source<'j> {
     pub(in crate::journal) pool: &'j PoolFile,
     pub(in crate::journal) log: &'j Log,
     /// The newest checkpoint that is durable.
     pub(in crate::journal) applied_last: &'j Mutex<Applied>,
-    /// Had while the log begins anew.
+    /// Held while the log restarts.
     pub(in crate::journal) beginning: &'j Mutex<()>,
 }
 
@@ -47,18 +47,18 @@ struct Held<'j>(&'j Files);
 impl Drop for Held<'_> {
     fn drop(&mut self) {
         self.0.release();
-        // Best effort: those that are too many are removed by the next one that gives files back.
+        // Best effort: the next caller that gives files back removes surplus ones.
         let _ = self.0.trim();
     }
 }
 
-/// Makes an empty file a pool that holds what the source does after some record, which is durable;
-/// its number. `go_on` is asked before each piece. O(pool + log written meanwhile).
+/// Makes an empty file a pool with the contents of the source after some record, which is durable;
+/// returns its number. `go_on` is called before each piece. O(pool + log written meanwhile).
 ///
 /// # Errors
-/// Those of `go_on`; `Error::Poisoned`, `Error::Damaged` for a page of the source that is not what was
-/// written; those of the medium: out of space on its side as on that of the log, when writers needed
-/// what was held of it.
+/// Those of `go_on`; `Error::Poisoned`, `Error::Damaged` for a damaged page of the source; those of
+/// the medium: out of space for the copy, or for the log, when writers needed the space of held
+/// files.
 pub(in crate::journal) fn back_up(
     source: Source<'_>,
     target: &PoolFile,
@@ -67,7 +67,7 @@ pub(in crate::journal) fn back_up(
     let Source { pool, log, applied_last, beginning } = source;
     let (start, generation) = {
         let _not_anew = beginning.lock();
-        // In this order: a checkpoint says where it is before it gives files back.
+        // In this order: a checkpoint publishes its position before it gives files back.
         log.files.hold();
         let applied = applied_last.lock();
         (applied.needed(), applied.generation)
@@ -75,29 +75,29 @@ pub(in crate::journal) fn back_up(
     let _held = Held(&log.files);
     let go_on = || go_on().and_then(|()| log.poison.check());
     copy_pages(pool, target, &mut |_, error| Err(error), &go_on)?;
-    // Whatever was applied until here is durable and lies before this.
+    // All that was applied until here is durable and lies before this.
     let end = log.end();
     log.sync(end.sequence)?;
     let Some(files) = log.files.held() else { return Err(let_go(log)) };
     let seed = log_seed(pool.uuid(), generation);
     let tail = Tail { files, seed, start, end, torn: false };
     if let Err(error) = take_in(target, &tail) {
-        // What is let go is written over, which looks like damage.
+        // A released file is overwritten, which looks like damage.
         return Err(if log.files.held().is_none() { let_go(log) } else { error });
     }
     finish(target, end.sequence)
 }
 
-/// A pool that nobody writes to.
+/// A pool without a writer.
 pub(in crate::journal) struct Still<'j> {
     pub(in crate::journal) pool: &'j PoolFile,
     pub(in crate::journal) tail: Option<&'j Tail>,
-    /// Pages that a crash may have torn: they are taken as they are.
+    /// Pages that a crash may have torn: they are taken unverified.
     pub(in crate::journal) doubt: &'j Doubt,
 }
 
-/// As [`back_up`], of a pool that nobody writes to. `is_named` says of a page, by heap offset, whether
-/// the tail says what is on it, so that it need not be whole.
+/// As [`back_up`], for a pool without a writer. `is_named` tells of a page, by heap offset, whether
+/// the tail has its contents, so that it need not be whole.
 ///
 /// # Errors
 /// As [`back_up`].
@@ -118,14 +118,15 @@ pub(in crate::journal) fn back_up_still(
     finish(target, last_sequence)
 }
 
-/// Lays a tail over a copy. It is no pool before it is finished, so no table names what is written.
+/// Applies a tail to a copy. It is no pool before it is finished, so no table names the written
+/// pages.
 fn take_in(target: &PoolFile, tail: &Tail) -> Result<()> {
     let mut pages = DirtyPages::new(target, tail, BatchWriter::unnamed(), PAGES_BYTES_MAX);
     lay_over(tail, &mut pages, &mut Err)?;
     pages.finish().map(|_| ())
 }
 
-/// What is left to do when all pages and records are there.
+/// Completes a copy that has all pages and records.
 fn finish(target: &PoolFile, sequence: u64) -> Result<u64> {
     target.grow_with_holes(target.pages_allocated()?)?;
     target.back_allocated()?;
@@ -133,8 +134,8 @@ fn finish(target: &PoolFile, sequence: u64) -> Result<u64> {
     Ok(sequence)
 }
 
-/// Copies all pages, descriptors first. Pages of zeros stay holes. `judge` is told of those that are not
-/// what was written.
+/// Copies all pages, descriptors first. Pages of zeros stay holes. Calls `judge` for those that are
+/// damaged.
 fn copy_pages(
     pool: &PoolFile,
     target: &PoolFile,
@@ -147,7 +148,7 @@ fn copy_pages(
         loop {
             go_on()?;
             let no_writer = pool.hold_pages();
-            // The pool may grow meanwhile: what is there now may be in no record that follows. And it may
+            // The pool may grow meanwhile, and no later record may name the new pages. And it may
             // be cut.
             let pages = pool.pages_backed();
             let end = match base {
@@ -173,7 +174,8 @@ fn copy_pages(
     Ok(())
 }
 
-/// Writes the pages of a piece that are not zero, and their checksums; `pages` are those of the pool.
+/// Writes the pages of a piece that are not zero, and their checksums; `pages` is the size of the
+/// pool.
 fn write_piece(target: &PoolFile, piece: &Piece, pages: u64) -> Result<()> {
     target.grow_with_holes(pages)?;
     let page_bytes = PAGE_BYTES as usize;
@@ -196,7 +198,7 @@ fn write_piece(target: &PoolFile, piece: &Piece, pages: u64) -> Result<()> {
     Ok(())
 }
 
-/// The device had no space for writers, and they took what was held; or the log was given back.
+/// The device had no space for writers, and they took the held files; or the log was given back.
 fn let_go(log: &Log) -> Error {
     Error::Medium(MediumError::OutOfSpace {
         operation: "keep the log for a copy of the pool in",

@@ -1,13 +1,12 @@
-//! Dirty pages: the pages of a pool that a log changes, in memory of their own until they are
-//! written.
+//! Dirty pages in recovery: pages that a log changes, in memory until they are written.
 //!
-//! Purpose: what recovery and backups lay a log over. Memory is bounded, whatever the size of log
+//! Purpose: what recovery and backups apply a log to. Memory is bounded, whatever the size of log
 //! and pool: when it is used up, the pages are written and dropped, and read again when they are
 //! named again.
 //! Invariants: no page is written before there is space for all pages that the log allocates (R5),
-//! and none whose bytes in the file were not what was written (C7): of such a page nothing may
-//! stay, which only what follows in the log can tell, so it is kept until then. Checksums are
-//! compared when pages are written, in their order: that takes one read for a thousand.
+//! and none whose bytes in the file were damaged (C7): nothing of such a page may stay. Only the
+//! rest of the log can tell that, so it is kept until then. Checksums are compared when pages are
+//! written, in their order: that takes one read for a thousand.
 //! Thread safety: none of its own; it belongs to its owner.
 
 use adamant_wire::checksum::page_sum;
@@ -22,7 +21,7 @@ use crate::journal::recovery::overlay::{OverlayTarget, Under, each_allocated, pa
 use crate::journal::recovery::tail::Tail;
 use crate::layout::{PAGE_BYTES, ROOT_OFFSET, TABLE_BASE, ZONE_PAGES, file_offset};
 
-/// Pages that are kept at least: less would be written more often than it is worth.
+/// Pages that are kept at least: fewer would be written too often.
 const PAGES_MIN: usize = 16;
 
 /// A page in memory.
@@ -30,7 +29,7 @@ const PAGES_MIN: usize = 16;
 struct Slot {
     /// Its heap offset; `None` if it became free.
     page: Option<u64>,
-    /// The checksum of what was read, if any of that stays: to be that of the file.
+    /// The checksum of the bytes read, if any of them stay: it must match that of the file.
     sum_read: Option<u32>,
 }
 
@@ -44,19 +43,19 @@ pub(in crate::journal) struct DirtyPages<'p> {
     index: Index,
     slots: Vec<Slot>,
     pages: Vec<PageBytes>,
-    /// Data pages that the log names: the pool is to have them.
+    /// Data pages that the log names: the pool must have them.
     pages_end: u64,
     /// Heap offsets of pages that became free.
     free: RangeSet,
-    /// Data pages, by number, that became those of a run or an extent.
+    /// Data pages, by number, that now belong to a run or an extent.
     allocated: RangeSet,
-    /// Whether there is space for all that the log allocates.
+    /// Whether there is space for all pages that the log allocates.
     is_backed: bool,
     written_bytes: u64,
 }
 
 impl<'p> DirtyPages<'p> {
-    /// No pages, of which so many bytes are kept at most.
+    /// An empty set, of which at most `bytes_max` bytes are kept.
     pub(in crate::journal) fn new(
         pool: &'p PoolFile,
         tail: &'p Tail,
@@ -80,25 +79,25 @@ impl<'p> DirtyPages<'p> {
         }
     }
 
-    /// Writes what is left, and sees to it that the pool has all pages that were ever allocated.
+    /// Writes the rest, and makes sure that the pool has all pages that were ever allocated.
     /// Nothing is synced. Returns the bytes of pages that were written in all.
     ///
     /// # Errors
-    /// `Error::Damaged` for a page that is not what was written; those of the medium.
+    /// `Error::Damaged` for a damaged page; those of the medium.
     pub(in crate::journal) fn finish(mut self) -> Result<u64> {
         let allocated = match self.index.get(ROOT_OFFSET) {
             Some(slot) => pages_end_of(&self.pages[slot]),
             None => self.pool.pages_allocated()?,
         };
-        // What was allocated but not written is named by no record.
+        // No record names pages that were allocated but not written.
         self.pages_end = self.pages_end.max(allocated);
         self.is_backed = true;
         self.flush(0)?;
         Ok(self.written_bytes)
     }
 
-    /// Writes the pages and drops them, but for those that were damaged in the file: so many may be
-    /// left.
+    /// Writes the pages and drops them, except for those that were damaged in the file: at most
+    /// `damaged_max` may be left.
     fn flush(&mut self, damaged_max: usize) -> Result<()> {
         self.make_space()?;
         let mut order: Vec<usize> = self.index.slots().collect();
@@ -117,8 +116,8 @@ impl<'p> DirtyPages<'p> {
         Ok(())
     }
 
-    /// Makes what is free zero in the file, and has there be space for the rest. Free pages are made
-    /// so first: what is allocated now may have been free before.
+    /// Makes free pages zero in the file, and allocates space for the others. Free pages come
+    /// first: pages that are allocated now may have been free before.
     fn make_space(&mut self) -> Result<()> {
         if !self.is_backed {
             self.is_backed = true;
@@ -134,8 +133,8 @@ impl<'p> DirtyPages<'p> {
         back(self.pool, &std::mem::take(&mut self.allocated))
     }
 
-    /// Has there be space for all that the log allocates, also what is behind the place that was
-    /// reached: so a full disk is met before the first page changes.
+    /// Allocates space for all pages that the log allocates, also beyond the current position: so a
+    /// full disk is noticed before the first page changes.
     fn back_all(&self) -> Result<()> {
         let (mut pages_end, mut allocated) = (0, RangeSet::default());
         self.tail.replay(&mut |_| Ok(()), &mut |entry| {
@@ -155,8 +154,8 @@ impl<'p> DirtyPages<'p> {
         back(self.pool, &allocated)
     }
 
-    /// Takes those out that are not what the file should have had; an error if they are more than
-    /// may be left.
+    /// Takes out the pages that were damaged in the file; an error if they are more than may be
+    /// left.
     fn judge(&self, order: &mut Vec<usize>, damaged_max: usize) -> Result<Vec<usize>> {
         let pages: Vec<u64> = order.iter().filter_map(|slot| self.slots[*slot].page).collect();
         let (mut sums, mut damaged) = (Vec::new(), Vec::new());
@@ -176,7 +175,7 @@ impl<'p> DirtyPages<'p> {
         if damaged.len() > damaged_max { judged.map(|()| damaged) } else { Ok(damaged) }
     }
 
-    /// Drops all pages but some.
+    /// Drops all pages but `kept`.
     fn keep(&mut self, kept: &[usize]) {
         let slots = kept.iter().map(|slot| self.slots[*slot]).collect();
         let pages = kept.iter().map(|slot| self.pages[*slot]).collect::<Vec<_>>();
@@ -189,7 +188,7 @@ impl<'p> DirtyPages<'p> {
         }
     }
 
-    /// Brings a page into memory; its slot.
+    /// Brings a page into memory; returns its slot.
     fn load(&mut self, page: u64, under: Under) -> Result<usize> {
         if self.pages.len() >= self.pages_max {
             self.flush(self.pages_max / 2)?;
@@ -211,7 +210,7 @@ impl<'p> DirtyPages<'p> {
         Ok(slot)
     }
 
-    /// Whether the file has the page at a heap offset. Else it is zero.
+    /// Whether the file has the page at a heap offset. If not, it is zero.
     fn has(&self, page: u64) -> bool {
         let first = match page.checked_sub(TABLE_BASE) {
             Some(offset) => offset / crate::layout::DESCRIPTOR_BYTES,
@@ -251,8 +250,8 @@ impl OverlayTarget for DirtyPages<'_> {
     }
 }
 
-/// Has there be space for data pages, as far as the pool has them, and for what describes them:
-/// they may have been holes, and a crash may have taken their space back.
+/// Allocates space for data pages, as far as the pool has them, and for their descriptors: they may
+/// have been holes, and a crash may have taken their space back.
 fn back(pool: &PoolFile, allocated: &RangeSet) -> Result<()> {
     let pages_end = pool.pages_backed();
     let (mut at, mut zones_done) = (0, 0);
@@ -270,7 +269,7 @@ fn back(pool: &PoolFile, allocated: &RangeSet) -> Result<()> {
 /// Pages of a piece of the index.
 const PIECE_PAGES: u64 = 512;
 
-/// Which slot has a page: of data pages, and of descriptors. A piece is made when a page of it is
+/// Maps pages to slots: data pages and descriptors separately. A piece is made when a page of it is
 /// named, so the largest heap takes 4 MiB and 2 KiB for each.
 #[derive(Debug, Default)]
 struct Index([Vec<Option<Box<[u32; PIECE_PAGES as usize]>>>; 2]);
@@ -302,7 +301,7 @@ impl Index {
         piece[at] = slot as u32 + 1;
     }
 
-    /// Takes data pages out, from heap offset to heap offset; `each` is told of their slots.
+    /// Removes data pages, from heap offset to heap offset; calls `each` with their slots.
     fn remove(&mut self, start: u64, end: u64, mut each: impl FnMut(usize)) {
         let (start, end) = (start / PAGE_BYTES, end / PAGE_BYTES);
         let pieces = &mut self.0[0];

@@ -1,10 +1,10 @@
-//! Judging what the files of a store say together: pool, checkpoints, log.
+//! Validation of a store's files together: pool, checkpoints, log.
 //!
-//! Purpose: the one place that decides what a log holds beyond its pool, for whoever opens a store:
-//! to write, to read, to check, to copy, to save what is left.
-//! Invariants: nothing is written. What does not fit is a finding. Whoever needs the newest state
-//! ends at the first one; whoever saves what is left notes it and gets what is proved to follow all
-//! the same.
+//! Purpose: the one place that decides what a log holds beyond its pool, for every way of opening a
+//! store: to write, to read, to check, to copy, to salvage.
+//! Invariants: nothing is written. A contradiction is a finding. A caller that needs the newest
+//! state stops at the first finding; a caller that salvages notes it and still gets the records
+//! that are proved to follow.
 //! Thread safety: runs alone, under the store's lock.
 //!
 //! A header of the log is written only after a durable checkpoint says that the pool holds all that
@@ -33,20 +33,19 @@ use crate::journal::recovery::scan::{Scan, missing};
 use crate::journal::recovery::tail::{OnFinding, Tail, start_of};
 use crate::layout::{CHECKPOINT_OFFSETS, Checkpoint};
 
-/// What the files say together.
+/// The result of the validation.
 #[derive(Debug)]
 pub(crate) struct Judged {
     /// `None` only where that was a finding.
     pub(crate) newest: Option<Checkpoint>,
-    /// What the log holds beyond the pool, in order; more than one only where a finding was passed
-    /// over.
+    /// The log beyond the pool, in order; more than one tail only where a finding was ignored.
     pub(crate) tails: Vec<Tail>,
     /// All log files; that of the newest header first.
     pub(in crate::journal) files: Vec<Arc<LogFile>>,
     /// The highest that any header, or the checkpoint, names.
     pub(in crate::journal) generation: u64,
     pub(in crate::journal) ordinal: u64,
-    /// Whether a header of the log is of a format that knows no tables of doubt.
+    /// Whether a header of the log has a format without tables of doubt.
     pub(in crate::journal) is_old: bool,
 }
 
@@ -57,12 +56,11 @@ struct Headed {
     used: Used,
 }
 
-/// Judges pool and log.
+/// Validates pool and log.
 ///
 /// # Errors
-/// Those of `on_finding`, which gets `Error::Damaged` for something durable that is not what was
-/// written, and `Error::Unsupported` for a log of a newer format or of another pool; those of the
-/// medium.
+/// Those of `on_finding`, which gets `Error::Damaged` for damaged durable data, and
+/// `Error::Unsupported` for a log of a newer format or of another pool; those of the medium.
 pub(crate) fn judge(
     pool: &PoolFile,
     log: Option<&dyn Directory>,
@@ -106,7 +104,8 @@ pub(crate) fn judge(
     Ok(judged)
 }
 
-/// The files that have a header of this pool, by generation and ordinal, and those that have none.
+/// Separates the files with a header of this pool, by generation and ordinal, from those without a
+/// valid one.
 fn headed_files(
     pool: &PoolFile,
     files: Vec<LogFile>,
@@ -131,7 +130,7 @@ fn headed_files(
     Ok((headed, headless))
 }
 
-/// How far the pool, and what follows it, is proved.
+/// How far the pool, and the log behind it, is proved.
 struct Known<'f> {
     pool: &'f PoolFile,
     headless: &'f [Arc<LogFile>],
@@ -140,8 +139,8 @@ struct Known<'f> {
 }
 
 impl Known<'_> {
-    /// The records from where the newest checkpoint says. The file that it names was durable before
-    /// it was.
+    /// The records from the position of the newest checkpoint. The file that it names was durable
+    /// before it was.
     fn named(
         &mut self,
         newest: &Checkpoint,
@@ -249,7 +248,7 @@ impl Known<'_> {
         Ok(tail)
     }
 
-    /// The records of one generation from a place on.
+    /// The records of one generation from a position on.
     fn scan(
         &mut self,
         start: Cursor,
@@ -269,8 +268,8 @@ impl Known<'_> {
     }
 }
 
-/// Whether the frame before a place is in its file: the last one of what the pool holds, which was
-/// durable before the checkpoint was. Where a record follows, that proves it; a log of an earlier
+/// Whether the frame before a position is in its file: the last one that the pool holds, which was
+/// durable before the checkpoint was. If a record follows, that proves it; a log of an earlier
 /// moment ends before.
 fn leads_to(used: &Used, seed: u32, place: &Cursor) -> Result<bool> {
     if place.position > used.file.bytes {
@@ -293,14 +292,14 @@ fn leads_to(used: &Used, seed: u32, place: &Cursor) -> Result<bool> {
     }))
 }
 
-/// The number of the record that the first frame of a file is of, if that is a valid one.
+/// The number of the record of the first frame of a file, if that is a valid one.
 fn first_record(used: &Used, seed: u32) -> Result<Option<u64>> {
     let mut head = [0; FRAME_HEADER_BYTES];
     if used.file.bytes < LOG_HEAD_BYTES + head.len() as u64 {
         return Ok(None);
     }
     used.file.file.read_at(&mut head, LOG_HEAD_BYTES)?;
-    // The reader wants to know the sequence number beforehand; whatever is there will do.
+    // The reader needs the sequence number beforehand; the stored one will do.
     let sequence = le::u64_at(&head, FRAME_HEADER_BYTES - 8).unwrap_or(0);
     let previous = used.previous;
     let start = Cursor { ordinal: used.ordinal, position: LOG_HEAD_BYTES, previous, sequence };
@@ -309,7 +308,7 @@ fn first_record(used: &Used, seed: u32) -> Result<Option<u64>> {
     Ok(matches!(reader.next(sequence)?, Step::Frame(..)).then_some(sequence))
 }
 
-/// Identities that log files name: what the pool's may be, if its header is lost.
+/// Identities that log files name: the candidates for the pool's, if its header is lost.
 ///
 /// # Errors
 /// Those of the medium.

@@ -1,5 +1,5 @@
-//! The tail of the log: where it ends, and how it is laid over pages. For opening, backups, `check`
-//! and `repair`.
+//! Recovery: finds the tail of the log and applies it to pages. For opening, backups, `check` and
+//! `repair`.
 
 pub(super) mod tail;
 pub(super) mod overlay;

@@ -1,10 +1,10 @@
-//! The tail of a log, laid over the pages of a pool.
+//! The overlay: applies the tail of a log to the pages of a pool.
 //!
-//! Purpose: the one way in which records become pages, for all who open: to write, to read, to
-//! copy, to save what is left. What the pages are in is the ground: memory of recovery
-//! (`dirty.rs`), or an image that stays private.
-//! Invariants: records are laid in their order. A page is changed after its ground had it to judge
-//! (C7), unless nothing of it stays. Thread safety: runs alone.
+//! Purpose: the one way in which records become pages, for every way of opening: to write, to read,
+//! to copy, to salvage. The pages are in an overlay target: memory of recovery (`dirty.rs`), or an
+//! image that stays private.
+//! Invariants: records are applied in their order. A page is changed after its target could verify
+//! it (C7), unless nothing of it stays. Thread safety: runs alone.
 
 use std::collections::BTreeSet;
 
@@ -22,23 +22,23 @@ use crate::layout::{
     TABLE_BASE, descriptor_offset,
 };
 
-/// What of a page is there before a change.
+/// The contents of a page below a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::journal) enum Under {
-    /// What the file has, or an earlier change made of it.
+    /// The file's, or those that an earlier change made.
     Kept,
     /// Zeros: it was free.
     Zeros,
-    /// Whatever it is, nothing of it stays.
+    /// Irrelevant: nothing of it stays.
     Nothing,
 }
 
-/// What records are laid over.
+/// The pages that records are applied to.
 pub(in crate::journal) trait OverlayTarget {
-    /// Sees to it that there are so many data pages.
+    /// Makes sure that there are `pages` data pages.
     ///
     /// # Errors
-    /// As the ground has it.
+    /// Those of the target.
     fn grow(&mut self, pages: u64) -> Result<()>;
 
     /// Changes the page at a heap offset.
@@ -54,27 +54,27 @@ pub(in crate::journal) trait OverlayTarget {
     fn allocate(&mut self, _start: u64, _end: u64) {}
 }
 
-/// Lays the records of a tail over a ground; `on_finding` is told of changes that are none of any
-/// heap, which are left out.
+/// Applies the records of a tail to a target; calls `on_finding` for changes that no heap can have,
+/// which are left out.
 ///
 /// # Errors
-/// Those of `on_finding`, of the ground and of the medium.
+/// Those of `on_finding`, of the target and of the medium.
 pub(in crate::journal) fn lay_over(
     tail: &Tail,
-    ground: &mut impl OverlayTarget,
+    target: &mut impl OverlayTarget,
     on_finding: OnFinding<'_>,
 ) -> Result<()> {
     let mut free = RangeSet::default();
     tail.replay(on_finding, &mut |entry| {
-        ground.grow(pages_named(&entry))?;
+        target.grow(pages_named(&entry))?;
         let (offset, len) = entry.range();
         if let Entry::Hole { .. } = entry {
             free.add(offset, offset + len);
-            ground.free(offset, offset + len);
+            target.free(offset, offset + len);
             return Ok(());
         }
         if let Entry::Bytes { offset, bytes } = entry {
-            each_allocated(offset, bytes, &mut |start, end| ground.allocate(start, end));
+            each_allocated(offset, bytes, &mut |start, end| target.allocate(start, end));
         }
         let (mut at, end) = (offset, offset + len);
         while at < end {
@@ -91,7 +91,7 @@ pub(in crate::journal) fn lay_over(
                 (false, false) => Under::Kept,
             };
             let source = (at - offset) as usize..(to - offset) as usize;
-            ground.change(page, under, |bytes| {
+            target.change(page, under, |bytes| {
                 if under == Under::Zeros {
                     bytes.fill(0);
                 }
@@ -104,7 +104,7 @@ pub(in crate::journal) fn lay_over(
     })
 }
 
-/// Lays a part of an entry over the bytes that it changes.
+/// Applies a part of an entry to the bytes that it changes.
 fn lay(entry: &Entry<'_>, source: std::ops::Range<usize>, target: &mut [u8]) {
     match *entry {
         Entry::Bytes { bytes, .. } => target.copy_from_slice(&bytes[source]),
@@ -118,8 +118,7 @@ fn lay(entry: &Entry<'_>, source: std::ops::Range<usize>, target: &mut [u8]) {
     }
 }
 
-/// Data pages that there must be for an entry. None for pages that are free: those beyond the end
-/// were cut off.
+/// Data pages that an entry needs. None for free pages: those beyond the end were cut off.
 pub(in crate::journal) fn pages_named(entry: &Entry<'_>) -> u64 {
     let (offset, len) = entry.range();
     match (entry, offset.checked_sub(TABLE_BASE)) {
@@ -129,8 +128,8 @@ pub(in crate::journal) fn pages_named(entry: &Entry<'_>) -> u64 {
     }
 }
 
-/// Tells `each` of the data pages, by number, that become those of a run or an extent by bytes at a
-/// heap offset: start and end of each range.
+/// Calls `each` with the data pages, by number, that become those of a run or an extent by bytes at
+/// a heap offset: start and end of each range.
 pub(in crate::journal) fn each_allocated(
     offset: u64,
     bytes: &[u8],
@@ -151,20 +150,20 @@ pub(in crate::journal) fn each_allocated(
     }
 }
 
-/// An image whose file stays as it is.
+/// A private image: the file stays unchanged.
 #[derive(Debug)]
 pub(crate) struct Private<'i> {
     pool: &'i PoolFile,
     image: Exclusive<'i>,
-    /// Heap offsets of the pages whose checksum in the file says nothing of the image: those that a
-    /// record names, and those that a crash may have torn.
+    /// Heap offsets of the pages that differ from the file, so that its checksums do not apply:
+    /// those that a record names, and those that a crash may have torn.
     unlike: RangeSet,
-    /// Heap offsets of the pages that are not what was written.
+    /// Heap offsets of damaged pages.
     lost: BTreeSet<u64>,
 }
 
 impl<'i> Private<'i> {
-    /// An image of a pool, of which some pages are in doubt and others lost; none of the former is.
+    /// An image of a pool, of which some pages are in doubt and others lost; no page is both.
     pub(crate) fn new(
         pool: &'i PoolFile,
         image: &'i Image,
@@ -179,19 +178,20 @@ impl<'i> Private<'i> {
         Self { pool, image: image.write(), unlike, lost }
     }
 
-    /// Lays the records of a tail over it. Pages that it proves whole leave `lost`: those that it
-    /// replaces in full, and those that it names where an applier of an earlier version was at work. Pages that it names
-    /// and that are not what was written come to it.
+    /// Applies the records of a tail. Pages that it proves whole leave `lost`: those that it
+    /// replaces in full, and those that it names where an earlier version was applying. Damaged
+    /// pages that it names are added.
     ///
     /// # Errors
-    /// As [`lay_over`]; `Error::AddressesExhausted` where the image cannot hold what the log names.
+    /// As [`lay_over`]; `Error::AddressesExhausted` if the image cannot hold the pages that the log
+    /// names.
     pub(crate) fn lay(&mut self, tail: &Tail, on_finding: OnFinding<'_>) -> Result<()> {
         lay_over(tail, &mut Laid { private: self, is_torn: tail.torn }, on_finding)
     }
 
-    /// Ends it: heap offsets of the pages whose checksum in the file says nothing of the image, and of
-    /// those that are lost. If there are none of these, the image becomes as long as its heap says that
-    /// it is: what was allocated but not written is named by no record.
+    /// Finishes: heap offsets of the pages that differ from the file, and of those that are lost.
+    /// If none are lost, the image grows to the length of its heap: no record names pages that were
+    /// allocated but not written.
     ///
     /// # Errors
     /// Those of the medium.
@@ -205,7 +205,7 @@ impl<'i> Private<'i> {
         Ok((self.unlike, self.lost))
     }
 
-    /// Whether a page is as the file has it, and to be judged by the file's checksum.
+    /// Whether a page is as the file has it, and to be verified by the file's checksum.
     fn is_of_the_file(&self, page: u64) -> bool {
         let pages = self.pool.pages_backed();
         let tables_end = descriptor_offset(pages).next_multiple_of(PAGE_BYTES);
@@ -214,7 +214,7 @@ impl<'i> Private<'i> {
     }
 }
 
-/// The image while one tail is laid over it.
+/// The image while one tail is applied to it.
 struct Laid<'p, 'i> {
     private: &'p mut Private<'i>,
     is_torn: bool,
@@ -223,7 +223,8 @@ struct Laid<'p, 'i> {
 impl OverlayTarget for Laid<'_, '_> {
     fn grow(&mut self, pages: u64) -> Result<()> {
         if pages > self.private.image.pages() {
-            // Growth that was not durable yet: what the log does not name there was never written.
+            // Growth that was not durable yet: pages in there that the log does not name were never
+            // written.
             self.private.image.grow(pages)?;
         }
         Ok(())
@@ -243,14 +244,13 @@ impl OverlayTarget for Laid<'_, '_> {
             }
         }
         private.unlike.add(page, page + PAGE_BYTES);
-        // It was, or its checksum says nothing of it.
+        // It was verified, or its checksum does not apply.
         private.image.states().note_verified(page, PAGE_BYTES);
         change(private.image.bytes_mut(page, PAGE_BYTES)?);
         Ok(())
     }
 
-    /// Nothing is lost with what they held. Memory stays as it is: a page is zeroed when it is
-    /// named again.
+    /// Freed pages cannot be lost. Memory stays unchanged: a page is zeroed when it is named again.
     fn free(&mut self, start: u64, end: u64) {
         self.private.lost.retain(|page| !(start..end).contains(page));
         self.private.unlike.add(start, end);

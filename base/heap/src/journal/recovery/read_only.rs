@@ -1,7 +1,7 @@
-//! The journal of a heap that is only read.
+//! The journal of a read-only heap.
 //!
-//! Purpose: what opening would do to the files, done in memory, for any number of processes at
-//! once: the tail of the log is laid over a private image.
+//! Purpose: recovery in memory, for any number of processes at once: the tail of the log is applied
+//! to a private image.
 //! Invariants: no file is written, nor made. The image is what recovery would make of the pool;
 //! where recovery would refuse, so does this.
 //! Thread safety: any thread; nothing changes once it is open.
@@ -25,15 +25,15 @@ use crate::journal::recovery::tail::Tail;
 use crate::journal::stats::JournalStats;
 use crate::layout::{LOG_NAME, PAGE_BYTES, TABLE_BASE, descriptor_offset, file_offset};
 
-/// A pool, and what its journal says beyond it.
+/// A pool, and its log beyond it.
 #[derive(Debug)]
 pub(crate) struct ReadOnly {
     pool: PoolFile,
     tail: Option<Tail>,
     doubt: Doubt,
     torn_pages: u64,
-    /// Heap offsets of the pages whose checksum in the file says nothing of them: the tail says
-    /// something of them, or they are in doubt.
+    /// Heap offsets of the pages whose checksum in the file does not apply: the tail names them, or
+    /// they are in doubt.
     unlike: RangeSet,
     last_sequence: u64,
     checkpoints: u64,
@@ -41,18 +41,18 @@ pub(crate) struct ReadOnly {
 }
 
 impl ReadOnly {
-    /// Reads a pool and its journal, and gives the image that recovery would make of it.
+    /// Reads a pool and its journal, and returns the image that recovery would make of it.
     ///
     /// # Errors
-    /// `Error::Unsupported` for what is no pool or a newer one, `Error::Damaged` when something
-    /// durable is not what was written; those of the medium.
+    /// `Error::Unsupported` for a file that is no pool or a newer one, `Error::Damaged` when
+    /// durable data is damaged; those of the medium.
     pub(crate) fn open(
         directory: &Arc<dyn Directory>,
         bytes_max: u64,
     ) -> Result<(Self, Image, Recovery)> {
         let pool = PoolFile::open_in(directory.as_ref())?;
         let image = Image::map(pool.file(), pool.pages_backed(), bytes_max, false)?;
-        // To ask for it would make it. Of a store that was closed nobody needs it.
+        // Opening the subdirectory would create it. A closed store does not need it.
         let has_log = directory.list()?.iter().any(|name| name == LOG_NAME);
         let log = has_log.then(|| directory.subdirectory(LOG_NAME)).transpose()?;
         let mut opened = Self {
@@ -76,7 +76,7 @@ impl ReadOnly {
         Ok((opened, image, recovery))
     }
 
-    /// Lays the tail of the log over the image; the records of it.
+    /// Applies the tail of the log to the image; returns the number of its records.
     fn replay(&mut self, log: Option<&dyn Directory>, image: &Image) -> Result<u64> {
         let mut judged = judge(&self.pool, log, &mut |error| {
             if is_planted("R4.readers-pass-over-findings") { Ok(()) } else { Err(error) }
@@ -102,14 +102,14 @@ impl ReadOnly {
         Ok(records)
     }
 
-    /// Tells `each` of the pages of the image that are not those of the file: heap offset and bytes
-    /// of each range of them.
+    /// Calls `each` with the pages of the image that differ from the file: heap offset and length
+    /// of each range.
     pub(crate) fn unlike_file(&self, image: &Image, each: &mut dyn FnMut(u64, u64)) {
         let table_end = |pages| descriptor_offset(pages).next_multiple_of(PAGE_BYTES);
         let (backed, pages) = (self.pool.pages_backed(), image.pages());
         let mut at = 0;
         while let Some((start, end)) = self.unlike.first_in(at, u64::MAX) {
-            // No further than the heap goes: the log may speak of pages that were cut off since.
+            // No further than the end of the heap: the log may name pages that were cut off since.
             let heap_end = if start < TABLE_BASE { pages * PAGE_BYTES } else { table_end(pages) };
             each(start, end.min(heap_end).saturating_sub(start));
             at = end;
@@ -123,8 +123,7 @@ impl ReadOnly {
         &self.pool
     }
 
-    /// Judges all pages of the file but those that the log says something of, which were judged
-    /// before.
+    /// Verifies all pages of the file except those that the log names, which were verified before.
     ///
     /// # Errors
     /// Those of the medium.
@@ -140,7 +139,7 @@ impl ReadOnly {
         self.unlike.first_in(page, page + PAGE_BYTES).is_some()
     }
 
-    /// Makes an empty file a pool that holds what this one does; see `Journal::back_up`.
+    /// Makes an empty file a pool with the contents of this one; see `Journal::back_up`.
     ///
     /// # Errors
     /// As `Journal::back_up`.
@@ -155,7 +154,7 @@ impl ReadOnly {
         self.last_sequence
     }
 
-    /// Counters; all that count what was done are 0.
+    /// Counters; those of work done are 0.
     pub(crate) fn stats(&self) -> JournalStats {
         let records = self.tail.as_ref().map_or(0, Tail::records);
         JournalStats {

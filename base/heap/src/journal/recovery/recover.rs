@@ -1,12 +1,12 @@
-//! Opening: what the log holds beyond the pool is brought into it (R3, R4).
+//! Recovery on open: brings the log's tail into the pool (R3, R4).
 //!
-//! Purpose: after this the pool file alone is the store, as of its last whole record, durably. It is
-//! an ordinary checkpoint, whose pages come from the pool and the log: batches, each named by a
+//! Purpose: after this the pool file alone is the store, as of its last whole record, durably. It
+//! is an ordinary checkpoint, whose pages come from the pool and the log: batches, each named by a
 //! table before it is written (C5), then the next slot.
-//! Invariants: nothing of a record counts before its valid commit frame: `judge` finds where the
-//! log ends, and the pages are laid over up to there. What the log has is made durable first, then
-//! what the tables name. Nothing is appended after an old tail. Memory does not grow with pool or
-//! log.
+//! Invariants: nothing of a record counts before its valid commit frame: `judge` finds the end of
+//! the log, and the records up to there are applied. The log's tail is made durable first, then the
+//! pages that the tables name. Nothing is appended after an old tail. Memory does not grow with
+//! pool or log.
 //! Thread safety: runs alone, under the store's lock.
 
 use std::ops::Range;
@@ -29,14 +29,14 @@ use crate::journal::recovery::judge::{Judged, judge};
 use crate::journal::recovery::overlay::lay_over;
 use crate::journal::recovery::tail::{Tail, start_of};
 
-/// Bytes of log written again at once.
+/// Bytes of log written again by one call.
 const REWRITE_BYTES: u64 = 1 << 20;
 
-/// What opening found and did.
+/// The result of recovery.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Recovery {
-    /// Whether the store had been closed: then there was nothing to look for.
+    /// Whether the store had been closed: then there was nothing to recover.
     pub was_closed: bool,
     /// Records of the log that were brought into the pool.
     pub records: u64,
@@ -44,7 +44,7 @@ pub struct Recovery {
     pub pool_bytes: u64,
     /// Sequence number of the last commit that is in the store.
     pub last_sequence: u64,
-    /// Pages that the crash had torn while they were written; the log has mended them.
+    /// Pages that the crash had torn while they were written; the log has repaired them.
     pub torn_pages: u64,
 }
 
@@ -56,10 +56,10 @@ pub(in crate::journal) struct Recovered {
     pub(in crate::journal) recovery: Recovery,
 }
 
-/// Brings the log into the pool, with so many bytes of pages in memory.
+/// Brings the log into the pool, with at most `bytes_max` bytes of pages in memory.
 ///
 /// # Errors
-/// `Error::Damaged` when something durable is not what was written, `Error::Unsupported` for a
+/// `Error::Damaged` when durable data is damaged, `Error::Unsupported` for a
 /// log of a newer format; those of the medium.
 pub(in crate::journal) fn recover(
     pool: &PoolFile,
@@ -70,8 +70,8 @@ pub(in crate::journal) fn recover(
     let Judged { newest, mut tails, files, generation, ordinal, is_old } = judged;
     let Some(newest) = newest else { return Err(pool.no_checkpoint()) };
     if pool.file().is_direct() && !is_planted("R4.trusts-a-checkpoint-in-the-cache") {
-        // It may be in the caches alone, and the next one overwrites the one before it. A sector of a
-        // disk is written whole or not at all; of memory that is so for 8 bytes, and both may be lost.
+        // It may be in the caches alone, and the next one overwrites the one before it. A disk
+        // writes a sector atomically; memory only 8 bytes, and both checkpoints may be lost.
         pool.write_checkpoint(newest)?;
         pool.file().sync()?;
     }
@@ -95,7 +95,7 @@ pub(in crate::journal) fn recover(
         let doubt = Doubt::read(pool, applied.number)?;
         torn_pages = settle(pool, &doubt)?;
         if is_old && tail.records() > 0 {
-            // Who knows no other log knows no tables: it is told in the way that it knows.
+            // Versions that know no other log know no tables: tell them by a checkpoint.
             applied.publish(pool, newest.durable.get(), true)?;
         }
         applied.take_in(pool, tail, doubt.next_batch, bytes_max)?;
@@ -118,7 +118,7 @@ pub(in crate::journal) fn recover(
 }
 
 impl Applied {
-    /// Takes a tail to the pool, durably.
+    /// Brings a tail into the pool, durably.
     fn take_in(
         &mut self,
         pool: &PoolFile,
@@ -145,9 +145,9 @@ impl Applied {
 }
 
 /// Makes the records that are to be replayed durable (R1, R4): they may be in the page cache alone,
-/// because the process died before it synced them. And after a sync that failed the cache looks
-/// clean, so they are written again. Else a power cut within the replay would leave pages with
-/// changes of records that no longer exist.
+/// because the process died before it synced them. After a failed sync the cache looks clean, so
+/// they are written again. Otherwise a power cut within the replay would leave pages with changes
+/// of records that no longer exist.
 fn make_durable(files: &[Used], start: &Cursor, end: &Cursor) -> Result<()> {
     if start.sequence == end.sequence {
         return Ok(());
@@ -166,7 +166,7 @@ fn make_durable(files: &[Used], start: &Cursor, end: &Cursor) -> Result<()> {
     Ok(())
 }
 
-/// Writes bytes of a log file again, as they are.
+/// Writes bytes of a log file again, unchanged.
 fn rewrite(used: &Used, range: Range<u64>, buffer: &mut Vec<u8>) -> Result<()> {
     let mut offset = range.start;
     while offset < range.end {

@@ -1,8 +1,8 @@
-//! Finding where the records of a generation of the log end, and why (R3).
+//! The log scan: finds the end of the records of a generation, and its cause (R3).
 //!
 //! Purpose: the first pass over a log, which applies nothing: a record counts once its commit frame
-//! fits all its parts; what is no record after that is a torn tail, or damage.
-//! Invariants: reads only. What is missing is said by sequence numbers.
+//! matches all its parts; anything else after that is a torn tail, or damage.
+//! Invariants: reads only. Messages name missing records by sequence number.
 //! Thread safety: reads only.
 
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::journal::records::record::CommitHead;
 use crate::journal::recovery::search::{Beyond, search};
 use crate::journal::recovery::tail::damaged_record;
 
-/// Records that follow one another, to be found.
+/// A scan for the end of consecutive records.
 pub(in crate::journal) struct Scan<'f> {
     pub(in crate::journal) files: &'f [Used],
     pub(in crate::journal) seed: u32,
@@ -30,9 +30,9 @@ pub(in crate::journal) struct Scan<'f> {
 }
 
 impl Scan<'_> {
-    /// Finds the last whole record, and judges why no other follows it (R3): its end, and the
+    /// Finds the last whole record, and decides why no other follows it (R3): its end, and the
     /// damage that ends the log there, if it is damage. Files in `headless` may belong to the log,
-    /// with a header that is gone.
+    /// with a lost header.
     ///
     /// # Errors
     /// Those of the medium.
@@ -93,8 +93,8 @@ impl Scan<'_> {
     }
 }
 
-/// What is missing after a record, in words: `known` is the highest one that is known to have been
-/// there.
+/// Describes the records missing after `last`: `known` is the highest one that is known to have
+/// existed.
 pub(in crate::journal) fn missing(last: u64, known: u64) -> String {
     if known > last {
         return format!("records {} to {known}, at least, are missing", last + 1);

@@ -1,17 +1,17 @@
-//! Looking beyond an invalid frame: was it a torn tail, or damage? (R3)
+//! The search beyond an invalid frame: was it a torn tail, or damage? (R3)
 //!
 //! Purpose: records that were not synced reach the disk in any order, so whole records beyond a
-//! torn one are ordinary. But each says up to which record all was durable when it was written:
-//! if that covers the invalid one, something durable is gone.
-//! Invariants: the work is bounded by a multiple of the log's size, whatever the bytes are: a place
-//! where a frame may start costs some 0.1 us, however long that frame would be, and no call of the medium.
-//! Memory is bounded by two frames.
+//! torn one are ordinary. But each states the record up to which all was durable when it was
+//! written: if that covers the invalid one, durable data is gone.
+//! Invariants: the work is bounded by a multiple of the log's size, whatever the bytes are: an
+//! offset where a frame may start costs some 0.1 us, however long that frame would be, and no call
+//! of the medium. Memory is bounded by two frames.
 //! Thread safety: reads only.
 //!
-//! A frame is found by trying every place where one can start. Old frames of recycled files carry
-//! lower sequence numbers (same generation) or fail their checksum (others). What users store can look
-//! like the starts of any number of frames, so that to sum each of them up would take for ever: the
-//! checksum of a range follows from those of all that lies before its start and before its end.
+//! A frame is found by trying every offset where one can start. Old frames of recycled files carry
+//! lower sequence numbers (same generation) or fail their checksum (others). User values can look
+//! like the starts of any number of frames, so computing the checksum of each would take forever:
+//! the checksum of a range follows from those of all bytes before its start and before its end.
 
 use std::sync::Arc;
 
@@ -31,27 +31,27 @@ use crate::journal::records::record::CommitHead;
 
 /// Bytes searched at once.
 const SEARCH_BYTES: usize = 1 << 20;
-/// Bytes behind them that a frame may have which begins in them.
+/// Bytes behind these that a frame may have which begins in them.
 const BEHIND_BYTES: usize = FRAME_HEADER_BYTES + FRAME_PAYLOAD_BYTES_MAX;
-/// Bytes without a frame that are passed over at once.
+/// Bytes without a frame that are skipped at once.
 const SKIP_BYTES: usize = 256;
-/// The byte of a frame's header that is its kind.
+/// Offset of the kind in a frame's header.
 const KIND_AT: usize = 11;
-/// Sequence numbers beyond the expected one that are believed: a log of 1 TiB of empty records.
+/// Sequence numbers beyond the expected one that are plausible: a log of 1 TiB of empty records.
 const SEQUENCE_REACH: u64 = 1 << 36;
-/// The checksum of all that lies before is kept for every so many bytes: 128 KiB of them.
+/// The running checksum is kept at each multiple of this many bytes: 128 KiB of them.
 const SUM_BYTES: usize = 64;
 
-/// What lies beyond an invalid frame.
+/// The finding beyond an invalid frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::journal) enum Beyond {
-    /// No record that says that the invalid one was durable.
+    /// No record says that the invalid one was durable.
     Nothing,
-    /// A record that says so: its sequence number.
+    /// A record says so: its sequence number.
     LaterRecord(u64),
 }
 
-/// Looks for a record that proves record `sequence` to have been durable: from the end of the
+/// Searches for a record that proves record `sequence` to have been durable: from the end of the
 /// chain on, in that file and all later ones, and in those that lost their header. O(log).
 ///
 /// # Errors
@@ -80,9 +80,9 @@ pub(in crate::journal) fn search(
     Ok(Beyond::Nothing)
 }
 
-/// Whether no frame starts in the next `SKIP_BYTES` bytes, because where its kind would be there are
-/// zeros. Most of a log was never written, or only with zeros: 20 times as fast as looking at
-/// every fourth byte.
+/// Whether no frame starts in the next `SKIP_BYTES` bytes, because there are zeros where its kind
+/// would be. Most of a log was never written, or only with zeros: 20 times as fast as trying every
+/// fourth byte.
 fn has_no_kind(bytes: &[u8]) -> bool {
     const { assert!(Kind::Part as u32 != 0 && Kind::Commit as u32 != 0) };
     let kinds = KIND_AT..KIND_AT + SKIP_BYTES;
@@ -133,8 +133,8 @@ impl Search {
         Ok(Beyond::Nothing)
     }
 
-    /// Bytes of the payload of the commit frame that may start here, if its header allows it. Cheap: this is
-    /// asked for every fourth byte of a log.
+    /// Bytes of the payload of the commit frame that may start here, if its header allows it.
+    /// Cheap: this is asked for every fourth byte of a log.
     fn promising(&self, bytes: &[u8], left: usize) -> Option<usize> {
         let len_and_kind = le::u32_at(bytes, 8)?;
         if len_and_kind >> 24 != Kind::Commit as u32 {
@@ -148,8 +148,8 @@ impl Search {
         (len <= FRAME_PAYLOAD_BYTES_MAX && frame::frame_bytes(len) <= left).then_some(len)
     }
 
-    /// What a commit frame at a place says, if it is one: `len` are the bytes of its payload, all of it is
-    /// in the piece.
+    /// The verdict of a commit frame at an offset, if it is one: `len` is the length of its
+    /// payload, and all of it is in the piece.
     fn judge(&self, sums: &[u32], piece: &[u8], start: usize, len: usize) -> Beyond {
         let (summed, payload) = (start + 4, start + FRAME_HEADER_BYTES);
         let (end, frame_end) = (payload + len, start + frame::frame_bytes(len));
@@ -174,7 +174,7 @@ impl Search {
     }
 }
 
-/// The checksums of all that lies before every multiple of `SUM_BYTES`.
+/// The checksums of all bytes before each multiple of `SUM_BYTES`.
 fn sums_before(piece: &[u8]) -> Vec<u32> {
     let mut sums = Vec::with_capacity(piece.len() / SUM_BYTES + 1);
     sums.push(0);

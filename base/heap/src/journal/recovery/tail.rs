@@ -1,8 +1,8 @@
-//! What a log holds beyond its pool.
+//! The log tail: the records that the pool does not hold yet.
 //!
-//! Purpose: the records after the newest checkpoint, read one by one, for whoever lays them over
-//! something.
-//! Invariants: all of them are whole; whoever made this has looked. Memory is that of one frame.
+//! Purpose: the records after the newest checkpoint, read one by one, to be applied to pages.
+//! Invariants: all of them are whole: the caller that made this has verified it. Memory is that of
+//! one frame.
 //! Thread safety: reads only.
 
 use adamant_wire::frame::Kind;
@@ -16,10 +16,10 @@ use crate::layout::{Checkpoint, DESCRIPTOR_BYTES, HEAP_BYTES_MAX, PAGE_BYTES, TA
 /// End of the descriptor tables of the largest heap.
 const TABLE_END: u64 = TABLE_BASE + HEAP_BYTES_MAX / PAGE_BYTES * DESCRIPTOR_BYTES;
 
-/// Who is told of what does not fit, and whether it ends there.
+/// Called with each finding; decides whether to stop there.
 pub(crate) type OnFinding<'a> = &'a mut dyn FnMut(Error) -> Result<()>;
 
-/// The tail of a log: what the pool file does not hold yet.
+/// The tail of a log: the records that the pool file does not hold yet.
 #[derive(Debug)]
 pub(crate) struct Tail {
     /// The files of its generation, by ordinal.
@@ -27,11 +27,11 @@ pub(crate) struct Tail {
     pub(in crate::journal) seed: u32,
     pub(in crate::journal) start: Cursor,
     pub(in crate::journal) end: Cursor,
-    /// Whether an applier of an earlier version was at work: pages that it names may be torn.
+    /// Whether an earlier version was applying the tail: pages that it names may be torn.
     pub(crate) torn: bool,
 }
 
-/// Where the records begin that a checkpoint does not cover.
+/// The start of the records that a checkpoint does not cover.
 pub(in crate::journal) fn start_of(checkpoint: &Checkpoint) -> Cursor {
     Cursor {
         ordinal: checkpoint.ordinal.get(),
@@ -52,8 +52,8 @@ impl Tail {
         self.end.sequence
     }
 
-    /// Hands out every change, in order; `on_finding` is told of what is none of any heap: a frame with
-    /// a checksum that fits, which nobody wrote as it is.
+    /// Calls `each` with every change, in order; calls `on_finding` for changes that no heap can
+    /// have: a frame with a matching checksum that was not written like that.
     ///
     /// # Errors
     /// Those of the medium, of `on_finding`, and of `each`.
@@ -88,7 +88,7 @@ impl Tail {
     }
 }
 
-/// The entry, if some heap has what it names.
+/// The entry, if some heap has the bytes that it names.
 fn of_a_heap(entry: Entry<'_>) -> std::result::Result<Entry<'_>, &'static str> {
     let (offset, len) = entry.range();
     let end = offset.saturating_add(len);
@@ -106,7 +106,7 @@ fn of_a_heap(entry: Entry<'_>) -> std::result::Result<Entry<'_>, &'static str> {
     if is_within { Ok(entry) } else { Err("a change of the record lies outside of every heap") }
 }
 
-/// Damage of the record whose last frame read ends at `at`.
+/// The error for a damaged record whose last frame read ends at `at`.
 pub(in crate::journal) fn damaged_record(
     files: &[Used],
     at: &Cursor,

@@ -1,7 +1,7 @@
-//! Batches: which pages a crash may have torn, and which it cannot have.
+//! Batches: a crash may tear the pages that the tables name, and no others.
 //!
-//! A recovery with memory for 16 pages writes batch after batch. It is cut off at each of its writes,
-//! and of the sectors that were written since the last sync some arrive and others do not.
+//! A recovery with memory for 16 pages writes batch after batch. It is cut off at each of its
+//! writes, and of the sectors that were written since the last sync some arrive and others do not.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,19 +19,19 @@ use crate::layout::{HEAD_BYTES, PAGE_BYTES, file_offset};
 const RECORDS: u64 = 8;
 const SECTOR_BYTES: usize = 512;
 
-/// With memory for so many pages.
+/// Options with memory for `pages` pages.
 fn with_pages(pages: u64) -> JournalOptions {
     JournalOptions { recovery_bytes_max: pages * PAGE_BYTES, ..options() }
 }
 
-/// The pool as a recovery leaves it that is cut off after some write, and as the last sync before that
-/// write did.
+/// The pool when a recovery is cut off after some write, and as of the last sync before that write.
 struct Moment {
     synced: Arc<Vec<u8>>,
     pool: Arc<Vec<u8>>,
 }
 
-/// A disk with some records in the log, and the moments of a recovery that brings them into the pool.
+/// A disk with some records in the log, and the moments of a recovery that brings them into the
+/// pool.
 fn moments(seed: u64) -> (Arc<Disk>, Model, Vec<Moment>) {
     let disk = Disk::new();
     let (mut model, mut rng) = (Model::new(), Rng::with_seed(seed));
@@ -63,8 +63,8 @@ fn moments(seed: u64) -> (Arc<Disk>, Model, Vec<Moment>) {
 }
 
 impl Moment {
-    /// A disk after a power cut at that moment. The head, where tables and slots are, may have arrived
-    /// before all others.
+    /// A disk after a power cut at that moment. The head, where tables and slots are, may have
+    /// arrived before all others.
     fn cut_off(&self, disk: &Disk, rng: &mut Rng) -> Arc<Disk> {
         let is_head_there = rng.bool();
         let mut pool = self.pool.to_vec();
@@ -88,8 +88,8 @@ fn is_in_doubt(disk: &Arc<Disk>, page: u64) -> bool {
     Doubt::read(&pool, newest.number.get()).expect("read").has(page)
 }
 
-/// Tables of two batches count: the newer one may arrive in the sync that pages of the older one do not
-/// survive.
+/// Tables of two batches count: the newer one may arrive in the sync that pages of the older one do
+/// not survive.
 #[test]
 fn pages_of_two_batches_may_be_torn() {
     let mut torn = 0;
@@ -110,8 +110,8 @@ fn pages_of_two_batches_may_be_torn() {
     assert!(torn > 100, "{torn} torn pages");
 }
 
-/// What no table names was not being written: if its bytes are others, it is damaged, whatever the tail
-/// of the log says of it, unless that is all of it.
+/// A page that no table names was not being written: if its bytes differ, it is damaged, whatever
+/// the tail of the log says of it, unless it replaces the whole page.
 #[test]
 fn damage_beside_batches_is_told() {
     let (mut told, mut replaced) = (0, 0);

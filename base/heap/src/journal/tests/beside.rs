@@ -1,4 +1,4 @@
-//! What is appended beside a checkpoint, between two of its holds.
+//! Appends during a checkpoint, between two of its holds.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,8 +13,8 @@ use crate::durability::Durability;
 use crate::journal::{Journal, JournalOptions, RecordBuilder};
 use crate::layout::PAGE_BYTES;
 
-/// Checkpoints of a journal to which something may be appended between two holds. After each, the
-/// process dies: what is opened is a state that was committed, and no older than what was durable.
+/// Checkpoints of a journal to which records may be appended between two holds. After each, the
+/// process dies: the reopened state is one that was committed, and no older than what was durable.
 fn run(seed: u64) {
     let (disk, between) = (Disk::new(), Arc::new(BetweenHolds::default()));
     let journal: Arc<Journal> = Arc::new(create_bare(&disk, options()));
@@ -56,7 +56,7 @@ fn what_is_appended_beside_a_checkpoint_is_there_after_a_crash() {
     }
 }
 
-/// Of a page that is free nothing is copied: what freed it is durable all the same.
+/// A free page is not copied; the record that freed it is durable all the same.
 #[test]
 fn a_checkpoint_passes_durable_records_only() {
     let disk = Disk::new();
@@ -92,7 +92,7 @@ fn a_caller_that_writes_waits_while_a_checkpoint_is_behind() {
         let Some(journal) = its.upgrade().filter(|_| holds == 2) else { return };
         let mut record = RecordBuilder::new();
         record.bytes(2 * PAGE_BYTES, &[2; 64 << 10]);
-        // Nearly all that there is room for, and more than three quarters of it.
+        // Nearly all of the room, and more than three quarters of it.
         for _ in 0..108 {
             journal.append(&record).expect("append");
         }

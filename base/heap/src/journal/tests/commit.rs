@@ -1,4 +1,4 @@
-//! Commits of many threads, what they wait for, and what ends them.
+//! Commits of many threads, their waits, and failures that end writing.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,7 +20,7 @@ fn background(log_bytes_max: u64) -> JournalOptions {
 #[test]
 fn eight_threads_share_syncs() {
     let disk = Disk::new();
-    // So large that no room is short, and nothing is written because of its age.
+    // So large that there is room enough, and nothing is written because of its age.
     let options = JournalOptions { deferred_ms_max: 600_000, ..background(64 << 20) };
     let journal = create(&disk, options);
     disk.faults().sync_us.store(300, Ordering::Relaxed);
@@ -29,7 +29,7 @@ fn eight_threads_share_syncs() {
         model.change(&mut rng, record, 60);
         journal.append(record).expect("append")
     };
-    // Whoever comes first syncs for all that were appended, however slowly threads run.
+    // The first to come syncs for all that were appended, however slowly threads run.
     let syncs = journal.stats().syncs;
     for _ in 0..20 {
         let mut record = RecordBuilder::new();

@@ -1,4 +1,4 @@
-//! Copies of a pool that goes on being used.
+//! Backups of a pool that stays in use.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::image::pool_file::PoolFile;
 use crate::journal::RecordBuilder;
 use crate::layout::{PAGE_BYTES, file_offset};
 
-/// The page that records change first: those before are the heap's own.
+/// The first page that records change: those before are the heap's own.
 const FIRST: usize = 2;
 
 /// Before each piece of the copy more is committed than the log has room for.
@@ -63,7 +63,8 @@ fn the_log_that_a_copy_needs_is_not_used_again() {
     assert!(found[..data.len()] == data[..], "the copy is of another moment");
 }
 
-/// A copy that begins while the log begins anew waits for that: what it would hold is no more.
+/// A backup that begins while the log restarts waits for that: the files that it would hold are
+/// going away.
 #[test]
 fn a_copy_that_begins_while_the_log_begins_anew_waits_for_it() {
     let (disk, target) = (Disk::new(), Disk::new());
@@ -80,7 +81,7 @@ fn a_copy_that_begins_while_the_log_begins_anew_waits_for_it() {
         })
     });
     let (started, is_started) = mpsc::channel();
-    // The first of the log that begins anew.
+    // The first sync of the restarted log.
     *disk.faults().at_sync.0.lock() = Some(Box::new(move |_: &Path| {
         if let Some(copy) = copying.take() {
             started.send(std::thread::spawn(copy)).expect("somebody waits");
@@ -99,7 +100,7 @@ fn a_copy_that_begins_while_the_log_begins_anew_waits_for_it() {
     model.assert_pool(&target, &opened, copied);
 }
 
-/// Whoever gives the log back goes before a copy that is being made.
+/// Giving the log back takes precedence over a running backup.
 #[test]
 fn a_copy_is_given_up_when_the_log_is_given_back() {
     let (disk, target) = (Disk::new(), Disk::new());

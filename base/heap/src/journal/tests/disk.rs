@@ -1,4 +1,4 @@
-//! A disk in memory that can be copied at any moment, fill up, fail and dawdle.
+//! A disk in memory that can be copied at any moment, fill up, fail and stall.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,7 +12,7 @@ use adamant_medium::region::Region;
 use adamant_medium::storage::{Directory, File, Lock};
 use parking_lot::Mutex;
 
-/// What all files of a disk share.
+/// State that all files of a disk share.
 #[derive(Debug, Default)]
 pub(super) struct Disk {
     files: Mutex<BTreeMap<String, Arc<DiskFile>>>,
@@ -36,7 +36,7 @@ pub(super) struct Faults {
     pub(super) at_sync: AtSync,
 }
 
-/// What others do while a file is synced, by its path.
+/// Runs while a file is synced, with its path.
 type OnSync = Box<dyn FnMut(&Path) + Send>;
 
 #[derive(Default)]
@@ -49,7 +49,7 @@ impl std::fmt::Debug for AtSync {
 }
 
 impl Faults {
-    /// The limit is as if the process was killed there.
+    /// The limit acts as if the process was killed there.
     fn count_change(&self, operation: &'static str, path: &Path) -> Result<()> {
         let before = self.changes.fetch_add(1, Ordering::Relaxed);
         let most = self.changes_max.load(Ordering::Relaxed);
@@ -73,7 +73,7 @@ impl Disk {
         &self.faults
     }
 
-    /// A disk without faults that holds what this one holds now.
+    /// A disk without faults with the current contents of this one.
     pub(super) fn copy(&self) -> Arc<Self> {
         let copy = Self::new();
         for (name, file) in &*self.files.lock() {

@@ -1,7 +1,7 @@
-//! Logs whose every frame has a checksum that fits, and that nobody wrote as they are: of two
-//! histories that went apart, such as a store and a copy of it whose files were mixed up, or put
-//! together by hand. Each test of the reader that is not a checksum has its case here: the one before
-//! it would let them pass, and the store would open with a commit that never was.
+//! Forged logs: every frame has a matching checksum, but no writer wrote the whole: of two
+//! histories that diverged, such as a store and a copy of it whose files were mixed up, or
+//! assembled by hand. Each check of the reader other than a checksum has its case here: the check
+//! before it would let them pass, and the store would open with a commit that never was.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -36,7 +36,7 @@ fn frames(log: &[u8]) -> Vec<(usize, usize, Header)> {
     frames
 }
 
-/// Puts a frame in place of what is there.
+/// Overwrites bytes with a frame.
 fn put_frame(log: &mut [u8], at: usize, header: &Header, sequence: u64, payload: &[u8]) {
     let mut bytes = Vec::new();
     frame::append(&mut bytes, seed_of(log), header.previous, header.kind, sequence, &[payload]);
@@ -63,7 +63,7 @@ fn commit(disk: &Arc<Disk>, words: impl IntoIterator<Item = u64>) {
 fn records_of_another_history_do_not_follow() {
     let disk = Disk::new();
     create(&disk, options()).close().expect("close");
-    // Both go on from the same commit, in the same generation, with records of the same length.
+    // Both continue from the same commit, in the same generation, with records of the same length.
     let other = disk.copy();
     commit(&disk, 100..106);
     commit(&other, 200..206);
@@ -143,9 +143,9 @@ fn a_commit_frame_that_does_not_fit_its_parts_is_damage() {
     }
 }
 
-/// A user's value can look like the starts of frames, thousands of them, each of 128 KiB. Searching what
-/// lies beyond a torn record, recovery once summed up each of them, gave up when that became too much,
-/// and called it damage: after an ordinary power cut the store did not open again.
+/// A user's value can look like the starts of frames, thousands of them, each of 128 KiB. When
+/// recovery searched beyond a torn record, it once summed up each of them, gave up when that became
+/// too much, and called it damage: after an ordinary power cut the store did not open again.
 #[test]
 fn a_torn_record_that_looks_like_frames_is_a_tail() {
     let mut look_alike = vec![0xA5; 8];
@@ -169,8 +169,8 @@ fn a_torn_record_that_looks_like_frames_is_a_tail() {
     }
 }
 
-/// Bytes made to cost as much as they can: one place in eight looks like a commit frame, of a length near
-/// the largest. Each once took two reads of the file, so that a log of 128 MiB took half a minute.
+/// Worst-case bytes: one offset in eight looks like a commit frame, of a length near the largest.
+/// Each once took two reads of the file, so that a log of 128 MiB took half a minute.
 #[test]
 fn places_that_look_like_frames_take_no_reads_of_their_own() {
     const MIB: usize = 1 << 20;

@@ -1,5 +1,4 @@
-//! Extents that are held back: whatever happens, what is in use of them is there after a crash, and two
-//! planted mistakes are noticed.
+//! Held extents: their live bytes survive every crash, and two planted mistakes are noticed.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -15,21 +14,21 @@ use crate::journal::{Journal, JournalOptions, RecordBuilder};
 use crate::layout::{PAGE_BYTES, file_offset};
 
 const DATA_BYTES: usize = (PAGES * PAGE_BYTES) as usize;
-/// First pages and pages of what is reserved and freed.
+/// First page and number of pages of the extents that are reserved and freed.
 const EXTENTS: [(u64, u64); 3] = [(8, 4), (12, 8), (20, 8)];
 
-/// The data pages after a record, and which bytes of them anybody reads.
+/// The data pages after a record, and the bytes of them that are live.
 #[derive(Clone)]
 struct State {
     data: Vec<u8>,
     matters: Vec<bool>,
 }
 
-/// What an extent is used for.
+/// The state of an extent.
 #[derive(Clone, Copy)]
 enum Use {
     Free,
-    /// So many bytes of it are written.
+    /// This many bytes of it are written.
     Filled(usize),
 }
 
@@ -106,7 +105,7 @@ impl World {
                 self.commit(&record, state);
             }
             (_, Use::Free) => {
-                // Its pages are free, and are handed out again.
+                // Its pages are free, and are reserved again.
                 self.journal.holds().forget(|start, _| start == page);
                 if self.rng.u8(..3) > 0 {
                     self.journal.holds().add(page, pages);
@@ -132,7 +131,8 @@ impl World {
         }
     }
 
-    /// A checkpoint; sometimes an extent is freed while it is made, which is not durable then.
+    /// A checkpoint; sometimes an extent is freed while it is made, and the free is not durable
+    /// then.
     fn checkpoint(&mut self) {
         let extent = self.rng.usize(..EXTENTS.len());
         let freed = Arc::new(AtomicU64::new(0));
@@ -158,7 +158,8 @@ impl World {
         }
     }
 
-    /// The process dies: what it had handed to the system is there, and no less than was durable.
+    /// The process dies: the bytes that it gave to the system are there, and no fewer than were
+    /// durable.
     fn judge_crash(&self) {
         let copy = self.disk.copy();
         let durable = self.journal.stats().durable_sequence;
@@ -178,7 +179,7 @@ impl World {
     }
 }
 
-/// Some hundred steps, each followed by a crash; with a mistake, if one is named.
+/// Some hundred steps, each followed by a crash; with a planted mistake, if one is named.
 fn run(seed: u64, held_bytes_max: u64, mistake: Option<fn(&Holds) -> &AtomicBool>) {
     let mut world = World::new(seed, JournalOptions { held_bytes_max, ..options() });
     if let Some(mistake) = mistake {
@@ -249,7 +250,7 @@ fn what_is_freed_in_time_is_never_written_to_the_pool() {
     world.judge_crash();
 }
 
-/// A log that is full takes what is held back to the pool, and goes on.
+/// A full log brings held extents into the pool, and continues.
 #[test]
 fn a_hold_does_not_keep_a_full_log_from_going_on() {
     for (held_bytes_max, is_disk_full) in [(1 << 20, false), (u64::MAX, false), (u64::MAX, true)] {

@@ -1,4 +1,4 @@
-//! Memory of the pages that records are about, as a heap has it.
+//! Memory of the pages that records name, as a heap has it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,10 +17,10 @@ struct State {
     dirty: BTreeSet<u64>,
 }
 
-/// What others do between two holds.
+/// Runs between two holds.
 type Between = Mutex<Option<Box<dyn FnMut() + Send>>>;
 
-/// Shows each record as soon as it was appended: a record is noted before anybody sees its number.
+/// Shows each record as soon as it was appended: a record is noted before its number is visible.
 #[derive(Debug)]
 struct Mirror {
     pool: Arc<dyn File>,
@@ -37,13 +37,13 @@ impl std::fmt::Debug for BetweenHolds {
     }
 }
 
-/// Has a journal's checkpoints get their pages from a mirror of what is appended.
+/// Makes the checkpoints of a journal copy their pages from a mirror of all appended records.
 pub(super) fn mirrored(journal: Journal) -> Journal {
     disturbed(&journal, Arc::default());
     journal
 }
 
-/// The same; others do something between two holds.
+/// The same; `between` runs between two holds.
 pub(super) fn disturbed(journal: &Journal, between: Arc<BetweenHolds>) {
     let (pool, state) = (Arc::clone(journal.pool().file()), Mutex::default());
     journal.set_source(Arc::new(Mirror { pool, state, between }));
@@ -61,7 +61,7 @@ impl Mirror {
             let (page, within) = (at / PAGE_BYTES, (at % PAGE_BYTES) as usize);
             let known = state.pages.entry(page).or_insert_with(|| {
                 let mut read = [0; PAGE_BYTES as usize];
-                // What lies beyond the end is zero.
+                // Bytes beyond the end are zero.
                 let _ = self.pool.read_at(&mut read, file_offset(page * PAGE_BYTES));
                 read
             });

@@ -1,5 +1,4 @@
-//! Files of one store that are of different moments: what opens them says so, or has the newest
-//! state.
+//! Files of one store from different moments: opening reports that, or has the newest state.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -16,7 +15,7 @@ use crate::journal::judge;
 use crate::journal::{Journal, RecordBuilder};
 use crate::layout::CHECKPOINT_OFFSETS;
 
-/// A moment of a store: its files, what they are told from others by, and the last commit.
+/// A moment of a store: its files, the numbers that identify them, and the last commit.
 struct Moment {
     disk: Arc<Disk>,
     pool: u64,
@@ -47,7 +46,7 @@ fn mixed(pool: &Disk, log: &Disk) -> Arc<Disk> {
     mixed
 }
 
-/// What all say of a store that do not write: the last record that is proved, and the findings.
+/// The result of reading without writing: the last record that is proved, and the findings.
 fn salvaged(disk: &Arc<Disk>) -> (u64, Vec<String>) {
     let pool = PoolFile::open(disk.root().open("pool").expect("a disk").expect("a pool"));
     let log = disk.root().subdirectory("log").expect("a log");
@@ -61,7 +60,7 @@ fn salvaged(disk: &Arc<Disk>) -> (u64, Vec<String>) {
     (judged.tails.last().map_or(applied, |tail| tail.last_sequence()), findings)
 }
 
-/// Opens a store in both ways: the last record, or the error. Salvage has to find something then.
+/// Opens a store in both ways: the last record, or the error. Then salvage has to report a finding.
 fn opened(disk: &Arc<Disk>) -> Result<(Journal, u64), String> {
     let (found, findings) = salvaged(disk);
     match open(disk) {
@@ -77,14 +76,14 @@ fn opened(disk: &Arc<Disk>) -> Result<(Journal, u64), String> {
     }
 }
 
-/// Of those alike the last one.
+/// Of equal moments the last one.
 fn distinct(moments: &[Moment], what: impl Fn(&Moment) -> u64) -> Vec<&Moment> {
     let is_last =
         |at: usize| !moments[at + 1..].iter().any(|later| what(later) == what(&moments[at]));
     (0..moments.len()).filter(|at| is_last(*at)).map(|at| &moments[at]).collect()
 }
 
-/// A life of a store: commits, checkpoints, closing, dying, starting without a commit.
+/// A store's history: commits, checkpoints, closes, deaths, starts without a commit.
 fn life(seed: u64) -> (Model, Vec<Moment>) {
     let disk = Disk::new();
     let (mut model, mut rng) = (Model::new(), Rng::with_seed(seed));
@@ -107,14 +106,14 @@ fn life(seed: u64) -> (Model, Vec<Moment>) {
     (model, moments)
 }
 
-/// How many mixtures of pools and logs of these moments are refused, and how many are right, as
-/// all have to be.
+/// How many mixtures of pools and logs of these moments are refused, and how many are right; each
+/// has to be one of the two.
 fn try_mixtures(moments: &[Moment], of: &str, model: Option<&Model>) -> (usize, usize) {
     let (mut refused, mut right) = (0, 0);
     for pool in distinct(moments, |moment| moment.pool) {
         for log in distinct(moments, |moment| moment.log) {
             let disk = mixed(&pool.disk, &log.disk);
-            // One that a store had at some moment is no mixture.
+            // A combination that the store had at some moment is no mixture.
             let is_like = |other: &&Moment| (other.pool, other.log) == (pool.pool, log.log);
             let like = moments.iter().rfind(is_like);
             let newest = like.map_or(pool.last.max(log.last), |moment| moment.last);
@@ -156,7 +155,7 @@ fn a_pool_beside_another_log_is_an_error_or_the_newest_state() {
     assert!(refused > 50 && right > 50, "{refused} refused, {right} right");
 }
 
-/// A store that was closed, and whose log grew large then: its newest header is in a large file.
+/// A closed store whose log then grew large: its newest header is in a large file.
 fn with_a_large_log(disk: &Arc<Disk>) -> (Journal, Moment) {
     let (mut model, mut rng) = (Model::new(), Rng::with_seed(34));
     let journal = create(disk, small_log());
@@ -178,7 +177,7 @@ fn append(journal: &Journal, bytes: &[u8]) {
     journal.finish(sequence, Durability::Sync).expect("finish");
 }
 
-/// A log is given back, and that ends after each change of a file: all that came before it is
+/// The log is given back, and that stops after each change of a file: all moments before it are
 /// found beside a log of then, and no pool of an earlier moment is taken for the one of this log.
 #[test]
 fn a_log_that_is_given_back_has_a_newest_header_at_each_moment() {
@@ -203,7 +202,7 @@ fn a_log_that_is_given_back_has_a_newest_header_at_each_moment() {
         assert_eq!(gives_log_back(&journal), number == changes, "after change {number}");
         moments.push(Moment::of(&disk, 2));
     }
-    // Later ones, of the log that has begun anew.
+    // Later ones, of the log that has restarted.
     append(&journal, b"more");
     moments.push(Moment::of(&counted, 3));
     assert!(gives_log_back(&journal));
@@ -212,8 +211,8 @@ fn a_log_that_is_given_back_has_a_newest_header_at_each_moment() {
     assert!(refused > 20 && right > 10, "{refused} refused, {right} right");
 }
 
-/// A store that died after 26 synced commits loses a checkpoint, or its log: nobody opens it in
-/// silence, and what the log has is proved to follow where it does.
+/// A store that died after 26 synced commits loses a checkpoint, or its log: no open hides that,
+/// and the log's records are proved to follow where they do.
 #[test]
 fn a_lost_checkpoint_is_found_by_all_and_its_records_are_saved() {
     let disk = Disk::new();
@@ -248,8 +247,8 @@ fn a_lost_checkpoint_is_found_by_all_and_its_records_are_saved() {
     assert!(saved == 30 || findings.iter().any(|text| text.contains("missing")), "{findings:?}");
 }
 
-/// A pool that was closed, put back beside the log of a store that was opened and closed since,
-/// where all records of then are in the pool of now and the log begins a generation.
+/// A closed pool, put back beside the log of a store that was opened and closed since, where all
+/// records of then are in the current pool and the log begins a generation.
 #[test]
 fn a_closed_pool_of_an_earlier_moment_is_found() {
     let disk = Disk::new();
@@ -267,7 +266,7 @@ fn a_closed_pool_of_an_earlier_moment_is_found() {
     journal.append(&RecordBuilder::new()).expect("an empty record");
     drop(journal);
     for log in [&log_1, &disk] {
-        // What the first frames were is lost, too.
+        // The first frames are lost, too.
         for erased in [false, true] {
             let copy = mixed(&closed, log);
             if erased && Arc::ptr_eq(log, &disk) {
@@ -280,8 +279,8 @@ fn a_closed_pool_of_an_earlier_moment_is_found() {
     }
 }
 
-/// A commit too large for the log makes it longer, and closing makes it shorter again: what is
-/// removed is never the file whose header tells an older pool from the one that belongs to it.
+/// A commit too large for the log makes it longer, and closing makes it shorter again: the file
+/// whose header tells an older pool from the one that belongs to it is never removed.
 #[test]
 fn a_log_that_is_made_shorter_keeps_its_newest_header() {
     let disk = Disk::new();
@@ -306,8 +305,7 @@ fn a_log_that_is_made_shorter_keeps_its_newest_header() {
         assert!(matches!(opened, Err(Error::Damaged { .. })), "{opened:?}");
     };
     refused(&disk);
-    // The headers alone say it, too: a file that others went before is not the first of its
-    // generation.
+    // The headers alone say it, too: a file with a predecessor is not the first of its generation.
     for name in log_names(&disk) {
         disk.change(&name, |log| log[512..].fill(0));
     }

@@ -1,4 +1,4 @@
-//! Tests of the journal on a disk that can fail, fill up, dawdle and be cut off.
+//! Tests of the journal on a disk that can fail, fill up, stall and be cut off.
 
 mod disk;
 mod mirror;

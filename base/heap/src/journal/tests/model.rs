@@ -1,4 +1,4 @@
-//! What the heap should hold after each record.
+//! A model of the heap's contents after each record.
 
 use std::sync::Arc;
 
@@ -67,7 +67,7 @@ impl Model {
         self.states.len() as u64 - 1
     }
 
-    /// Fills the builder with some changes and remembers what they lead to.
+    /// Fills the builder with some changes and remembers their result.
     pub(super) fn change(&mut self, rng: &mut Rng, record: &mut RecordBuilder, changes: usize) {
         let (mut data, mut table) = self.states.last().expect("never empty").clone();
         record.clear();

@@ -1,4 +1,4 @@
-//! Records: what is put in comes out, tightly.
+//! Records round-trip, and are compact.
 
 use fastrand::Rng;
 
@@ -91,7 +91,7 @@ fn any_bytes_decode_to_entries_or_an_error() {
         let errors = Entries::new(&bytes).filter(Result::is_err).count();
         assert!(errors <= 1, "seed {seed}: an error ends it");
     }
-    // No whole pages: who lays it over pages refuses it.
+    // No whole pages: the overlay refuses it.
     let hole = [3, 5];
     assert_eq!(Entries::new(&hole).next(), Some(Ok(Entry::Hole { offset: 0, len: 5 })));
     let beyond = [1, 65];
@@ -110,7 +110,7 @@ fn the_bytes_of_the_worked_example() {
     assert_eq!(payload, b"\x01\x00\x80\x88\x04\x02hi\x85\x02\x05");
 }
 
-/// The memory of the largest record was kept until the last handle went.
+/// A regression: the memory of the largest record was kept until the last handle was dropped.
 #[test]
 fn a_large_record_leaves_no_memory_behind() {
     let mut record = RecordBuilder::new();

@@ -1,4 +1,5 @@
-//! Recovery: a prefix of the records, all that was durable, and never damage taken for a tail.
+//! Recovery yields a prefix of the records with all durable ones, and never takes damage for a
+//! tail.
 
 use std::sync::Arc;
 
@@ -97,7 +98,7 @@ fn damage_in_what_was_durable_is_an_error() {
         model.commit(&mut rng, &journal, 3, Durability::Sync);
         ends.push(used_bytes(&disk.bytes(LOG)).next_multiple_of(4));
     }
-    // Nothing says that the last one was durable, nor that the one before is the last.
+    // No record says that the last one was durable, nor that the one before is the last.
     for at in LOG_HEAD_BYTES as usize..ends[6] {
         if ends[6] > 3000 && at % 11 != 0 {
             continue;
@@ -132,7 +133,7 @@ fn a_torn_record_before_a_whole_one_is_a_tail() {
     let (opened, recovery) = open(&copy).expect("open");
     assert_eq!(recovery.last_sequence, 1);
     model.assert_pool(&copy, &opened, 1);
-    // What was dropped never comes back, whatever is appended and lost.
+    // A dropped record never comes back, whatever is appended and lost.
     let mut other = RecordBuilder::new();
     other.bytes(0, b"other");
     assert_eq!(opened.append(&other).expect("append"), 2);
@@ -194,7 +195,7 @@ fn both_checkpoints_or_the_log_lost_is_damage() {
     let copy = disk.copy();
     copy.change(LOG, |log| log.truncate(4096));
     assert!(matches!(open(&copy), Err(Error::Damaged { .. })));
-    // Another pool's log is not ours to replay, nor to reuse.
+    // Another pool's log must be neither replayed nor reused.
     let copy = disk.copy();
     copy.change("log/0002", |log| {
         log[..512].copy_from_slice(&disk.bytes(LOG)[..512]);
@@ -203,7 +204,7 @@ fn both_checkpoints_or_the_log_lost_is_damage() {
         log[56..60].copy_from_slice(&checksum.to_le_bytes());
     });
     assert!(matches!(open(&copy), Err(Error::Unsupported { .. })));
-    // A pool that is gone does not make its log free to take.
+    // If the pool is gone, its log must not be reused.
     let copy = disk.copy();
     copy.remove("pool");
     let created = crate::journal::Journal::create(&copy.root(), options(), &[], 4);
@@ -229,8 +230,8 @@ fn every_flipped_bit_of_the_header_and_other_files_are_errors() {
     assert!(matches!(open(&copy), Err(Error::Damaged { .. })));
 }
 
-/// Tears what a checkpoint wrote, by sectors; `unfinish` makes the head, given the pool before, one of a
-/// checkpoint that was not finished.
+/// Tears the pages that a checkpoint wrote, by sectors; `unfinish` turns the head, given the pool
+/// before, into that of an unfinished checkpoint.
 fn try_torn_pools(unfinish: impl Fn(&Arc<Disk>, &[u8])) {
     let disk = Disk::new();
     let (mut model, mut rng) = (Model::new(), Rng::with_seed(8));
@@ -270,8 +271,8 @@ fn a_pool_torn_by_a_checkpoint_is_made_whole() {
     try_torn_pools(|disk, before| take_newest_back(disk, before));
 }
 
-/// As earlier versions left it, without tables: the checkpoint says that pages were being written, and
-/// not which.
+/// As earlier versions left it, without tables: the checkpoint says that pages were being written,
+/// but not which.
 #[test]
 fn a_pool_torn_by_an_earlier_version_is_made_whole() {
     try_torn_pools(|disk, before| {
@@ -285,8 +286,8 @@ fn a_pool_torn_by_an_earlier_version_is_made_whole() {
     });
 }
 
-/// Pages show durable records only, and the table that names them says up to which: where the end of
-/// the log is gone after that, nothing in the log itself could tell it from a tail.
+/// Pages show durable records only, and the table that names them says up to which: if the end of
+/// the log is lost after that, nothing in the log itself could tell it from a tail.
 #[test]
 fn a_log_shorter_than_its_checkpoint_knew_is_damage() {
     let disk = Disk::new();

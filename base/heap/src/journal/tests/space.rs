@@ -58,7 +58,7 @@ fn who_waits_for_room_waits_for_one_checkpoint() {
         }
     }
     assert!(waited > 2, "{:?}", journal.stats());
-    // Asked for, a checkpoint takes everything.
+    // A requested checkpoint applies everything.
     journal.checkpoint().expect("checkpoint");
     let stats = journal.stats();
     assert_eq!(stats.applied_sequence, stats.last_sequence);
@@ -119,8 +119,8 @@ fn a_record_may_be_larger_than_the_log() {
     assert!(disk.bytes("pool")[file_offset(20_000) as usize..].starts_with(&bytes));
 }
 
-/// It is written while it is turned into frames, before anybody can see it: where that fails nothing
-/// was committed, and what was written of it is a tail.
+/// A large record is written while it is encoded into frames, before it is visible: if that fails
+/// nothing was committed, and the written part of it is a tail.
 #[test]
 fn a_large_record_that_cannot_be_written_is_none() {
     let disk = Disk::new();
@@ -129,7 +129,7 @@ fn a_large_record_that_cannot_be_written_is_none() {
     let mut record = RecordBuilder::new();
     record.bytes(10_000, b"small");
     let first = journal.append(&record).expect("append");
-    // In memory still: it goes with the first part of the large one.
+    // In memory still: it is written with the first part of the large one.
     journal.finish(first, Durability::Deferred).expect("finish");
     record.clear();
     record.bytes(20_000, &vec![7; 5 << 20]);

@@ -1,6 +1,6 @@
-//! Pages are dropped all the time, and nobody sees a byte change.
+//! Tests: pages are evicted all the time, and no reader sees a byte change.
 //!
-//! Two mistakes can be planted: pages are dropped without waiting for a checkpoint, or although a
+//! Two mistakes can be planted: pages are evicted without waiting for a checkpoint, or although a
 //! reservation is in them. The same run must notice each.
 
 use std::collections::BTreeMap;
@@ -24,13 +24,13 @@ fn open(path: &Path, memory_bytes_max: u64, background: bool) -> Heap {
     Heap::open(Arc::new(OsDirectory::create(path).unwrap()), options).unwrap().0
 }
 
-/// A user of a heap, and what it should hold.
+/// A user of a heap, and the model of its contents.
 struct User {
     heap: Heap,
     random: fastrand::Rng,
     /// By offset.
     blocks: BTreeMap<u64, Vec<u8>>,
-    /// Filled to a part, with the byte that the rest gets.
+    /// Partly filled, with the byte that the rest gets.
     reserved: Vec<(Reservation, Vec<u8>)>,
     borrowed: Vec<(Slice, Vec<u8>)>,
 }
@@ -67,7 +67,7 @@ impl User {
         let mut is_written = false;
         let done = self.heap.transaction(Durability::Buffered, |tx| {
             for bytes in &new {
-                // Held back of the file, if it is large.
+                // Held back from the file, if it is large.
                 let block = match byte % 2 {
                     0 => tx.reserve_held(bytes.len() as u64)?,
                     _ => tx.reserve(bytes.len() as u64)?,
@@ -79,7 +79,7 @@ impl User {
                 tx.free(block)?;
             }
             if let Some(block) = written {
-                // Refused where a slice is left.
+                // Refused while a slice is left.
                 is_written = tx.write(block, 1, 6).map(|bytes| bytes.fill(byte)).is_ok();
             }
             if is_undone { Err(Error::Misuse { what: "undone" }) } else { Ok(()) }
@@ -158,7 +158,7 @@ impl User {
     }
 }
 
-/// Takes steps; whether all was right, to the end and after it was opened again.
+/// Takes steps; returns whether all was right, at each check, at the end and after reopening.
 fn run(seed: u64, steps: usize, plant: &dyn Fn(&Heap)) -> bool {
     let directory = tempfile::tempdir().unwrap();
     let heap = open(directory.path(), BOUND, false);
@@ -167,7 +167,7 @@ fn run(seed: u64, steps: usize, plant: &dyn Fn(&Heap)) -> bool {
     for step in 0..steps {
         user.step();
         if step % 50 == 0 {
-            // What is reserved keeps its 2 MiB.
+            // A reservation keeps its 2 MiB.
             user.reserved.clear();
         }
         if step % 20 == 19 && !user.is_right() {
@@ -193,7 +193,7 @@ fn nobody_sees_a_byte_change() {
     }
 }
 
-/// Whether a mistake is noticed, be it by an assertion.
+/// Whether a mistake is noticed, also by an assertion.
 fn is_noticed(mistake: fn(&Heap) -> &AtomicBool) -> bool {
     (0..3).any(|seed| {
         let plant = |heap: &Heap| mistake(heap).store(true, Ordering::Relaxed);
@@ -211,14 +211,14 @@ fn a_page_with_a_reservation_is_missed() {
     assert!(is_noticed(|heap| &heap.space.image.bounded().unwrap().skips_held));
 }
 
-/// What was held back, or reserved and published late, is dirty long after its last store. Once it is
-/// copied it is clean, and the file does not have it before its batch is written: it stays in memory as
-/// long as that.
+/// A buffer that was held back, or reserved and published late, is dirty long after its last store.
+/// Once it is copied it is clean, but the file does not have it before its batch is written: it
+/// stays in memory until then.
 #[test]
 fn what_is_copied_stays_until_its_batch_is_written() {
     const BYTES: usize = 100_000;
     let directory = tempfile::tempdir().unwrap();
-    // Pages of the file are dropped one by one, and new ones by 2 MiB.
+    // Pages of the file are evicted one by one, and new ones by 2 MiB.
     let heap = open(directory.path(), u64::MAX, false);
     drop(heap.reserve(1 << 20).unwrap());
     heap.close().unwrap();
@@ -250,8 +250,8 @@ fn what_is_copied_stays_until_its_batch_is_written() {
         }
     });
     assert!(pages.iter().all(|page| !states.is_dirty(*page)), "copied");
-    let tools = &mut *heap.evictor.estate.tools.lock();
-    heap.evictor.estate.drop_some(states, tools, 0, states.covered()).unwrap();
+    let tools = &mut *heap.evictor.context.tools.lock();
+    heap.evictor.context.drop_some(states, tools, 0, states.covered()).unwrap();
     let is_there = pages.map(|page| states.epoch_of(page) > 0);
     assert_eq!(is_there, [true, true, false], "what the file has is dropped");
     let view = heap.view().unwrap();
@@ -279,7 +279,7 @@ fn memory_stays_below_its_bound_while_three_times_as_much_is_loaded() {
         dirty_bytes_max = heap.stats().memory.dirty_bytes.max(dirty_bytes_max);
     }
     let stats = heap.stats().memory;
-    // A commit finds it just below, and 2 MiB more are touched.
+    // A commit finds the memory just below the bound, and touches 2 MiB more.
     assert!(dirty_bytes_max <= BOUND + (4 << 20), "{dirty_bytes_max}: {stats:?}");
     assert!(stats.dropped_bytes >= 2 * BOUND, "{stats:?}");
     let view = heap.view().unwrap();
@@ -288,8 +288,7 @@ fn memory_stays_below_its_bound_while_three_times_as_much_is_loaded() {
     }
 }
 
-/// Opens a heap in which a thread would move what is looked at to huge pages.
-/// It stayed above the bound until somebody committed something again.
+/// Regression: memory stayed above the bound until another commit.
 #[test]
 fn what_a_large_commit_took_is_given_back_without_another() {
     let directory = tempfile::tempdir().unwrap();
@@ -311,8 +310,8 @@ fn what_a_large_commit_took_is_given_back_without_another() {
     assert!(heap.view().unwrap().block(block).unwrap().iter().all(|byte| *byte == 7));
 }
 
-/// A heap of more than its first addresses met an error of space until it was opened again. (Here
-/// these are 256 MiB.) What was lent stays where it is.
+/// Regression: a heap that outgrew its first addresses (here 256 MiB) failed with an out-of-space
+/// error until it was opened again. Borrowed blocks stay in place.
 #[test]
 fn a_heap_takes_more_addresses_when_its_first_are_used_up() {
     for memory_bytes_max in [u64::MAX, 64 << 20] {
@@ -391,11 +390,11 @@ fn hot_parts_are_put_on_huge_pages_and_dropped_again() {
             user.reserved.clear();
         }
         if step % 10 == 0 {
-            user.heap.evictor.estate.promote(&|| false).unwrap();
+            user.heap.evictor.context.promote(&|| false).unwrap();
         }
         if step % 100 == 99 {
             let before = user.heap.stats().memory.promoted_bytes;
-            user.heap.evictor.estate.round(&|| false).unwrap();
+            user.heap.evictor.context.round(&|| false).unwrap();
             demoted += before.saturating_sub(user.heap.stats().memory.promoted_bytes);
         }
         if step % 40 == 0 {
@@ -406,7 +405,7 @@ fn hot_parts_are_put_on_huge_pages_and_dropped_again() {
     let stats = user.heap.stats().memory;
     println!("{promoted_most} bytes promoted at the most, {demoted} dropped: {stats:?}");
     assert!(user.is_right() && user.heap.check().unwrap().findings.is_empty());
-    // A system may have none; then nothing happens, and the figures say so.
+    // A system may have no huge pages; then nothing happens, and the figures say so.
     assert_eq!(promoted_most > 0, stats.has_huge_pages, "{stats:?}");
 }
 
@@ -433,7 +432,7 @@ fn readers_and_writers_go_on_while_pages_become_huge() {
                         assert!(view.block(*block).unwrap().starts_with(bytes));
                         drop(view);
                         if number % 32 == 0 {
-                            // Nobody waits for the image here: it has to be free now and then.
+                            // No thread waits for the image here: it has to be free now and then.
                             std::thread::sleep(std::time::Duration::from_millis(1));
                         }
                     }
@@ -477,7 +476,7 @@ fn views_of_other_threads_and_reservations_go_on_meanwhile() {
             let mut looks = 0_usize;
             while !is_over.load(Ordering::Relaxed) || looks == 0 {
                 let view = heap.view().unwrap();
-                // Few at a time: others wait for a view.
+                // Few at a time: other threads wait for a view.
                 let some = 8 * (looks * 20 % COUNT as usize)..;
                 for offset in view.block(root).unwrap()[some].chunks_exact(8).take(20) {
                     let offset = u64::from_le_bytes(offset.try_into().unwrap());
@@ -491,7 +490,7 @@ fn views_of_other_threads_and_reservations_go_on_meanwhile() {
         };
         scope.spawn(reader);
         scope.spawn(|| {
-            // Reserved, filled and published while pages around are dropped.
+            // Reserved, filled and published while pages around are evicted.
             for number in 0..1000_u64 {
                 let mut reservation = heap.reserve(3000).unwrap();
                 reservation.fill(number as u8);
