@@ -10,8 +10,8 @@ use crate::state::data::Bounds;
 /// Maximum number of findings of a check in a reply.
 const FINDINGS_MAX: usize = 100;
 
-/// `-` and `+` are the ends, `[key` includes and `(key` excludes it, as in ZRANGEBYLEX; a bare key is
-/// included where the range begins and excluded where it ends, as ranges of Rust are.
+/// `-` and `+` are the ends, `[key` includes and `(key` excludes it, as in ZRANGEBYLEX; a bare key
+/// is included where the range begins and excluded where it ends, as ranges of Rust are.
 fn bounds<'a>(call: &Call<'a, '_>) -> Bounds<'a> {
     let bound = |text: &'a [u8], bare: fn(&'a [u8]) -> Bound<&'a [u8]>| match text {
         b"-" | b"+" => Bound::Unbounded,
