@@ -37,11 +37,10 @@ impl Batch {
         Self { shared, changes, keyspaces: Vec::new(), len: 0 }
     }
 
-    /// Sets the value of a key. The last change of a key holds.
+    /// Sets the value of a key. The last change of a key wins.
     ///
     /// # Errors
-    /// A key or value of a length that is not allowed, or a keyspace of another store: the batch stays as it
-    /// was.
+    /// A key or value of invalid length, or a keyspace of another store: the batch stays as it was.
     pub fn insert(
         &mut self,
         keyspace: &Keyspace,
@@ -71,7 +70,7 @@ impl Batch {
         Ok(entry_key(keyspace.state.id, key))
     }
 
-    /// How many changes it has.
+    /// Number of changes.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -81,12 +80,12 @@ impl Batch {
         self.len == 0
     }
 
-    /// Nothing: see [`Keyspace::with_durability`].
+    /// Does nothing: see [`Keyspace::with_durability`].
     pub fn durability(&mut self, _durability: Durability) -> &mut Self {
         self
     }
 
-    /// Commits, and waits until the commit is in the objects.
+    /// Commits, and waits until the commit is in the object store.
     ///
     /// # Errors
     /// As [`Keyspace::insert`].

@@ -1,4 +1,4 @@
-//! Ranges of keys of a keyspace, as ranges of keys of SlateDB.
+//! Key ranges: ranges of a keyspace as ranges of SlateDB's keys.
 
 use std::ops::Bound;
 
@@ -10,10 +10,10 @@ use crate::layout::{entry_key, id_bytes};
 /// Two bounds, with the keyspace's number before them.
 pub(crate) type Range = (Bound<Bytes>, Bound<Bytes>);
 
-/// All keys that begin with these bytes.
+/// All keys with this prefix.
 pub(crate) fn of_prefix(prefix: &[u8]) -> Range {
-    // The first key past them: the prefix without its last bytes of 0xff, and the last one that is left
-    // one higher.
+    // The first key after them: drop the trailing bytes of 0xff, and increment the last one that is
+    // left.
     let past = prefix.iter().rposition(|byte| *byte != 0xff).map(|at| {
         let mut past = prefix[..=at].to_vec();
         past[at] += 1;
@@ -41,13 +41,13 @@ pub(crate) fn of_keyspace(id: u32, bounds: &impl KeyBounds) -> Option<Range> {
     may_hold_a_key(&lower, &upper).then_some((lower, upper))
 }
 
-/// Whether a key could lie between: SlateDB takes no range that is empty.
+/// Whether a key could lie between: SlateDB accepts no empty range.
 pub(crate) fn may_hold_a_key(lower: &Bound<Bytes>, upper: &Bound<Bytes>) -> bool {
     match (lower, upper) {
         (Bound::Included(lower), Bound::Included(upper)) => lower <= upper,
         (Bound::Included(lower), Bound::Excluded(upper)) => lower < upper,
         (Bound::Excluded(lower), Bound::Included(upper)) => lower < upper,
-        // The key that comes next is the lower one and a zero byte.
+        // The next key is the lower one and a zero byte.
         (Bound::Excluded(lower), Bound::Excluded(upper)) => {
             lower < upper && upper.strip_prefix(&lower[..]) != Some(&[0])
         }

@@ -1,8 +1,9 @@
-//! The durable directory of names: keyspaces come and go by one commit each.
+//! The catalogue: the durable directory of keyspaces, each created and dropped by one commit.
 //!
-//! Invariants: a number is never given twice. A keyspace is there from the commit that enters its name on, and
-//! gone from the one that takes it out and notes its number as doomed; a crash finds either. Entries of doomed
-//! numbers, which nobody can see any more, are removed by and by, after a crash by the next writer.
+//! Invariants: a number is never reused. A keyspace exists from the commit that enters its name
+//! until the one that removes it and records its number as doomed; a crash leaves either state.
+//! Entries of doomed numbers are invisible and are removed in the background, after a crash by the
+//! next writer.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,7 +39,7 @@ pub(crate) async fn load(
     Ok(keyspaces)
 }
 
-/// What a head says, if there is one.
+/// The content of the head, if there is one.
 pub(crate) async fn load_head(
     reader: &(impl DbReadOps + Sync),
     failed: &impl Fn(slatedb::Error) -> Error,
@@ -47,7 +48,7 @@ pub(crate) async fn load_head(
     head.map(|head| decode_head(&head)).transpose()
 }
 
-/// Numbers of keyspaces that were dropped and whose entries may be there.
+/// Numbers of dropped keyspaces whose entries may still be there.
 pub(crate) async fn load_doomed(
     reader: &(impl DbReadOps + Sync),
     failed: &impl Fn(slatedb::Error) -> Error,
@@ -60,8 +61,9 @@ pub(crate) async fn load_doomed(
     Ok(doomed)
 }
 
-/// Makes an empty database a store. One that a copy makes is marked by the same write: else a copy
-/// that is killed between two of them would leave an empty store that looks whole.
+/// Makes an empty database a store. The same write marks it as unfinished if a copy creates it:
+/// otherwise a copy that is killed between two writes would leave an empty store that looks
+/// complete.
 pub(crate) async fn create(
     db: &Db,
     is_copying: bool,
@@ -77,7 +79,7 @@ pub(crate) async fn create(
     Ok(FIRST_ID)
 }
 
-/// Removes the entries of a dropped keyspace, and then the note that they are to be removed.
+/// Removes the entries of a dropped keyspace, and then its doomed record.
 pub(crate) async fn remove_doomed(db: Db, id: u32) -> SlateResult<()> {
     let mut ends = Ends::new(of_keyspace(id, &(..)));
     loop {
@@ -94,7 +96,7 @@ pub(crate) async fn remove_doomed(db: Db, id: u32) -> SlateResult<()> {
         }
         db.write(batch).await?;
     }
-    // It is behind the others in their order: what is durable is a beginning of it.
+    // It is written after the others: what is durable is a prefix of the writes.
     let mut batch = WriteBatch::new();
     batch.delete(doomed_key(id));
     db.write(batch).await?;
@@ -102,7 +104,7 @@ pub(crate) async fn remove_doomed(db: Db, id: u32) -> SlateResult<()> {
 }
 
 impl Shared {
-    /// A keyspace that is there.
+    /// Looks up a keyspace.
     pub(crate) fn find_keyspace(&self, name: &str) -> Result<Option<Arc<KeyspaceState>>> {
         check_name(name)?;
         self.check_open()?;
@@ -114,7 +116,7 @@ impl Shared {
         Ok(Some(KeyspaceState::new(id, name, &engine)))
     }
 
-    /// Creates a keyspace. `engine`: what it was where it comes from.
+    /// Creates a keyspace. `engine`: its engine in the store that it comes from.
     pub(crate) fn create_keyspace(&self, name: &str, engine: &str) -> Result<Arc<KeyspaceState>> {
         check_name(name)?;
         let db = self.writer("creating a keyspace")?;
@@ -139,7 +141,7 @@ impl Shared {
         Ok(state)
     }
 
-    /// Drops a keyspace; false if there is none of that name.
+    /// Drops a keyspace; false if there is none with that name.
     pub(crate) fn drop_keyspace(&self, name: &str) -> Result<bool> {
         check_name(name)?;
         let db = self.writer("dropping a keyspace")?;
@@ -157,13 +159,13 @@ impl Shared {
         Ok(true)
     }
 
-    /// Whether a copy into it has begun and not ended.
+    /// Whether a copy into the store has begun and not ended.
     pub(crate) fn is_unfinished(&self) -> Result<bool> {
         let db = self.writer("copying")?;
         Ok(self.wait(db.get(unfinished_key()))?.is_some())
     }
 
-    /// Says that a copy into it has begun, or that it has ended.
+    /// Marks that a copy into the store has begun, or that it has ended.
     pub(crate) fn mark_unfinished(&self, is_unfinished: bool) -> Result<()> {
         let mut batch = WriteBatch::new();
         match is_unfinished {
@@ -173,11 +175,11 @@ impl Shared {
         self.write(batch, std::iter::empty())
     }
 
-    /// Has the entries of a dropped keyspace removed.
+    /// Removes the entries of a dropped keyspace in the background.
     pub(crate) fn remove_later(&self, db: &Db, id: u32) {
         let db = db.clone();
         self.spawn(async move {
-            // Whatever fails here, the next writer does.
+            // If this fails, the next writer does it.
             let _ = remove_doomed(db, id).await;
         });
     }

@@ -1,7 +1,8 @@
-//! A range that is gone through from both ends, which meet.
+//! A double-ended scan: a range that is walked from both ends, which meet.
 //!
-//! Purpose: SlateDB goes through a range one way. Here are two of its scans, each begun when it is first asked
-//! for, and the last key that each has handed out, which the other one does not go beyond.
+//! Purpose: SlateDB scans a range in one direction. This combines two of its scans, each begun when
+//! it is first used, with the last key that each has handed out, beyond which the other does not
+//! go.
 //! Invariants: no entry is handed out twice, and none after an error.
 
 use std::ops::Bound;
@@ -12,7 +13,7 @@ use slatedb::{DbIterator, DbReadOps, IterationOrder};
 
 use crate::bounds::{Range, may_hold_a_key};
 
-/// Bytes that a scan fetches ahead of where it is.
+/// Bytes that a scan fetches ahead.
 const READ_AHEAD_BYTES: usize = 1 << 20;
 
 type Result<T> = std::result::Result<T, slatedb::Error>;
@@ -20,7 +21,7 @@ type Result<T> = std::result::Result<T, slatedb::Error>;
 /// A key and its value.
 pub(crate) type Pair = (Bytes, Bytes);
 
-/// What is left of a range.
+/// The rest of a range.
 pub(crate) struct Ends {
     lower: Bound<Bytes>,
     upper: Bound<Bytes>,
@@ -30,7 +31,7 @@ pub(crate) struct Ends {
 }
 
 impl Ends {
-    /// All of a range; nothing of none.
+    /// A whole range; empty for `None`.
     pub(crate) fn new(range: Option<Range>) -> Self {
         let is_over = range.is_none();
         let (lower, upper) = range.unwrap_or((Bound::Unbounded, Bound::Unbounded));
@@ -42,12 +43,12 @@ impl Ends {
         if is_up { self.up.is_none() } else { self.down.is_none() }
     }
 
-    /// Whether nothing can be left: SlateDB takes no range in which no key can lie.
+    /// Whether nothing can be left: SlateDB accepts no range in which no key can lie.
     pub(crate) fn is_over(&self) -> bool {
         self.is_over || !may_hold_a_key(&self.lower, &self.upper)
     }
 
-    /// Nothing is left.
+    /// Ends the scan.
     pub(crate) fn end(&mut self) {
         *self = Self::new(None);
     }
@@ -62,7 +63,7 @@ impl Ends {
         }
         let Some(up) = &mut self.up else { return Ok(None) };
         let found = up.next().await?.map(|found| (found.key, found.value));
-        // The scan began before the other end came down.
+        // The scan began before the other end moved down.
         let found = found.filter(|(key, _)| match &self.upper {
             Bound::Unbounded => true,
             Bound::Included(upper) => key <= upper,

@@ -1,4 +1,4 @@
-//! What can go wrong in a store on objects.
+//! Errors of a store on objects.
 
 use std::any::Any;
 use std::fmt;
@@ -8,7 +8,7 @@ use slatedb::{CloseReason, ErrorKind};
 /// The result of an operation.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// A failure: plain data. Those that `adamant` has too have the same names.
+/// A failure: plain data. Errors that `adamant` also has have the same names.
 ///
 /// ```
 /// use adamant_remote::{Error, Store};
@@ -22,33 +22,33 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// A key that is longer than keys can be.
+    /// The key is too long.
     KeyTooLong {
         /// Bytes of the key.
         bytes: u64,
-        /// Bytes that a key may have.
+        /// Maximum bytes of a key.
         bytes_max: u64,
     },
-    /// A value that is longer than values can be.
+    /// The value is too long.
     ValueTooLong {
         /// Bytes of the value.
         bytes: u64,
-        /// Bytes that a value may have.
+        /// Maximum bytes of a value.
         bytes_max: u64,
     },
-    /// A keyspace's name that is empty or too long.
+    /// The name of a keyspace is empty or too long.
     KeyspaceName {
         /// Bytes of the name.
         bytes: u64,
-        /// Bytes that a name may have.
+        /// Maximum bytes of a name.
         bytes_max: u64,
     },
-    /// There is no keyspace of that name.
+    /// There is no keyspace with that name.
     UnknownKeyspace {
         /// The name asked for.
         name: String,
     },
-    /// A keyspace of that name exists already.
+    /// A keyspace with that name exists already.
     KeyspaceExists {
         /// The name asked for.
         name: String,
@@ -63,84 +63,85 @@ pub enum Error {
         /// Its name.
         name: String,
     },
-    /// The text does not say where a store is.
+    /// The text is no location of a store.
     Location {
         /// The text.
         url: String,
-        /// What is wrong with it.
+        /// The fault.
         why: String,
     },
-    /// There is no store, and it was not to be created.
+    /// There is no store, and none was to be created.
     Missing {
-        /// Where.
+        /// The URL.
         url: String,
     },
     /// Something is there, but no store of this crate.
     NotAStore {
-        /// Where.
+        /// The URL.
         url: String,
     },
     /// The store was written by another version.
     Format {
         /// The format of the store.
         found: u32,
-        /// The format that this version knows.
+        /// The format that this version supports.
         known: u32,
     },
     /// A copy into the store has begun and not ended.
     Unfinished {
-        /// Where.
+        /// The URL.
         url: String,
     },
-    /// Something that a transaction read or wrote was changed by another commit before its own.
+    /// Another commit changed something that the transaction read or wrote.
     Conflict,
-    /// Another writer has opened the store since: this one is none any more.
+    /// Another process has opened the store for writing since: this writer is fenced.
     Fenced {
-        /// Where.
+        /// The URL.
         url: String,
     },
     /// The store was opened for reading only.
     ReadOnly {
-        /// What was asked for.
+        /// The attempted operation.
         what: &'static str,
     },
     /// The store was closed.
     Closed,
-    /// What is there is not what was written.
+    /// Stored data is not what was written.
     Damaged {
         /// Expected and found.
         what: String,
     },
-    /// The objects cannot be reached. Of a commit it is not known whether it took place.
+    /// The objects cannot be reached. The outcome of a commit is unknown.
     Unavailable {
-        /// What failed.
+        /// The failure.
         what: String,
     },
-    /// Anything else that SlateDB says. Of a commit it is not known whether it took place.
+    /// Any other error of SlateDB. The outcome of a commit is unknown.
     Slate {
-        /// Its words.
+        /// SlateDB's message.
         what: String,
     },
 }
 
 impl Error {
-    /// Whether another writer has opened the store since: this one is none any more, and none of its writes
-    /// takes place from now on. Open the store again to be the writer.
+    /// Whether another process has opened the store for writing since: this writer is fenced, and
+    /// none of its later writes takes effect. Open the store again to become the writer.
     pub fn is_fenced(&self) -> bool {
         matches!(self, Self::Fenced { .. })
     }
 
-    /// Whether a transaction failed because of another commit: it did nothing, and may be run again.
+    /// Whether a transaction failed because of another commit: it did nothing, and may be run
+    /// again.
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Conflict)
     }
 
-    /// Whether what is there is not what was written.
+    /// Whether stored data is not what was written.
     pub fn is_damaged(&self) -> bool {
         matches!(self, Self::Damaged { .. })
     }
 
-    /// Bytes that are not what they should be.
+    /// The error for unexpected bytes.
     pub(crate) fn damaged(where_: &str, expected: &str, found: &[u8]) -> Self {
         const SHOWN_MAX: usize = 40;
         let (shown, more) = found.split_at(found.len().min(SHOWN_MAX));
@@ -149,7 +150,7 @@ impl Error {
         Self::Damaged { what: format!("{where_}: expected {expected}, found {found}") }
     }
 
-    /// SlateDB panicked: it has found something that it never writes.
+    /// The error for a panic of SlateDB, which has found something that it never writes.
     pub(crate) fn of_panic(panic: &(dyn Any + Send)) -> Self {
         let words = panic.downcast_ref::<String>().map(String::as_str);
         let words = words.or_else(|| panic.downcast_ref::<&str>().copied());
@@ -157,7 +158,7 @@ impl Error {
         Self::Damaged { what: format!("SlateDB gave up ({words})") }
     }
 
-    /// Makes the errors of SlateDB this crate's, with the place of the store.
+    /// Converts the errors of SlateDB, with the place of the store.
     pub(crate) fn of_slate(url: &str) -> impl Fn(slatedb::Error) -> Self {
         move |error| {
             let what = error.to_string();

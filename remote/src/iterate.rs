@@ -1,4 +1,4 @@
-//! Ranges of a keyspace, in both directions.
+//! Range iterators of a keyspace, in both directions.
 
 use std::fmt;
 use std::iter::FusedIterator;
@@ -14,14 +14,14 @@ use crate::layout::entry_key;
 use crate::shared::{KeyspaceState, Shared};
 use crate::view::{View, entry};
 
-/// Entries of a range as they were when it was asked for, from both ends. Ends with an error if there is
-/// one. Of a store that is opened for reading only each end sees the moment at which it was first asked.
+/// The entries of a range as they were when it was requested, from both ends. Ends with an error if
+/// there is one. In a store that is opened read-only each end sees the state at its first step.
 pub struct Iter {
     shared: Arc<Shared>,
     keyspace: Arc<KeyspaceState>,
     view: View,
     ends: Ends,
-    /// What asking for it met, to be told first.
+    /// The error of the request, to be returned first.
     failed: Option<Error>,
 }
 
@@ -90,7 +90,7 @@ impl Keyspace {
         Iter::new(self, self.hold(), of_keyspace(self.state.id, &range))
     }
 
-    /// The entries whose keys begin with these bytes.
+    /// The entries whose keys have this prefix.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter {
         let range = of_prefix(&entry_key(self.state.id, prefix.as_ref()));
         Iter::new(self, self.hold(), Some(range))
@@ -117,7 +117,7 @@ impl Keyspace {
         self.iter().next_back().transpose()
     }
 
-    /// How many entries there are. O(n): all of them are read.
+    /// Number of entries. O(n): all of them are read.
     ///
     /// # Errors
     /// As [`Keyspace::get`](Keyspace::get).
@@ -134,7 +134,7 @@ impl Keyspace {
     }
 }
 
-/// How many entries are left.
+/// Number of entries left.
 pub(crate) fn count(mut entries: Iter) -> Result<u64> {
     let mut count = 0;
     while entries.step(true)?.is_some() {

@@ -10,8 +10,9 @@ use crate::shared::{KeyspaceState, Shared};
 
 /// A handle to one keyspace of a store: cheap to clone, to be shared between threads.
 ///
-/// When the keyspace is dropped its handles get [`Error::KeyspaceDropped`](crate::Error::KeyspaceDropped),
-/// also when another keyspace takes its name.
+/// When the keyspace is dropped its handles get
+/// [`Error::KeyspaceDropped`](crate::Error::KeyspaceDropped), also after a new keyspace takes its
+/// name.
 ///
 /// ```
 /// let store = adamant_remote::Store::in_memory()?;
@@ -32,7 +33,7 @@ impl Keyspace {
         Self { shared: Arc::clone(shared), state }
     }
 
-    /// Notes that a batch or transaction of a store has to do with it, once.
+    /// Notes that a batch or transaction of a store uses the keyspace, once.
     pub(crate) fn note_in(
         &self,
         shared: &Arc<Shared>,
@@ -52,13 +53,13 @@ impl Keyspace {
         &self.state.name
     }
 
-    /// The name of the engine that it had in the store that it was copied from, empty if it was not.
+    /// The name of its engine in the store from which it was copied, empty if it was not.
     pub fn engine_copied(&self) -> &str {
         &self.state.engine
     }
 
-    /// The same keyspace: each commit of a store on objects is [`Durability::Sync`], whatever less is asked
-    /// for. So that a program for a store on a machine runs on this one.
+    /// Returns the same keyspace: each commit of a store on objects is [`Durability::Sync`],
+    /// whatever is requested. Exists so that a program for a store on a machine runs on this one.
     #[must_use]
     pub fn with_durability(&self, _durability: Durability) -> Self {
         self.clone()

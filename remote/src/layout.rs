@@ -1,40 +1,40 @@
-//! Every persistent byte that this crate makes of a store, and nothing volatile.
+//! Key and value layout of a store on objects.
 //!
-//! Purpose: which key of SlateDB's one map is an entry of which keyspace, and what stands under the number
-//! of no keyspace. See `docs/format/remote.md`; the objects themselves are SlateDB's.
+//! Purpose: maps entries of keyspaces to keys of SlateDB's one map, and defines the records under
+//! the reserved number. See `docs/format/remote.md`; the objects themselves are SlateDB's.
 
 use crate::error::{Error, Result};
 
-/// Bytes of a keyspace's number, which each key begins with: most significant byte first, so that
-/// keyspaces lie one behind the other.
+/// Bytes of a keyspace's number, with which each key begins: most significant byte first, so that
+/// keyspaces are adjacent.
 pub const ID_BYTES: usize = 4;
-/// The number that no keyspace has: what the store says of itself.
+/// The number that no keyspace has: the store's own records.
 pub const OWN_ID: u32 = 0;
 /// The number of the first keyspace.
 pub const FIRST_ID: u32 = 1;
 /// First bytes of the head.
 pub const MAGIC: [u8; 8] = *b"AdamRemo";
-/// The version of all this that this code writes.
+/// The format version that this code writes.
 pub const FORMAT: u32 = 1;
 
-/// What a key under `OWN_ID` goes on with: the head alone.
+/// After `OWN_ID`: the kind of the head.
 const KIND_HEAD: u8 = 0;
 /// The name of a keyspace.
 const KIND_KEYSPACE: u8 = 1;
 /// The number of a keyspace that was dropped, whose entries are being removed.
 const KIND_DOOMED: u8 = 2;
-/// Alone: a copy into this store has begun and not ended.
+/// Singleton: a copy into this store has begun and not ended.
 const KIND_UNFINISHED: u8 = 3;
 
-/// The head: magic, format, the number that the next keyspace gets.
+/// The head: magic, format, the number of the next keyspace.
 const HEAD_BYTES: usize = MAGIC.len() + 4 + 4;
 
-/// A keyspace's number as keys begin with it.
+/// Encodes a keyspace's number as a key prefix.
 pub(crate) fn id_bytes(id: u32) -> [u8; ID_BYTES] {
     id.swap_bytes().to_le_bytes()
 }
 
-/// The number that a key begins with.
+/// Decodes the number that a key begins with.
 ///
 /// # Errors
 /// It is too short for one.
@@ -58,32 +58,32 @@ fn own_key(kind: u8, rest: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Where the head is.
+/// The key of the head.
 pub(crate) fn head_key() -> Vec<u8> {
     own_key(KIND_HEAD, &[])
 }
 
-/// Where a keyspace stands in the catalogue; of the empty name: what all of those begin with.
+/// The key of a keyspace in the catalogue; for the empty name, the prefix of all of them.
 pub(crate) fn keyspace_key(name: &str) -> Vec<u8> {
     own_key(KIND_KEYSPACE, name.as_bytes())
 }
 
-/// Where it says that entries of a keyspace are to be removed.
+/// The key of a doomed record: entries of a keyspace are to be removed.
 pub(crate) fn doomed_key(id: u32) -> Vec<u8> {
     own_key(KIND_DOOMED, &id_bytes(id))
 }
 
-/// What all of those begin with.
+/// The prefix of all of those.
 pub(crate) fn doomed_prefix() -> Vec<u8> {
     own_key(KIND_DOOMED, &[])
 }
 
-/// Where it says that a copy has not ended.
+/// The key of the mark of an unfinished copy.
 pub(crate) fn unfinished_key() -> Vec<u8> {
     own_key(KIND_UNFINISHED, &[])
 }
 
-/// The number of the next keyspace, as the head has it.
+/// Encodes the head, with the number of the next keyspace.
 pub(crate) fn encode_head(next_id: u32) -> Vec<u8> {
     let mut bytes = MAGIC.to_vec();
     bytes.extend_from_slice(&FORMAT.to_le_bytes());
@@ -91,7 +91,7 @@ pub(crate) fn encode_head(next_id: u32) -> Vec<u8> {
     bytes
 }
 
-/// The number of the next keyspace.
+/// Decodes the number of the next keyspace.
 ///
 /// # Errors
 /// It is no head, or one of another format.
@@ -107,15 +107,15 @@ pub(crate) fn decode_head(bytes: &[u8]) -> Result<u32> {
     Ok(u32::from_le_bytes(next_id))
 }
 
-/// A keyspace's number and, behind it, the name of the engine that it is to have on a machine (and
-/// of its kind).
+/// Encodes a keyspace's number, followed by the name of the engine that it is to have on a machine
+/// (and of its kind).
 pub(crate) fn encode_keyspace(id: u32, engine: &str) -> Vec<u8> {
     let mut bytes = id.to_le_bytes().to_vec();
     bytes.extend_from_slice(engine.as_bytes());
     bytes
 }
 
-/// A keyspace's number and the name of its engine.
+/// Decodes a keyspace's number and the name of its engine.
 ///
 /// # Errors
 /// It is neither.
@@ -126,7 +126,7 @@ pub(crate) fn decode_keyspace(bytes: &[u8]) -> Result<(u32, String)> {
     Ok((u32::from_le_bytes(*id), engine.to_owned()))
 }
 
-/// The name in a key of the catalogue.
+/// Decodes the name in a key of the catalogue.
 ///
 /// # Errors
 /// It is none.
@@ -137,7 +137,7 @@ pub(crate) fn decode_keyspace_key(key: &[u8]) -> Result<String> {
     name.map(str::to_owned).ok_or_else(damaged)
 }
 
-/// The number in a key that says that entries are to be removed.
+/// Decodes the number in a doomed key.
 ///
 /// # Errors
 /// It is none.

@@ -24,17 +24,20 @@
 //! # }
 //! ```
 //!
-//! - [`Store`], [`Keyspace`], [`Batch`], [`Snapshot`], [`Transaction`] are as those of `adamant`, as far as it
-//!   makes sense: a program that names this crate `adamant` need not change for them.
-//! - **A commit returns when it is in the objects**, and reads outside of transactions see nothing that is
-//!   not. There is no lesser durability.
-//! - **One writer a store.** Whoever opens it for writing takes the place of the one before, whose calls are
-//!   [`Error::Fenced`] from then on; none of its commits that returned is lost, none returns any more.
-//! - [`copy()`] moves all keyspaces between stores on a machine and on objects, there and back.
-//! - What there is not: engines to choose, objects on a heap, reservations, moves without copying, savepoints,
-//!   lending scans, entries that expire, types. Counting entries reads all of them.
+//! - [`Store`], [`Keyspace`], [`Batch`], [`Snapshot`], [`Transaction`] have the interface of
+//!   `adamant`'s, as far as possible: a program that names this crate `adamant` need not change for
+//!   them.
+//! - **A commit returns when it is in the objects**, and reads outside of transactions see nothing
+//!   that is not. There is no lower durability.
+//! - **One writer a store.** A process that opens it for writing replaces the previous writer,
+//!   whose calls return [`Error::Fenced`] from then on; none of its commits that returned is lost,
+//!   and no later one returns.
+//! - [`copy()`] moves all keyspaces between stores on a machine and on objects, in both directions.
+//! - Not supported: a choice of engines, objects on a heap, reservations, moves without copying,
+//!   savepoints, zero-copy scans, expiring entries, typed keyspaces. Counting entries reads all of
+//!   them.
 //!
-//! docs/remote.md says what is promised and what is not.
+//! docs/remote.md lists the guarantees and their limits.
 #![forbid(unsafe_code)]
 
 mod error;

@@ -1,13 +1,13 @@
-//! How long keys, values and names may be, and the checks that say so.
+//! Length limits of keys, values and names, and their checks.
 
 use adamant::{KEY_BYTES_MAX, NAME_BYTES_MAX};
 
 use crate::error::{Error, Result};
 
-/// Bytes that a value may have: 256 MiB. It is in memory as a whole, several times, and in one object.
+/// Maximum bytes of a value: 256 MiB. It is in memory as a whole, several times, and in one object.
 pub const VALUE_BYTES_MAX: u64 = 256 << 20;
 
-/// Fails unless this can be a key.
+/// Fails unless this is a valid key.
 pub(crate) fn check_key(key: &[u8]) -> Result<()> {
     match key.len() {
         ..=KEY_BYTES_MAX => Ok(()),
@@ -15,7 +15,7 @@ pub(crate) fn check_key(key: &[u8]) -> Result<()> {
     }
 }
 
-/// Fails unless this can be a value.
+/// Fails unless this is a valid value.
 pub(crate) fn check_value(value: &[u8]) -> Result<()> {
     let bytes = value.len() as u64;
     if bytes > VALUE_BYTES_MAX {
@@ -24,7 +24,7 @@ pub(crate) fn check_value(value: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Fails unless this can be the name of a keyspace.
+/// Fails unless this is a valid name of a keyspace.
 pub(crate) fn check_name(name: &str) -> Result<()> {
     if name.is_empty() || name.len() > NAME_BYTES_MAX {
         let (bytes, bytes_max) = (name.len() as u64, NAME_BYTES_MAX as u64);

@@ -1,4 +1,4 @@
-//! Where a store is: a URL, and the objects that it stands for.
+//! Store locations: URLs and the objects that they name.
 
 use std::fs::{self, File};
 use std::io;
@@ -13,28 +13,29 @@ use slatedb::object_store::path::Path;
 
 use crate::error::{Error, Result};
 
-/// What URLs of stores begin with.
+/// The prefix of all URLs of stores.
 pub(crate) const SCHEME_PREFIX: &str = "slatedb+";
 const S3: &str = "slatedb+s3://";
 const FILE: &str = "slatedb+file://";
 const MEMORY: &str = "slatedb+memory://";
 
-/// Where a store is.
+/// The location of a store.
 pub(crate) struct Location {
-    /// As it was given.
+    /// The original URL.
     pub(crate) url: String,
     pub(crate) objects: Arc<dyn ObjectStore>,
-    /// What names of its objects begin with.
+    /// The prefix of its objects' names.
     pub(crate) path: Path,
 }
 
 impl Location {
-    /// Reads a URL. Of S3, keys, region and the server are those of the usual variables of the environment
-    /// (`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`, `AWS_ENDPOINT`, `AWS_ALLOW_HTTP`). A
-    /// directory is made if `create` says so.
+    /// Parses a URL. For S3, keys, region and the server come from the usual environment variables
+    /// (`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`, `AWS_ENDPOINT`,
+    /// `AWS_ALLOW_HTTP`). Creates a directory if `create` is set.
     ///
     /// # Errors
-    /// [`Error::Location`], [`Error::Missing`] of a directory, [`Error::Unavailable`] if it cannot be made.
+    /// [`Error::Location`], [`Error::Missing`] of a directory, [`Error::Unavailable`] if it cannot
+    /// be created.
     pub(crate) fn parse(url: &str, create: bool) -> Result<Self> {
         let refused = |why: String| Error::Location { url: url.to_owned(), why };
         if let Some(rest) = url.strip_prefix(S3) {
@@ -44,8 +45,8 @@ impl Location {
             }
             let path = Path::parse(prefix.trim_end_matches('/'));
             let path = path.map_err(|error| refused(error.to_string()))?;
-            // A writer finds out that there is another one because an object that it is about to create
-            // is there: no server may be used that cannot tell.
+            // A writer detects another one because an object that it is about to create exists:
+            // servers that cannot report this are excluded.
             let builder = AmazonS3Builder::from_env()
                 .with_bucket_name(bucket)
                 .with_conditional_put(S3ConditionalPut::ETagMatch);
@@ -63,7 +64,7 @@ impl Location {
         Err(refused(if known { "its scheme is none of these" } else { "it is no such URL" }.into()))
     }
 
-    /// A directory of the file system, whose path is taken as it is, without escapes.
+    /// A directory of the file system, whose path is taken literally, without escapes.
     fn directory(url: &str, directory: &str, create: bool) -> Result<Self> {
         let refused = |why: &str| Error::Location { url: url.to_owned(), why: why.to_owned() };
         if !FilePath::new(directory).is_absolute() {
@@ -76,15 +77,16 @@ impl Location {
             return Err(Error::Missing { url: url.to_owned() });
         }
         let objects = LocalFileSystem::new_with_prefix(directory);
-        // An object that counts as written must be on the device, with its name: by default it is not.
+        // An object that counts as written must be on the device, with its name: by default it is
+        // not.
         let objects = objects.map_err(|error| failed(&error.to_string()))?.with_fsync(true);
         Ok(Self { url: url.to_owned(), objects: Arc::new(objects), path: Path::default() })
     }
 
-    /// Objects that the caller has, under a path of theirs.
+    /// The caller's objects, under the caller's path.
     ///
     /// # Errors
-    /// [`Error::Location`] of a path that cannot be.
+    /// [`Error::Location`] for an invalid path.
     pub(crate) fn of_objects(objects: Arc<dyn ObjectStore>, path: &str) -> Result<Self> {
         let refused = |why: String| Error::Location { url: path.to_owned(), why };
         let url = format!("{objects}/{path}");
@@ -93,7 +95,7 @@ impl Location {
     }
 }
 
-/// Makes a directory, and those that it lies in, durably: what is in it would go with its name.
+/// Creates a directory and its parents durably: without its name its content would be lost.
 fn make(directory: &FilePath) -> io::Result<()> {
     if directory.is_dir() {
         return Ok(());

@@ -1,5 +1,6 @@
-//! `adamant-remote`: what the command `adamant` leaves to a program of its own, so that it need not contain
-//! SlateDB. `adamant copy` runs it. Data goes to standard output, talk to standard error, as there.
+//! `adamant-remote`: the part of the command `adamant` that is a program of its own, so that
+//! `adamant` need not contain SlateDB. `adamant copy` runs it. As there, data goes to standard
+//! output, messages to standard error.
 
 #![forbid(unsafe_code)]
 
@@ -12,8 +13,9 @@ use serde_json::json;
 
 /// Copies Adamant stores between machines and objects.
 ///
-/// A place is the folder of a store, or a URL: slatedb+s3://BUCKET/PREFIX (keys, region and server by the usual
-/// variables AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ENDPOINT) or slatedb+file:///FOLDER.
+/// A place is the folder of a store, or a URL: slatedb+s3://BUCKET/PREFIX (keys, region and server
+/// by the usual variables AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ENDPOINT) or
+/// slatedb+file:///FOLDER.
 #[derive(Debug, Parser)]
 #[command(name = "adamant-remote", version, max_term_width = 100)]
 struct Args {
@@ -29,14 +31,14 @@ struct Args {
 enum Verb {
     /// Copy all keyspaces of a store to a place where none is, and read the copy again
     Copy {
-        /// What is copied: a folder or a URL
+        /// The source: a folder or a URL
         source: String,
-        /// Where to: a folder or a URL
+        /// The destination: a folder or a URL
         target: String,
         /// Drop the keyspaces of a store on objects first
         #[arg(long)]
         replace: bool,
-        /// The engine of all keyspaces in a folder; each keeps its own if not said
+        /// The engine of all keyspaces in a folder; by default each keeps its own
         #[arg(long, value_parser = engine)]
         engine: Option<Engine>,
     },
@@ -76,7 +78,7 @@ fn object(target: &str, digest: &Digest) -> serde_json::Value {
     })
 }
 
-/// The exit codes of the command `adamant`, as far as they go.
+/// The exit codes of the command `adamant`, as far as they apply.
 fn code(error: &CopyError) -> u8 {
     const OTHER: u8 = 1;
     const NOT_FOUND: u8 = 3;

@@ -1,4 +1,4 @@
-//! Opening and creating.
+//! Opening and creation of stores.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,18 +15,19 @@ use crate::location::Location;
 use crate::options::Options;
 use crate::shared::{Catalogue, Database, Shared, wait};
 
-/// How long what a reader has begun to look at stays, if it cannot say that it goes on.
+/// How long a reader's pins last if it cannot renew them.
 const READER_LIFETIME: Duration = Duration::from_secs(600);
 /// The part of the cache that is kept for indexes and filters.
 const FINDING_PART: u64 = 4;
-/// A cache is used by one store: there is nothing to tell apart.
+/// A cache is used by one store, so one identifier is enough.
 const CACHE_ID: u64 = 0;
 /// Memtables that may wait to be written.
 const MEMTABLES_MAX: u64 = 8;
-/// Bytes of a table that a compaction writes. What finds its blocks is in memory until it is whole, and again when
-/// it is read; of tables that are no larger, one compaction holds little at once.
+/// Bytes of a table that a compaction writes. Its index and filters are in memory until it is
+/// complete, and again when it is read; with tables of this size, one compaction holds little at
+/// once.
 const TABLE_BYTES_MAX: usize = 64 << 20;
-/// Bytes that a compaction asks for at once of each table that it reads, and how many such requests are under way.
+/// Bytes of one read of a compaction from each input table, and the number of such reads in flight.
 const READ_AHEAD_BYTES: usize = 1 << 20;
 const READS_AHEAD: usize = 2;
 
@@ -127,8 +128,8 @@ fn settings(options: &Options) -> Settings {
     }
 }
 
-/// One compaction at a time, in one part: SlateDB's own defaults run four, of four parts each, and each part reads
-/// 8 MiB ahead of every table that it merges.
+/// One compaction at a time, in one part: SlateDB's own defaults run four, of four parts each, and
+/// each part reads 8 MiB ahead of every table that it merges.
 fn compaction() -> CompactorOptions {
     let worker = CompactionWorkerOptions {
         max_concurrent_compactions: 1,
@@ -145,7 +146,7 @@ fn compaction() -> CompactorOptions {
     }
 }
 
-/// Blocks, and beside them what finds them: indexes and filters.
+/// A cache of blocks, with a separate one of indexes and filters.
 fn cache(options: &Options) -> Arc<dyn DbCache> {
     let of = |bytes: u64| -> Option<Arc<dyn DbCache>> {
         let options = MokaCacheOptions { max_capacity: bytes, ..MokaCacheOptions::default() };

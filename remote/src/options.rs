@@ -1,6 +1,6 @@
-//! How a store is opened.
+//! Options of a store on objects.
 
-/// How a store is opened: built by methods, as those of `adamant`.
+/// Options of a store: built by methods, like those of `adamant`.
 ///
 /// ```
 /// use adamant_remote::{Options, Store};
@@ -41,14 +41,15 @@ impl Options {
         self
     }
 
-    /// Opens for reading only, beside the writer: see [`Store::open_read_only`](crate::Store::open_read_only).
+    /// Opens for reading only, beside the writer: see
+    /// [`Store::open_read_only`](crate::Store::open_read_only).
     #[must_use]
     pub fn read_only(mut self, read_only: bool) -> Self {
         self.read_only = read_only;
         self
     }
 
-    /// Milliseconds that a commit waits for others to go into the same object. An object store is paid by
+    /// Milliseconds that a commit waits for others to share its object. Object stores charge by
     /// objects written: at 20, the default, at most 50 in a second.
     #[must_use]
     pub fn flush_ms(mut self, milliseconds: u64) -> Self {
@@ -56,17 +57,17 @@ impl Options {
         self
     }
 
-    /// Milliseconds between two looks at what others did: how far a reader is behind, and until when a
-    /// writer that does nothing finds out that there is another one. Default: 1,000.
+    /// Milliseconds between two polls of the objects: the lag of a reader, and the time after which
+    /// an idle writer detects another one. Default: 1,000.
     #[must_use]
     pub fn poll_ms(mut self, milliseconds: u64) -> Self {
         self.poll_ms = milliseconds.max(1);
         self
     }
 
-    /// Milliseconds that a call waits for objects that cannot be reached, or that have no room. Then it fails with
-    /// [`Error::Unavailable`](crate::Error::Unavailable), and of a commit it is not known whether it takes place: the
-    /// store has to be opened again. Default: 300,000, five minutes.
+    /// Milliseconds that a call waits for objects that cannot be reached, or that have no room.
+    /// Then it fails with [`Error::Unavailable`](crate::Error::Unavailable), and the outcome of a
+    /// commit is unknown: the store must be opened again. Default: 300,000, five minutes.
     ///
     /// ```
     /// use adamant_remote::{Options, Store};
@@ -80,15 +81,15 @@ impl Options {
         self
     }
 
-    /// Bytes of blocks that are kept in memory. Default: 64 MiB.
+    /// Bytes of cached blocks. Default: 64 MiB.
     #[must_use]
     pub fn cache_bytes_max(mut self, bytes: u64) -> Self {
         self.cache_bytes_max = bytes;
         self
     }
 
-    /// Bytes of commits that are gathered in memory, beside their log, before they become a table. Eight
-    /// times as many may wait to be written. Default: 64 MiB.
+    /// Bytes of commits that are gathered in memory, beside their log, before they become a table.
+    /// Eight times as many may wait to be written. Default: 64 MiB.
     #[must_use]
     pub fn memtable_bytes_max(mut self, bytes: u64) -> Self {
         self.memtable_bytes_max = bytes.max(1 << 10);

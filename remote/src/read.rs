@@ -1,4 +1,4 @@
-//! Reading single entries.
+//! Point reads.
 
 use adamant::Slice;
 
@@ -7,7 +7,7 @@ use crate::keyspace::Keyspace;
 use crate::view::View;
 
 impl Keyspace {
-    /// The value of a key. What is returned is in the objects: no failure takes it back.
+    /// The value of a key. A returned value is in the objects: no failure takes it back.
     ///
     /// ```
     /// # let store = adamant_remote::Store::in_memory()?;
@@ -18,14 +18,14 @@ impl Keyspace {
     /// ```
     ///
     /// # Errors
-    /// A keyspace that was dropped, a store that is closed, fenced, damaged
-    /// or not to be reached.
+    /// A keyspace that was dropped, a store that is closed, fenced, damaged or unreachable.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         self.state.check()?;
         View::Now.get(&self.shared, &self.state, key.as_ref())
     }
 
-    /// What a closure makes of the value of a key. It runs under no lock.
+    /// Passes the value of a key to a closure and returns its result. The closure runs under no
+    /// lock.
     ///
     /// # Errors
     /// As [`Keyspace::get`].
@@ -37,7 +37,7 @@ impl Keyspace {
         Ok(self.get(key)?.map(|value| reader(&value)))
     }
 
-    /// Whether a key has a value. Its value is read all the same.
+    /// Whether a key has a value. Its value is read anyway.
     ///
     /// # Errors
     /// As [`Keyspace::get`].

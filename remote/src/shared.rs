@@ -1,13 +1,14 @@
-//! What all handles of an open store share.
+//! The state that all handles of an open store share.
 //!
-//! Purpose: SlateDB is asynchronous, callers are not: they wait here. What a commit waits for is decided
-//! here too, once.
-//! Invariants: no call that commits returns before SlateDB says that the commit is in the objects; SlateDB
-//! itself says yes before, also to a writer whose place another one has taken.
-//! The catalogue in memory is that of the objects: only this handle changes it, as long as it is the writer. A
-//! handle that does not know what became of a change is of no use any more: what it knows may be wrong.
-//! Thread safety: whoever writes to keyspaces holds the catalogue to read until SlateDB has put the commit
-//! in order, whoever drops one holds it alone: so nothing comes into a keyspace after its end.
+//! Purpose: SlateDB is asynchronous, callers are not: they wait here. The point that a commit waits
+//! for is defined here, too, once.
+//! Invariants: no call that commits returns before SlateDB reports that the commit is in the
+//! objects; SlateDB's own calls return earlier, also to a writer that another one has fenced. The
+//! catalogue in memory equals that of the objects: only this handle changes it, as long as it is
+//! the writer. A handle that does not know the outcome of a change is unusable: its catalogue may
+//! be wrong.
+//! Thread safety: a writer to keyspaces holds the catalogue's lock shared until SlateDB has ordered
+//! the commit, and a drop holds it exclusively: so no entry enters a keyspace after its end.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -22,13 +23,13 @@ use tokio::runtime::Runtime;
 
 use crate::error::{Error, Result};
 
-/// What SlateDB returns.
+/// The result of SlateDB's calls.
 pub(crate) type SlateResult<T> = std::result::Result<T, slatedb::Error>;
 
-/// The threads that SlateDB's own work and the input and output of all calls run on.
+/// The threads that run SlateDB's own work and the input and output of all calls.
 const WORKER_COUNT: usize = 2;
 
-/// A keyspace as its handles share it.
+/// The state that the handles of a keyspace share.
 #[derive(Debug)]
 pub(crate) struct KeyspaceState {
     pub(crate) id: u32,
@@ -53,13 +54,13 @@ impl KeyspaceState {
     }
 }
 
-/// Who reads and writes.
+/// The writer or a reader.
 pub(crate) enum Database {
     Writer(Db),
     Reader(Box<DbReader>),
 }
 
-/// The keyspaces that there are.
+/// The existing keyspaces.
 #[derive(Default)]
 pub(crate) struct Catalogue {
     pub(crate) keyspaces: BTreeMap<String, Arc<KeyspaceState>>,
@@ -70,12 +71,12 @@ pub(crate) struct Catalogue {
 pub(crate) struct Shared {
     pub(crate) url: String,
     pub(crate) database: Database,
-    /// Empty of a reader, who looks at the objects.
+    /// Empty for a reader, which reads it from the objects.
     pub(crate) catalogue: RwLock<Catalogue>,
     is_closed: AtomicBool,
-    /// Whether SlateDB has said that another writer is there: it says so for ever.
+    /// Whether SlateDB has reported another writer: it stays so.
     is_fenced: AtomicBool,
-    /// Whether it is not known of some change whether it took place.
+    /// Whether the outcome of a change is unknown.
     is_doubtful: AtomicBool,
     /// How long a call waits for the objects.
     wait_max: Duration,
@@ -113,7 +114,7 @@ impl Shared {
             .map_err(|error| Error::Unavailable { what: format!("no threads: {error}") })
     }
 
-    /// Waits for what SlateDB does.
+    /// Waits for an operation of SlateDB.
     pub(crate) fn wait<T>(&self, work: impl Future<Output = SlateResult<T>>) -> Result<T> {
         let done = self.block(async { work.await.map_err(Error::of_slate(&self.url)) });
         if let Err(error) = &done
@@ -124,7 +125,7 @@ impl Shared {
         done
     }
 
-    /// Waits for what SlateDB does to change something.
+    /// Waits for an operation of SlateDB that changes something.
     pub(crate) fn wait_for_change<T>(
         &self,
         work: impl Future<Output = SlateResult<T>>,
@@ -136,7 +137,7 @@ impl Shared {
         done
     }
 
-    /// Waits, as long as a call may.
+    /// Waits, up to the time limit of a call.
     pub(crate) fn block<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         wait(self.runtime.as_ref(), self.wait_max, work)
     }
@@ -144,12 +145,12 @@ impl Shared {
     /// Leaves work to the threads of the store.
     pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         if let Some(runtime) = &self.runtime {
-            // Nobody waits for it: what it has not done when the store is closed is done later.
+            // It is detached: work that is not done when the store is closed is done later.
             drop(runtime.spawn(work));
         }
     }
 
-    /// Fails if the store was closed, or is another writer's: what is known of it here is old.
+    /// Fails if the store was closed, or another writer has it: the state here is stale.
     pub(crate) fn check_open(&self) -> Result<()> {
         if self.is_closed.load(Ordering::Acquire) {
             return Err(Error::Closed);
@@ -174,7 +175,7 @@ impl Shared {
         }
     }
 
-    /// Commits changes of keyspaces that must be there, and waits until they are in the objects.
+    /// Commits changes of keyspaces that must exist, and waits until they are in the objects.
     pub(crate) fn write<'k>(
         &self,
         batch: WriteBatch,
@@ -184,7 +185,8 @@ impl Shared {
         self.commit(async { db.write(batch).await.map(Some) }, keyspaces)
     }
 
-    /// Commits a transaction, and waits until it and what it has read are in the objects.
+    /// Commits a transaction, and waits until it and everything that it has read are in the
+    /// objects.
     pub(crate) fn commit_transaction<'k>(
         &self,
         transaction: DbTransaction,
@@ -209,12 +211,13 @@ impl Shared {
         }
     }
 
-    /// Waits until a commit is in the objects. The one place where a commit becomes a promise.
+    /// Waits until a commit is in the objects. This is the one place where a commit becomes a
+    /// promise.
     pub(crate) fn await_durable(&self, handle: &WriteHandle) -> Result<()> {
         self.wait_for_change(handle.await_durable())
     }
 
-    /// Makes durable whatever has been committed.
+    /// Makes everything durable that has been committed.
     pub(crate) fn sync(&self) -> Result<()> {
         let db = self.writer("sync")?;
         self.wait_for_change(db.flush())
@@ -223,7 +226,7 @@ impl Shared {
     /// Closes.
     ///
     /// # Errors
-    /// It was closed before; what SlateDB met when it wrote the rest.
+    /// It was closed before; the failure of SlateDB to write the rest.
     pub(crate) fn close(&self) -> Result<()> {
         if self.is_closed.swap(true, Ordering::AcqRel) {
             return Err(Error::Closed);
@@ -237,18 +240,19 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // All commits that returned are in the objects; what else there is to do the next opening does.
-        // Waiting here would be an error where the last handle is dropped on a thread of another runtime.
+        // All commits that returned are in the objects; the next opening does any other work.
+        // Waiting here would be an error where the last handle is dropped on a thread of another
+        // runtime.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
     }
 }
 
-/// Waits for work on this thread, with the threads of a store beside it: also on one that belongs to
-/// another runtime, where tokio's own way to wait would panic. SlateDB itself tries for ever to reach objects
-/// that it cannot reach; here that has an end. And it panics over manifests that are not as it wrote them, which
-/// have no checksum: here that is damage.
+/// Waits for work on this thread, with the threads of a store beside it: also on one that belongs
+/// to another runtime, where tokio's own wait would panic. SlateDB itself retries for ever to reach
+/// unreachable objects; here that has a limit. And it panics over manifests that it did not write
+/// so, which have no checksum: here that is damage.
 pub(crate) fn wait<T>(
     runtime: Option<&Runtime>,
     wait_max: Duration,
@@ -259,7 +263,7 @@ pub(crate) fn wait<T>(
         let late = |_| Error::Unavailable { what: format!("no answer within {wait_max:?}") };
         tokio::time::timeout(wait_max, work).await.map_err(late).flatten()
     };
-    // What is left of the work is not looked at again.
+    // The rest of the work is not used again.
     catch_unwind(AssertUnwindSafe(|| pollster::block_on(waiting)))
         .unwrap_or_else(|panic| Err(Error::of_panic(panic.as_ref())))
 }

@@ -1,4 +1,4 @@
-//! All keyspaces as they were at one moment.
+//! Snapshots: all keyspaces at one moment.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use crate::layout::entry_key;
 use crate::shared::Shared;
 use crate::view::View;
 
-/// All keyspaces as they were at one moment, whatever is committed from then on. What it sees is in the
-/// objects.
+/// All keyspaces as they were at one moment, unaffected by later commits. Everything that it sees
+/// is in the objects.
 ///
 /// ```
 /// let store = adamant_remote::Store::in_memory()?;
@@ -42,13 +42,14 @@ impl Snapshot {
     /// The value that a key had.
     ///
     /// # Errors
-    /// As [`Keyspace::get`], and a keyspace of another store; one that was dropped since is as it was.
+    /// As [`Keyspace::get`], and a keyspace of another store; one that was dropped since is as it
+    /// was.
     pub fn get(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         self.check(keyspace)?;
         self.view.get(&self.shared, &keyspace.state, key.as_ref())
     }
 
-    /// What a closure makes of the value that a key had.
+    /// Passes the value that a key had to a closure and returns its result.
     ///
     /// # Errors
     /// As [`Snapshot::get`].
@@ -69,7 +70,7 @@ impl Snapshot {
         Ok(self.get(keyspace, key)?.is_some())
     }
 
-    /// How many entries there were. O(n): all of them are read.
+    /// Number of entries. O(n): all of them are read.
     ///
     /// # Errors
     /// As [`Snapshot::get`].
@@ -112,7 +113,7 @@ impl Snapshot {
         Iter::new(keyspace, self.check(keyspace).map(|()| self.view.clone()), range)
     }
 
-    /// The entries whose keys begin with these bytes.
+    /// The entries whose keys have this prefix.
     pub fn prefix(&self, keyspace: &Keyspace, prefix: impl AsRef<[u8]>) -> Iter {
         let range = of_prefix(&entry_key(keyspace.state.id, prefix.as_ref()));
         Iter::new(keyspace, self.check(keyspace).map(|()| self.view.clone()), Some(range))

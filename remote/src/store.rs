@@ -1,4 +1,4 @@
-//! The store: opening, keyspaces, and what spans them.
+//! The store: opening, keyspaces, and operations across keyspaces.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,27 +16,27 @@ use crate::shared::{Database, KeyspaceState, Shared};
 use crate::snapshot::Snapshot;
 use crate::transaction::Transaction;
 
-/// What there is to say of a keyspace without reading it.
+/// The properties of a keyspace that are known without reading it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KeyspaceInfo {
     /// Its name.
     pub name: String,
-    /// The name of the engine that it had in the store that it was copied from, empty if it was not.
+    /// The name of its engine in the store from which it was copied, empty if it was not.
     pub engine_copied: String,
 }
 
 /// A store on objects: opened by URL, cloned freely.
 ///
-/// **One writer a store.** Opening a store for writing takes the place of whoever has it open for writing,
-/// in whatever process on whatever machine: all of that one's writes are [`Error::Fenced`] from then on.
+/// **One writer a store.** Opening a store for writing replaces the current writer, in any process
+/// on any machine: all of its later writes fail with [`Error::Fenced`].
 #[derive(Clone)]
 pub struct Store {
     shared: Arc<Shared>,
 }
 
 impl Store {
-    /// Opens a store for writing, and creates it if it is not there.
+    /// Opens a store for writing, and creates it if it does not exist.
     ///
     /// ```
     /// # let directory = tempfile::tempdir()?;
@@ -51,7 +51,7 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// A URL that says no place, objects that cannot be reached, something else that is there, damage.
+    /// An invalid URL, unreachable objects, other content than a store, damage.
     pub fn open(url: &str) -> Result<Self> {
         Self::open_with(url, Options::new())
     }
@@ -65,7 +65,7 @@ impl Store {
         Ok(Self { shared: open::open(location, &options, false)? })
     }
 
-    /// Opens a store for reading beside its writer, whom it follows: see [`Options::poll_ms`].
+    /// Opens a store for reading beside its writer, which it follows: see [`Options::poll_ms`].
     ///
     /// # Errors
     /// As [`Store::open`], and [`Error::Missing`].
@@ -73,7 +73,7 @@ impl Store {
         Self::open_with(url, Options::new().read_only(true))
     }
 
-    /// A store in objects that the caller has, whose names begin with `path`.
+    /// A store in the caller's objects, whose names begin with `path`.
     ///
     /// # Errors
     /// As [`Store::open_with`].
@@ -105,25 +105,25 @@ impl Store {
         Ok(Keyspace::new(&self.shared, state))
     }
 
-    /// Whether a copy into it has begun and not ended.
+    /// Whether a copy into the store has begun and not ended.
     pub(crate) fn is_unfinished(&self) -> Result<bool> {
         self.shared.is_unfinished()
     }
 
-    /// Says that a copy into it has begun, or that it has ended.
+    /// Marks that a copy into the store has begun, or that it has ended.
     pub(crate) fn mark_unfinished(&self, is_unfinished: bool) -> Result<()> {
         self.shared.mark_unfinished(is_unfinished)
     }
 
-    /// Where it is.
+    /// Its URL.
     pub fn url(&self) -> &str {
         &self.shared.url
     }
 
-    /// A keyspace, created if there is none of that name.
+    /// A keyspace, created if there is none with that name.
     ///
     /// # Errors
-    /// A name of a length that is not allowed, as [`Keyspace::insert`].
+    /// A name of invalid length, as [`Keyspace::insert`].
     pub fn keyspace(&self, name: &str) -> Result<Keyspace> {
         loop {
             if let Some(state) = self.shared.find_keyspace(name)? {
@@ -146,7 +146,7 @@ impl Store {
         Ok(Keyspace::new(&self.shared, state))
     }
 
-    /// A keyspace that is there.
+    /// An existing keyspace.
     ///
     /// # Errors
     /// [`Error::UnknownKeyspace`]; as [`Store::keyspace`].
@@ -176,8 +176,8 @@ impl Store {
         Ok(keyspaces.into_iter().map(info).collect())
     }
 
-    /// Drops a keyspace with all its entries, in one commit; false if there is none of that name. Its objects
-    /// get smaller later.
+    /// Drops a keyspace with all its entries, in one commit; false if there is none with that name.
+    /// Its objects shrink later.
     ///
     /// # Errors
     /// As [`Keyspace::insert`].
@@ -198,8 +198,8 @@ impl Store {
         Transaction::begin(&self.shared)
     }
 
-    /// Runs a closure in a serializable transaction and commits it; again, from the start, when another
-    /// commit changed what it read or wrote. On `Err` nothing of it happened.
+    /// Runs a closure in a serializable transaction and commits it; runs it again, from the start,
+    /// when another commit changed what it read or wrote. On `Err` none of it happened.
     ///
     /// ```
     /// use adamant_remote::{Error, Store};
@@ -217,7 +217,7 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// What the closure returns; those of [`Transaction::commit`] but for conflicts.
+    /// Those of the closure; those of [`Transaction::commit`] except conflicts.
     pub fn transaction<T, E: From<Error>>(
         &self,
         mut work: impl FnMut(&mut Transaction) -> std::result::Result<T, E>,
@@ -227,14 +227,14 @@ impl Store {
             let made = work(&mut transaction)?;
             match transaction.commit() {
                 Ok(()) => return Ok(made),
-                // Whoever it lost to has committed: somebody always goes on.
+                // The commit that it conflicted with succeeded: the store always makes progress.
                 Err(error) if error.is_conflict() => std::thread::yield_now(),
                 Err(error) => return Err(error.into()),
             }
         }
     }
 
-    /// All keyspaces as they are now, whatever is committed from now on.
+    /// All keyspaces as they are now, unaffected by later commits.
     ///
     /// # Errors
     /// A store that is closed, fenced or read-only.
@@ -242,8 +242,8 @@ impl Store {
         Snapshot::open(&self.shared)
     }
 
-    /// Does nothing for commits that have returned: they are in the objects. Waits for those that others have
-    /// under way.
+    /// Has nothing to do for commits that have returned: they are in the objects. Waits for the
+    /// pending commits of other threads.
     ///
     /// # Errors
     /// A store that is closed, fenced or read-only.
@@ -251,11 +251,11 @@ impl Store {
         self.shared.sync()
     }
 
-    /// Closes the store; other handles say [`Error::Closed`] from then on. Dropping the last handle leaves
-    /// nothing undone that was promised, but the next opening has more to read.
+    /// Closes the store; other handles return [`Error::Closed`] from then on. Dropping the last
+    /// handle leaves no promise unkept, but the next opening has more to read.
     ///
     /// # Errors
-    /// It is closed already; objects that cannot be reached; [`Error::Fenced`], if it finds that out here.
+    /// It is closed already; unreachable objects; [`Error::Fenced`], if it is detected here.
     pub fn close(self) -> Result<()> {
         self.shared.close()
     }

@@ -16,11 +16,12 @@ use crate::limits::{check_key, check_value};
 use crate::shared::{KeyspaceState, Shared};
 use crate::view::{entry, step};
 
-/// Reads and writes of any keyspaces of one store that happen as one, at the commit: or not at all, if
-/// another commit changed meanwhile what was read, or what it writes, too: [`Error::Conflict`].
+/// Reads and writes of any keyspaces of one store that happen atomically at the commit. They do not
+/// happen if another commit changed what was read or writes the same keys: [`Error::Conflict`].
 ///
-/// Reads see the store as it was when the transaction began, and its own writes. Dropped without a commit, it
-/// was never there. [`Store::transaction`](crate::Store::transaction) runs a closure again after a conflict.
+/// Reads see the store as it was when the transaction began, and its own writes. Dropping it
+/// without a commit discards it. [`Store::transaction`](crate::Store::transaction) runs a closure
+/// again after a conflict.
 ///
 /// ```
 /// let store = adamant_remote::Store::in_memory()?;
@@ -52,17 +53,17 @@ impl Transaction {
         Ok(Self { shared: Arc::clone(shared), inner, keyspaces: Vec::new() })
     }
 
-    /// Nothing: see [`Keyspace::with_durability`].
+    /// Does nothing: see [`Keyspace::with_durability`].
     pub fn durability(&mut self, _durability: Durability) {}
 
-    /// The value of a key: its own write, or what was there when it began.
+    /// The value of a key: its own write, or the value when it began.
     ///
     /// # Errors
     /// As [`Keyspace::get`], and a keyspace of another store.
     pub fn get(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         let key = self.key(keyspace, key.as_ref())?;
         if key.len() > ID_BYTES + KEY_BYTES_MAX {
-            // Only writes refuse it: it cannot be there.
+            // Only writes refuse such a key: it cannot be there.
             return Ok(None);
         }
         let found = self.shared.wait(self.inner.get(key))?;
@@ -80,7 +81,7 @@ impl Transaction {
     /// Sets the value of a key. It conflicts with another commit that writes the key meanwhile.
     ///
     /// # Errors
-    /// A key or value of a length that is not allowed, a keyspace of another store.
+    /// A key or value of invalid length, a keyspace of another store.
     pub fn insert(
         &mut self,
         keyspace: &Keyspace,
@@ -115,19 +116,18 @@ impl Transaction {
         Ok(value)
     }
 
-    /// All entries of a keyspace, own writes among them. What [`Transaction::get`] would fail with
-    /// comes as the first of them.
+    /// All entries of a keyspace, including own writes. An error of [`Transaction::get`] comes as
+    /// the first of them.
     pub fn iter(&mut self, keyspace: &Keyspace) -> TransactionIter<'_> {
         self.range(keyspace, ..)
     }
 
-    /// The entries of a range, own writes among them. As [`Transaction::iter`].
+    /// The entries of a range, including own writes. As [`Transaction::iter`].
     pub fn range(&mut self, keyspace: &Keyspace, range: impl KeyBounds) -> TransactionIter<'_> {
         self.entries(keyspace, of_keyspace(keyspace.state.id, &range))
     }
 
-    /// The entries whose keys begin with these bytes, own writes among them. As
-    /// [`Transaction::iter`].
+    /// The entries whose keys have this prefix, including own writes. As [`Transaction::iter`].
     pub fn prefix(&mut self, keyspace: &Keyspace, prefix: impl AsRef<[u8]>) -> TransactionIter<'_> {
         let range = of_prefix(&entry_key(keyspace.state.id, prefix.as_ref()));
         self.entries(keyspace, Some(range))
@@ -154,7 +154,8 @@ impl Transaction {
         self.iter(keyspace).next_back().transpose()
     }
 
-    /// Commits, and waits until the commit, and all that the transaction has read, is in the objects.
+    /// Commits, and waits until the commit, and everything that the transaction has read, is in the
+    /// objects.
     ///
     /// # Errors
     /// [`Error::Conflict`]; as [`Keyspace::insert`].
@@ -182,12 +183,12 @@ impl fmt::Debug for Transaction {
     }
 }
 
-/// Entries of a range as a transaction sees them, from both ends. What it hands out is read by the
-/// transaction, and the keys between.
+/// Entries of a range as a transaction sees them, from both ends. The transaction reads the entries
+/// that it hands out, and the keys between.
 pub struct TransactionIter<'t> {
     transaction: &'t Transaction,
     ends: Ends,
-    /// What comes first, and alone.
+    /// An error that comes first, and alone.
     refused: Option<Error>,
 }
 

@@ -1,4 +1,4 @@
-//! What reads look at: the newest state, one moment, or what a reader has followed up to.
+//! Read views: the newest state, a held one, or a snapshot.
 
 use std::sync::Arc;
 
@@ -11,23 +11,23 @@ use crate::error::Result;
 use crate::layout::{ID_BYTES, decode_keyspace, entry_key, keyspace_key};
 use crate::shared::{Database, KeyspaceState, Shared};
 
-/// What is looked at.
+/// A view.
 #[derive(Clone)]
 pub(crate) enum View {
     /// The newest state.
     Now,
-    /// One moment, of keyspaces that have not been dropped since.
+    /// One moment, for keyspaces that have not been dropped since.
     Held(Arc<DbSnapshot>),
-    /// One moment, of all keyspaces that there were.
+    /// One moment, for all keyspaces that existed.
     Snapshot(Arc<DbSnapshot>),
 }
 
 impl View {
-    /// The newest state, held: what is read of it piece by piece belongs together. Of a reader each scan has
-    /// the state that it began with.
+    /// Holds the newest state, so that reads in several steps are consistent. For a reader, each
+    /// scan has the state that it began with.
     ///
-    /// What others have committed and not yet made durable could be lost after it was seen. So it is made
-    /// durable here.
+    /// Commits of other threads that are not durable yet could be lost after they were seen. So
+    /// they are made durable here.
     pub(crate) fn hold(shared: &Shared) -> Result<Self> {
         shared.check_open()?;
         let Database::Writer(db) = &shared.database else { return Ok(Self::Now) };
@@ -45,7 +45,7 @@ impl View {
     ) -> Result<Option<Slice>> {
         shared.check_open()?;
         if key.len() > KEY_BYTES_MAX {
-            // Only writes refuse it: it cannot be there.
+            // Only writes refuse such a key: it cannot be there.
             self.check_there(shared, keyspace)?;
             return Ok(None);
         }
@@ -87,7 +87,8 @@ impl View {
         Ok(found)
     }
 
-    /// Fails if a keyspace was dropped: asked after each read, for entries are removed only after that.
+    /// Fails if a keyspace was dropped. Called after each read, because entries are removed only
+    /// after the drop.
     pub(crate) fn check_there(&self, shared: &Shared, keyspace: &KeyspaceState) -> Result<()> {
         if matches!(self, Self::Snapshot(_)) {
             return Ok(());
@@ -102,7 +103,7 @@ impl View {
     }
 }
 
-/// Of reads: what has been committed and is not yet in the objects could be lost after it was seen.
+/// Options of reads: commits that are not yet in the objects could be lost after they were seen.
 fn durable() -> ReadOptions {
     ReadOptions::default().with_durability_filter(DurabilityLevel::Remote)
 }
@@ -116,7 +117,7 @@ pub(crate) async fn step(
     if is_up { ends.next(reader).await } else { ends.next_back(reader).await }
 }
 
-/// An entry as callers get it.
+/// Converts an entry for callers.
 pub(crate) fn entry((key, value): Pair) -> (Slice, Slice) {
     (Slice::from(&key[ID_BYTES.min(key.len())..]), Slice::from(&value[..]))
 }

@@ -1,4 +1,4 @@
-//! Changing entries: single keys, and ranges.
+//! Changes of entries: single keys, and ranges.
 
 use adamant::{KeyBounds, Slice, Swapped};
 use slatedb::{DbTransaction, IsolationLevel, WriteBatch};
@@ -10,7 +10,7 @@ use crate::keyspace::Keyspace;
 use crate::layout::entry_key;
 use crate::limits::{check_key, check_value};
 
-/// What becomes of a key that was looked at.
+/// The decided change of a key.
 enum Change<'v> {
     Keep,
     Set(&'v [u8]),
@@ -18,8 +18,8 @@ enum Change<'v> {
 }
 
 impl Keyspace {
-    /// Sets the value of a key; whether it had one. Waits until the commit is in the objects, as all that
-    /// change something do.
+    /// Sets the value of a key; returns whether it had one. Waits until the commit is in the
+    /// objects, as all changes do.
     ///
     /// ```
     /// # let store = adamant_remote::Store::in_memory()?;
@@ -30,16 +30,16 @@ impl Keyspace {
     /// ```
     ///
     /// # Errors
-    /// A key or value of a length that is not allowed, a keyspace that was dropped, a store that is closed,
-    /// read-only or fenced: then nothing was changed. If the objects could not be reached, or SlateDB failed
-    /// in another way, it is not known.
+    /// A key or value of invalid length, a keyspace that was dropped, a store that is closed,
+    /// read-only or fenced: then nothing was changed. If the objects could not be reached, or
+    /// SlateDB failed in another way, the outcome is unknown.
     pub fn insert(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
         let value = value.as_ref();
         check_value(value)?;
         self.change(key.as_ref(), |found| (found.is_some(), Change::Set(value)))
     }
 
-    /// Sets the value of a key, without a look at what it had: faster than [`Keyspace::insert`].
+    /// Sets the value of a key without reading the old one: faster than [`Keyspace::insert`].
     ///
     /// # Errors
     /// As [`Keyspace::insert`].
@@ -52,7 +52,7 @@ impl Keyspace {
         self.shared.write(batch, std::iter::once(&self.state))
     }
 
-    /// Removes a key, without a look at whether it is there.
+    /// Removes a key without reading it.
     ///
     /// # Errors
     /// As [`Keyspace::insert`].
@@ -64,7 +64,7 @@ impl Keyspace {
         self.shared.write(batch, std::iter::once(&self.state))
     }
 
-    /// Removes a key; whether it was there.
+    /// Removes a key; returns whether it was there.
     ///
     /// # Errors
     /// As [`Keyspace::insert`].
@@ -91,8 +91,8 @@ impl Keyspace {
         Ok(self.compare_and_swap(key, None::<&[u8]>, Some(value))?.is_ok())
     }
 
-    /// Sets the value of a key, or removes it (`None`), if its value is the expected one, or it has none
-    /// (`None`). Says what it has if not, and changes nothing.
+    /// Sets the value of a key, or removes it (`None`), if its value is the expected one, or it has
+    /// none (`None`). Otherwise returns its value, and changes nothing.
     ///
     /// # Errors
     /// As [`Keyspace::insert`].
@@ -113,8 +113,8 @@ impl Keyspace {
         })
     }
 
-    /// Sets the value of a key to what a closure makes of it, or removes it (`None`); returns what it had
-    /// before. The closure runs again if the value changes meanwhile.
+    /// Sets the value of a key to the result of a closure, or removes it (`None`); returns the
+    /// previous value. The closure runs again if the value changes meanwhile.
     ///
     /// ```
     /// # let store = adamant_remote::Store::in_memory()?;
@@ -135,7 +135,7 @@ impl Keyspace {
         Ok(self.update(key.as_ref(), update)?.0)
     }
 
-    /// As [`Keyspace::fetch_update`]; returns what the key has after it.
+    /// As [`Keyspace::fetch_update`]; returns the new value.
     ///
     /// # Errors
     /// As [`Keyspace::insert`].
@@ -162,8 +162,8 @@ impl Keyspace {
         }
     }
 
-    /// Removes the entries of a range, in one commit: as many as fit in memory, for SlateDB removes keys one
-    /// by one. O(n).
+    /// Removes the entries of a range, in one commit: as many as fit in memory, because SlateDB
+    /// removes keys one by one. O(n).
     ///
     /// # Errors
     /// As [`Keyspace::insert`].
@@ -189,7 +189,7 @@ impl Keyspace {
         self.remove_range(..)
     }
 
-    /// Looks at a key and changes it, as one: again if another commit comes between.
+    /// Reads a key and changes it atomically: repeats if another commit comes between.
     fn change<'v, T>(
         &self,
         key: &[u8],
@@ -200,14 +200,14 @@ impl Keyspace {
         self.state.check()?;
         let key = entry_key(self.state.id, key);
         loop {
-            // Two that write the same key conflict; a key is all that is read.
+            // Two transactions that write the same key conflict; only one key is read.
             let tx = self.shared.wait(db.begin(IsolationLevel::Snapshot))?;
             let found = self.shared.wait(tx.get(&key))?;
             let (made, change) = decide(found.as_deref());
             match change {
                 Change::Keep => {
                     drop(tx);
-                    // What it has seen may not be in the objects yet.
+                    // The value that it has seen may not be in the objects yet.
                     self.shared.sync()?;
                     self.state.check()?;
                     return Ok(made);

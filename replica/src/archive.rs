@@ -1,9 +1,11 @@
-//! A store's directory as one stream of bytes, and back.
+//! Snapshot archives: a store's directory as one stream of bytes, and back.
 //!
-//! Purpose: what openraft sends is a file; a store is a directory. Files go in pieces, and pieces of zeros are left out.
-//! Invariants: each frame has a checksum that continues that of the frame before it, and the last frame says that it is
-//! the last: what is cut, changed, left out or in another order is an error. Names from a stream are single names
-//! of files, and nothing of it is taken for a length before it is compared with what may be.
+//! Purpose: openraft sends a file, but a store is a directory. Files go in pieces, and pieces of
+//! zeros are left out.
+//! Invariants: each frame has a checksum that continues that of the previous frame, and the last
+//! frame is marked as the last: a truncated, changed, incomplete or reordered stream is an error.
+//! Names from a stream must be plain file names, and every length is checked against its limit
+//! before it is used.
 //! Thread safety: none is needed; a piece at a time is in memory.
 
 use std::io::{self, Read, Write};
@@ -21,13 +23,13 @@ use crate::layout::{
 };
 use crate::types::SnapshotMeta;
 
-/// What of a store's directory are directories.
+/// The directories within a store's directory.
 const DIRECTORIES: [&str; 3] = ["log", "tables", "blobs"];
 
-/// Writes what a snapshot is and all files of a store that nobody writes to.
+/// Writes the metadata of a snapshot and all files of a store that is not being written.
 ///
 /// # Errors
-/// Those of the medium, and of `to`.
+/// Those of the storage backend, and of `to`.
 pub(crate) fn pack(meta: &SnapshotMeta, from: &dyn Directory, to: impl Write) -> Result<()> {
     let mut frames = Writer { to, checksum: 0 };
     frames.raw(&SNAPSHOT_MAGIC)?;
@@ -56,7 +58,7 @@ fn pack_files(
         let file = file.ok_or_else(|| Error::snapshot(format!("a file {name}"), "none"))?;
         let len = file.len()?;
         frames.value(FRAME_FILE, &(&name, len))?;
-        // The place of the piece, and the piece.
+        // The offset of the piece, and the piece.
         let mut payload = Vec::with_capacity(8 + PIECE_BYTES);
         let mut offset = 0;
         while offset < len {
@@ -74,19 +76,20 @@ fn pack_files(
     Ok(())
 }
 
-/// What a snapshot is, from its beginning.
+/// Reads the metadata at the beginning of a snapshot.
 ///
 /// # Errors
-/// [`Error::Snapshot`] for what is no snapshot.
+/// [`Error::Snapshot`] if it is no snapshot.
 pub(crate) fn read_meta(from: impl Read) -> Result<SnapshotMeta> {
     Reader::start(from)?.meta()
 }
 
-/// Makes the files of a snapshot in an empty directory, and what is in them durable, and all names but that of the
-/// directory itself.
+/// Creates the files of a snapshot in an empty directory, and makes them and all names but that of
+/// the directory itself durable.
 ///
 /// # Errors
-/// [`Error::Snapshot`] for what is not whole; those of the medium. The directory holds a part of it then.
+/// [`Error::Snapshot`] for an incomplete snapshot; those of the storage backend. The directory
+/// holds a part of it then.
 pub(crate) fn unpack(from: impl Read, to: &Arc<dyn Directory>) -> Result<SnapshotMeta> {
     let mut frames = Reader::start(from)?;
     let meta = frames.meta()?;
@@ -107,7 +110,7 @@ pub(crate) fn unpack(from: impl Read, to: &Arc<dyn Directory>) -> Result<Snapsho
     Ok(meta)
 }
 
-/// Where files of a snapshot are made.
+/// The directory in which files of a snapshot are created.
 struct Target<'a> {
     root: &'a Arc<dyn Directory>,
     directory: Arc<dyn Directory>,
@@ -161,7 +164,7 @@ impl Target<'_> {
     }
 }
 
-/// Frames, each with a checksum over all there was.
+/// Frames, each with a checksum over everything so far.
 struct Writer<W> {
     to: W,
     checksum: u32,
@@ -346,7 +349,7 @@ mod tests {
         refused(&longer, "longer");
     }
 
-    /// Another node is not a stranger, but a mistake of it must not write elsewhere.
+    /// Other nodes are trusted, but a faulty one must not write elsewhere.
     #[test]
     fn names_lead_nowhere_else() {
         let snapshot = |write: &dyn Fn(&mut Writer<&mut Vec<u8>>)| {

@@ -1,6 +1,6 @@
-//! Calls that wait for a device, off the threads that run tasks.
+//! Blocking calls, off the threads that run tasks.
 //!
-//! Purpose: the way from openraft's asynchronous calls to a store, and of its errors back.
+//! Purpose: passes openraft's asynchronous calls to a store, and errors back.
 
 use openraft::{AnyError, ErrorSubject, ErrorVerb, StorageIOError};
 use tokio::task;
@@ -10,8 +10,8 @@ use crate::node::Node;
 use crate::types::StorageError;
 
 impl Node {
-    /// Makes a call on a thread where it may wait. An error ends the node's part in the cluster, until it is started
-    /// again.
+    /// Makes a call on a thread where it may block. An error ends the node's part in the cluster,
+    /// until it is started again.
     pub(crate) async fn blocking<T: Send + 'static>(
         &self,
         subject: ErrorSubject<u64>,

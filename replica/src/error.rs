@@ -1,83 +1,83 @@
-//! What can go wrong with the storage of a replica.
+//! Errors of a replica's storage.
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The result of asking a node's storage for something.
+/// The result of an operation on a node's storage.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why a node's storage could not do what was asked.
+/// A failure of a node's storage.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
     /// One of the node's stores failed.
     Store(adamant::Error),
-    /// The system refused what a snapshot's file needs.
+    /// The system refused an operation on a snapshot's file.
     System {
         /// A verb, such as "write".
         operation: &'static str,
         /// The file or directory.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
     /// Something is at the path, but no node.
     NotANode {
         /// The path.
         path: PathBuf,
-        /// What is there.
+        /// The content found there.
         found: String,
     },
     /// The directory belongs to another node of the cluster.
     OtherNode {
         /// The directory.
         path: PathBuf,
-        /// The node that was to be opened.
+        /// The node to be opened.
         expected: u64,
-        /// The one that the directory was made for.
+        /// The node for which the directory was created.
         found: u64,
     },
     /// The directory was written by a version that this one does not know.
     Format {
         /// The directory.
         path: PathBuf,
-        /// The format known here.
+        /// The supported format.
         expected: u32,
         /// The one found.
         found: u32,
     },
-    /// Something durable is not what was written, or is missing.
+    /// Durable data is damaged or missing.
     Damaged {
-        /// Where.
+        /// The place.
         place: String,
-        /// What should be there.
+        /// The expected content.
         expected: String,
-        /// What is there.
+        /// The content.
         found: String,
     },
-    /// A snapshot is not what it was said to be, or not whole.
+    /// A snapshot has other content than announced, or is incomplete.
     Snapshot {
-        /// What was expected.
+        /// The expected state.
         expected: String,
-        /// What was found.
+        /// The state found.
         found: String,
     },
-    /// Entries that were to be applied do not come behind what was applied.
+    /// Entries to be applied do not follow the last applied one.
     Order {
-        /// What was applied last.
+        /// The last applied entry.
         applied: String,
-        /// What was to be applied.
+        /// The entry to be applied.
         found: String,
     },
-    /// An entry came behind a snapshot that was not installed.
+    /// An entry followed a snapshot that was not installed.
     NotInstalled {
         /// The entry.
         entry: u64,
     },
-    /// Something that was to be stored has no encoding.
+    /// A value to be stored has no encoding.
     Encoding {
-        /// What the encoder says.
+        /// The encoder's message.
         found: String,
     },
     /// The runtime was shut down before the call was made.
@@ -85,7 +85,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// For files of snapshots: what was tried, and on what.
+    /// For files of snapshots: the operation, and its path.
     pub(crate) fn system(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::System { operation, path: path.into(), source }
     }
@@ -102,8 +102,8 @@ impl Error {
         Self::Snapshot { expected: expected.into(), found: found.into() }
     }
 
-    /// Whether something durable is missing or not what was written. The node may have voted or
-    /// acknowledged what is lost, so it must not go on under its number with less: remove it from the cluster, and
+    /// Whether durable data is missing or damaged. The node may have voted for or acknowledged what
+    /// is lost, so it must not continue under its number with less: remove it from the cluster, and
     /// let it join with an empty directory under a new number.
     pub fn is_damaged(&self) -> bool {
         match self {

@@ -1,26 +1,26 @@
-//! What is persistent of a node: names of directories and keyspaces, keys, and the head of a snapshot's file.
-//! See docs/format/replica.md.
+//! On-disk layout of a node: names of directories and keyspaces, keys, and the head of a snapshot's
+//! file. See docs/format/replica.md.
 
 use serde::{Deserialize, Serialize};
 
-/// The format of all that is described here. Records hold openraft 0.9's types in postcard's format 1; a release of
-/// either that encodes one of them in another way is another format.
+/// The format of everything that is described here. Records hold openraft 0.9's types in postcard's
+/// format 1; a release of either that encodes one of them differently is another format.
 pub(crate) const FORMAT: u32 = 2;
 
-/// What a store's directory has for who has it open.
+/// The lock file in a store's directory.
 pub(crate) const LOCK: &str = "lock";
 
 /// The store of the raft log.
 pub(crate) const LOG: &str = "log";
-/// Stores of state machines, with a number behind it.
+/// Name prefix of state machine stores; a number follows.
 pub(crate) const STATE: &str = "state-";
 /// The copy of the state machine's store that becomes a snapshot's file.
 pub(crate) const BUILDING: &str = "building";
 /// The directory of the snapshots' files.
 pub(crate) const SNAPSHOTS: &str = "snapshots";
-/// The snapshot that counts.
+/// The current snapshot.
 pub(crate) const CURRENT: &str = "current";
-/// What is added to the name of a node while it is created.
+/// The name suffix of a node that is being created.
 pub(crate) const CREATING: &str = ".creating";
 
 /// Keyspaces of the log's store.
@@ -35,17 +35,18 @@ pub(crate) const VOTE: &str = "vote";
 pub(crate) const COMMITTED: &str = "committed";
 pub(crate) const PURGED: &str = "purged";
 
-/// The first sign of names of keyspaces that are not users'.
+/// The first character of internal keyspace names.
 pub(crate) const RESERVED: char = '\0';
-/// What the store adds to the name of a keyspace of entries that end for that of their deadlines.
+/// The suffix that the store adds to the name of a keyspace of expiring entries for that of their
+/// deadlines.
 pub(crate) const DEADLINES: &str = ".deadlines";
-/// The keyspace of a state machine's store that says what was applied.
+/// The keyspace of a state machine's store that records what was applied.
 pub(crate) const APPLIED_META: &str = "\0replica";
 
 /// Keys of `APPLIED_META`.
 pub(crate) const APPLIED: &str = "applied";
 pub(crate) const MEMBERSHIP: &str = "membership";
-/// The first bytes of keys that have a keyspace's name behind them, and its kind as their value.
+/// Key prefix of the kinds of keyspaces: the keyspace's name follows, and the value is the kind.
 pub(crate) const KIND: &str = "kind ";
 
 /// The record `identity`.
@@ -65,9 +66,9 @@ pub(crate) const CHECKSUM_BYTES: usize = 4;
 pub(crate) const SNAPSHOT_MAGIC: [u8; 8] = *b"ADAMSNP\x01";
 /// Bytes of a frame's head: 1 kind, 4 bytes of its payload, 4 checksum.
 pub(crate) const FRAME_HEAD_BYTES: usize = 9;
-/// Bytes of a file that a frame holds at most, and of which those that are all zero are left out.
+/// Maximum bytes of a file in a frame; pieces that are all zero are left out.
 pub(crate) const PIECE_BYTES: usize = 64 << 10;
-/// Bytes of a frame's payload at most: a membership of some thousand nodes.
+/// Maximum bytes of a frame's payload: a membership of some thousand nodes.
 pub(crate) const PAYLOAD_BYTES_MAX: usize = 1 << 20;
 
 /// Kinds of frames.
@@ -77,13 +78,13 @@ pub(crate) const FRAME_FILE: u8 = 3;
 pub(crate) const FRAME_PIECE: u8 = 4;
 pub(crate) const FRAME_END: u8 = 5;
 
-/// The key of an entry of the log: bytes in the order of numbers.
+/// The key of an entry of the log, in numeric order.
 pub(crate) fn entry_key(index: u64) -> [u8; 8] {
     // Most significant byte first.
     index.swap_bytes().to_le_bytes()
 }
 
-/// The entry of a key, if it is one.
+/// Decodes the entry number of a key.
 pub(crate) fn entry_index(key: &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(key.try_into().ok()?).swap_bytes())
 }

@@ -1,16 +1,19 @@
 //! Adamant as the storage of a replica: the log and the state machine of [`openraft`].
 //!
-//! What it promises and what it does not is in `docs/cluster.md`. A [`Node`] is a directory with two stores:
-//! one of the raft log, one of the state machine, which holds the users' keyspaces.
+//! `docs/cluster.md` lists its guarantees and their limits. A [`Node`] is a directory with two
+//! stores: one of the raft log, one of the state machine, which holds the users' keyspaces.
 //!
-//! - [`Node::log_store`] is openraft's `RaftLogStorage`: entries and votes are durable before it says so.
-//! - [`Node::state_machine`] is its `RaftStateMachine`: a [`Request`] changes keyspaces, and what a run of entries
-//!   changes is one commit together with the number of the last of them. So nothing is applied twice or in half.
+//! - [`Node::log_store`] is openraft's `RaftLogStorage`: entries and votes are durable before it
+//!   says so.
+//! - [`Node::state_machine`] is its `RaftStateMachine`: a [`Request`] changes keyspaces, and the
+//!   changes of a run of entries are one commit together with the number of the last of them. So no
+//!   entry is applied twice or in half.
 //! - A snapshot is a backup of the state machine's store, packed into one file. One that comes from
-//!   another node becomes a store of its own beside the one in use; one record says which of them counts.
-//! - [`Node::state`] is what to read from. A linearizable read asks openraft first (`ensure_linearizable`).
+//!   another node becomes a store of its own beside the one in use; one record says which of them
+//!   is current.
+//! - [`Node::state`] serves reads. A linearizable read asks openraft first (`ensure_linearizable`).
 //!
-//! How nodes reach one another is not here: openraft's network is its user's to implement.
+//! Communication between nodes is not included: users implement openraft's network.
 //!
 //! ```no_run
 //! use std::sync::Arc;

@@ -1,14 +1,15 @@
-//! The raft log in a store of its own: entries, the vote, and what else must not be forgotten.
+//! The raft log in a store of its own: entries, the vote, and other durable state.
 //!
-//! Purpose: what openraft asks of a log, by calls that wait for the device.
-//! Invariants: the entries are all those behind what was purged, without a hole. What must survive a power cut (entries,
-//! votes, truncation, which state machine counts) is durable on return. What may be forgotten (the number committed,
-//! a purge) is not waited for: commits of one store are recovered as a prefix, so it is never there without what
-//! came before.
-//! A purge of what the state machine does not have, for openraft 0.9 asks for one before the snapshot behind it
-//! is installed, is kept in memory until that is done, and then written with the record that does it. A crash in
-//! between leaves the log that it was. So no entry is written behind a hole: that one waits for the snapshot.
-//! Thread safety: any thread; openraft writes one thing after the other.
+//! Purpose: implements openraft's log by calls that block.
+//! Invariants: the entries are all those after the last purged one, without a hole. State that must
+//! survive a power cut (entries, votes, truncation, the current state machine) is durable on
+//! return. State that may be lost (the committed number, a purge) is written without waiting:
+//! commits of one store are recovered as a prefix, so it is never there without what came before.
+//! openraft 0.9 requests a purge of entries that the state machine does not have, before the
+//! snapshot that replaces them is installed. Such a purge is kept in memory until the installation,
+//! and then written with the record that completes it. A crash in between leaves the old log. So no
+//! entry is written after a hole: it waits for the snapshot.
+//! Thread safety: any thread; openraft makes one write at a time.
 
 use std::ops::Bound;
 use std::path::Path;
@@ -27,7 +28,8 @@ use crate::layout::{
 use crate::record;
 use crate::types::{Entry, LogId, Vote};
 
-/// For a snapshot to be installed, while an entry waits that comes behind it. Who waits in vain stops its node.
+/// How long an entry waits for the installation of the snapshot before it. After that it fails,
+/// which stops the node.
 const INSTALL_PATIENCE: Duration = Duration::from_secs(600);
 
 /// The log of a node.
@@ -37,15 +39,15 @@ pub(crate) struct Log {
     entries: Keyspace,
     meta: Keyspace,
     ahead: Mutex<Ahead>,
-    /// Told when that has changed.
+    /// Signalled when `ahead` has changed.
     settled: Condvar,
 }
 
-/// What is purged and not yet applied.
+/// Purged entries that are not applied yet.
 #[derive(Debug, Default)]
 struct Ahead {
     purged: Option<LogId>,
-    /// The snapshot that was to come could not be installed.
+    /// The expected snapshot could not be installed.
     is_given_up: bool,
 }
 
@@ -64,7 +66,7 @@ impl Log {
         Ok(batch.commit()?)
     }
 
-    /// The log in a store, if it is whole and that node's.
+    /// Opens the log in a store, and verifies that it is complete and belongs to that node.
     pub(crate) fn open(store: Store, node_id: u64, path: &Path) -> Result<Self> {
         let keyspace = |name| match store.open_keyspace(name) {
             Err(adamant::Error::UnknownKeyspace { .. }) => {
@@ -93,7 +95,7 @@ impl Log {
         Ok(log)
     }
 
-    /// Writes entries behind those that are there, in one commit. Durable on return.
+    /// Appends entries, in one commit. Durable on return.
     pub(crate) fn append(&self, entries: &[Entry]) -> Result<()> {
         let Some(first) = entries.first() else { return Ok(()) };
         let _ahead = self.wait_for_no_hole(first.log_id.index)?;
@@ -106,7 +108,7 @@ impl Log {
         Ok(batch.commit()?)
     }
 
-    /// Waits until no snapshot is missing between what is there and an entry.
+    /// Waits until no snapshot is missing between the existing entries and a new one.
     fn wait_for_no_hole(&self, index: u64) -> Result<MutexGuard<'_, Ahead>> {
         let deadline = Instant::now() + INSTALL_PATIENCE;
         let mut ahead = self.ahead.lock();
@@ -123,7 +125,7 @@ impl Log {
         Ok(last.map_or(0, |last| last.index + 1))
     }
 
-    /// The entries from `start` to before `end`, of those that are there; after so many bytes no more.
+    /// The existing entries from `start` up to `end`, excluded; stops after `bytes_max` bytes.
     pub(crate) fn read(
         &self,
         start: u64,
@@ -145,14 +147,14 @@ impl Log {
         Ok(entries)
     }
 
-    /// The last entry there is or was.
+    /// The last entry that is or was there.
     pub(crate) fn last(&self) -> Result<Option<LogId>> {
         self.last_behind(self.purged()?)
     }
 
     fn last_behind(&self, purged: Option<LogId>) -> Result<Option<LogId>> {
         let Some((key, value)) = self.entries.last()? else { return Ok(purged) };
-        // A purge that a crash cut short leaves entries that are purged all the same.
+        // A purge that a crash interrupted leaves entries that count as purged.
         let last = decode_entry(&key, &value)?.log_id;
         Ok(match purged {
             Some(purged) if purged.index >= last.index => Some(purged),
@@ -160,7 +162,8 @@ impl Log {
         })
     }
 
-    /// Removes an entry and all behind it, in one commit: in several a crash would leave a hole. Durable on return.
+    /// Removes an entry and all after it, in one commit: in several, a crash would leave a hole.
+    /// Durable on return.
     pub(crate) fn truncate(&self, index: u64) -> Result<()> {
         let mut batch = self.store.batch();
         batch.durability(Durability::Sync);
@@ -173,8 +176,8 @@ impl Log {
         }
     }
 
-    /// Forgets an entry and all before it. Nothing is waited for: what is not forgotten yet does no harm. `is_applied`
-    /// says whether the state machine has it, durably: else it is forgotten in memory only.
+    /// Removes all entries up to one, without waiting: leftovers do no harm. `is_applied` tells
+    /// whether the state machine has it durably: otherwise it is purged in memory only.
     pub(crate) fn purge(
         &self,
         log_id: LogId,
@@ -191,13 +194,13 @@ impl Log {
         ahead.purged = None;
         self.put(PURGED, &log_id, Durability::Buffered)?;
         drop(ahead);
-        // Some thousand entries a commit, from the first on: what a crash leaves is finished by the next opening, and
-        // not seen before.
+        // Some thousand entries a commit, from the first on: the next opening finishes what a crash
+        // leaves, which is not visible before.
         self.remove_through(log_id.index)
     }
 
-    /// Makes another state machine's store the one that counts, which has applied what `applied` says. Durable
-    /// before `switch` is called, and with it what was purged ahead.
+    /// Makes another state machine's store current, which has applied entries up to `applied`. It
+    /// is durable before `switch` is called, together with what was purged ahead.
     pub(crate) fn switch_state(
         &self,
         number: u64,
@@ -221,7 +224,7 @@ impl Log {
         self.remove_through(purged.index)
     }
 
-    /// Tells who waits for a snapshot that none will come.
+    /// Tells threads that wait for a snapshot that none will come.
     pub(crate) fn give_up(&self) {
         self.ahead.lock().is_given_up = true;
         self.settled.notify_all();
@@ -239,7 +242,7 @@ impl Log {
         }
     }
 
-    /// Whether the entries are those behind what was purged, without a hole. O(1).
+    /// Whether the entries are those after the last purged one, without a hole. O(1).
     fn check_entries(&self) -> Result<()> {
         let (Some(first), Some(last)) = (self.entries.first()?, self.entries.last()?) else {
             return Ok(());
@@ -258,7 +261,7 @@ impl Log {
         Ok(())
     }
 
-    /// What was voted. Durable on return.
+    /// Saves the vote. Durable on return.
     pub(crate) fn save_vote(&self, vote: &Vote) -> Result<()> {
         self.put(VOTE, vote, Durability::Sync)
     }
@@ -267,7 +270,7 @@ impl Log {
         self.get(VOTE)
     }
 
-    /// What is known to be committed. Not waited for: it can be learned again.
+    /// Saves the committed number. Not waited for: it can be learned again.
     pub(crate) fn save_committed(&self, committed: Option<LogId>) -> Result<()> {
         self.put(COMMITTED, &committed, Durability::Buffered)
     }
@@ -290,12 +293,12 @@ impl Log {
         self.needed(DIRECTORY)
     }
 
-    /// Which state machine's store counts.
+    /// The number of the current state machine's store.
     pub(crate) fn state_number(&self) -> Result<u64> {
         self.needed(STATE_NUMBER)
     }
 
-    /// Fails if the device has.
+    /// Fails if the device has failed.
     pub(crate) fn check_writable(&self) -> Result<()> {
         Ok(self.store.check_writable()?)
     }

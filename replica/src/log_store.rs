@@ -1,6 +1,6 @@
 //! openraft's log storage.
 //!
-//! Purpose: each call becomes one of the log's, where it may wait.
+//! Purpose: passes each call to the log, on a thread where it may block.
 //! Thread safety: clones read beside the one that writes.
 
 use std::fmt::Debug;
@@ -14,10 +14,10 @@ use crate::log::Log;
 use crate::node::Node;
 use crate::types::{Entry, LogId, StorageError, Types, Vote};
 
-/// Bytes of entries that are read at once for a node that is behind: it gets them in one message.
+/// Bytes of entries of one read for a node that is behind: they go into one message.
 const ENTRIES_BYTES_MAX: u64 = 4 << 20;
 
-/// The raft log of a node, as openraft wants it.
+/// The raft log of a node, in openraft's interface.
 #[derive(Clone, Debug)]
 pub struct LogStore {
     node: Node,
@@ -120,8 +120,8 @@ impl RaftLogStorage<Types> for LogStore {
         I::IntoIter: OptionalSend,
     {
         let entries: Vec<Entry> = entries.into_iter().collect();
-        // openraft 0.9 waits for the callback before it does anything else, so there is nothing to gain by
-        // returning earlier: what came together is one commit and one flush.
+        // openraft 0.9 waits for the callback before it does anything else, so returning earlier
+        // gains nothing: entries that came together are one commit and one flush.
         let append = move |log: &Log| log.append(&entries);
         self.with(ErrorSubject::Logs, ErrorVerb::Write, append).await?;
         callback.log_io_completed(Ok(()));

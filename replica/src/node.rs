@@ -1,9 +1,11 @@
 //! A node: a directory with the store of its log, that of its state machine, and its snapshots.
 //!
-//! Purpose: creates and opens all three, and replaces the state machine's store by one that came as a snapshot.
-//! Invariants: a node appears under its name whole and durable, or not at all. Of the state machines' stores exactly
-//! that one counts whose number the log's store has; the others are unfinished, or done with, and removed.
-//! Whoever has the log's store open has the node: nothing is removed before.
+//! Purpose: creates and opens all three, and replaces the state machine's store by one that came as
+//! a snapshot.
+//! Invariants: a node appears under its name complete and durable, or not at all. The current state
+//! machine's store is the one whose number the log's store holds; the others are unfinished or
+//! obsolete, and removed. The process that has the log's store open owns the node: nothing is
+//! removed before.
 //! Thread safety: any thread. One snapshot is built at a time.
 
 use std::fmt;
@@ -24,7 +26,7 @@ use crate::snapshots::{Snapshots, rewound};
 use crate::state::{Applied, State};
 use crate::types::{LogId, SnapshotMeta};
 
-/// What only stores have.
+/// A name that only stores contain.
 const POOL: &str = "pool";
 
 /// Options of a node's stores.
@@ -55,8 +57,8 @@ impl NodeOptions {
     }
 }
 
-/// The storage of one node of a cluster. Clones are the same node. It is closed by [`Node::close`], or when its last clone,
-/// log store and state machine is dropped.
+/// The storage of one node of a cluster. Clones are the same node. It is closed by [`Node::close`],
+/// or when its last clone, log store and state machine is dropped.
 #[derive(Clone)]
 pub struct Node {
     inner: Arc<Inner>,
@@ -70,11 +72,11 @@ struct Inner {
     snapshots: Snapshots,
     /// Held while a snapshot is built.
     building: Mutex<()>,
-    /// Who is told of another state machine.
+    /// The callback for new state machines.
     watcher: OnceLock<Watcher>,
 }
 
-/// Is told of a state machine that a snapshot has brought.
+/// Is called with a state machine that a snapshot has brought.
 type Watcher = Box<dyn Fn(&State) + Send + Sync>;
 
 impl Node {
@@ -92,8 +94,8 @@ impl Node {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NotANode`] for what is no node's directory, [`Error::OtherNode`] for another one's,
-    /// [`Error::Damaged`] for one of which something is missing, and those of the stores.
+    /// [`Error::NotANode`] if the directory is no node's, [`Error::OtherNode`] if it is another
+    /// node's, [`Error::Damaged`] if something is missing, and those of the stores.
     pub fn open(path: impl AsRef<Path>, node_id: u64) -> Result<Self> {
         Self::open_with(path, node_id, NodeOptions::default())
     }
@@ -117,7 +119,8 @@ impl Node {
         Self::open_in(&parent, &file_names::text_of(name), path.join(SNAPSHOTS), node_id, options)
     }
 
-    /// As [`Node::open_with`], in a directory of any medium. Snapshots are files of the system in any case.
+    /// As [`Node::open_with`], in a directory of any storage backend. Snapshots are files of the
+    /// system in any case.
     pub(crate) fn open_in(
         parent: &Arc<dyn Directory>,
         name: &str,
@@ -148,13 +151,13 @@ impl Node {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// What the state machine holds now. Not to be kept: a snapshot that is installed is another one.
+    /// The current state machine. Do not keep it: an installed snapshot brings another one.
     pub fn state(&self) -> Arc<State> {
         Arc::clone(&self.inner.state.read())
     }
 
-    /// The number that the node's directory got when it was made, by chance: another one than that of any other
-    /// directory. A node that comes back under its number and address without what it had is known by it.
+    /// The random number of the node's directory, unique among directories. It reveals a node that
+    /// comes back under its number and address without its data.
     ///
     /// # Errors
     /// Those of the store.
@@ -162,13 +165,13 @@ impl Node {
         self.inner.log.directory_id()
     }
 
-    /// From now on `watcher` is told of each state machine that a snapshot brings, before anybody can take what is in it
-    /// for applied. Only the first one counts.
+    /// Sets a callback for each state machine that a snapshot brings, which is called before any
+    /// reader can take its content for applied. Only the first call counts.
     pub fn on_installed(&self, watcher: impl Fn(&State) + Send + Sync + 'static) {
         let _ = self.inner.watcher.set(Box::new(watcher));
     }
 
-    /// Fails if the device has, under either store: then nothing is written any more.
+    /// Fails if the device of either store has failed: then no writes are accepted.
     ///
     /// # Errors
     /// Those of the stores.
@@ -177,7 +180,7 @@ impl Node {
         Ok(self.state().store().check_writable()?)
     }
 
-    /// Closes both stores. Whatever still uses the node gets errors from then on.
+    /// Closes both stores. Other users of the node get errors from then on.
     ///
     /// # Errors
     /// Those of the stores.
@@ -190,8 +193,8 @@ impl Node {
         &self.inner.log
     }
 
-    /// Forgets entries of the log up to one. A power cut may take what was applied of them, and they are what it
-    /// would be done again by: so that is made durable before.
+    /// Purges the log up to an entry. A power cut may undo what was applied of these entries, which
+    /// would then be needed: so the state machine is made durable first.
     pub(crate) fn purge(&self, log_id: LogId) -> Result<()> {
         self.inner.log.purge(log_id, || {
             let state = self.state();
@@ -208,8 +211,8 @@ impl Node {
         self.inner.snapshots.receive()
     }
 
-    /// The snapshot that counts. One from before the first entry of the log is of no use: nobody who gets it could go on
-    /// from there. Then there is none, and a new one is made.
+    /// The current snapshot. One from before the first entry of the log is useless, because a node
+    /// that gets it could not continue from there. Then there is none, and a new one is made.
     pub(crate) fn current_snapshot(&self) -> Result<Option<(SnapshotMeta, File)>> {
         let purged = self.inner.log.purged()?;
         let current = self.inner.snapshots.current()?;
@@ -231,7 +234,7 @@ impl Node {
         let Inner { directory, options, snapshots, .. } = &*self.inner;
         let copy = directory.subdirectory(BUILDING)?;
         self.state().store().backup_into(&copy)?;
-        // The copy says how far it is.
+        // The copy knows how far it is.
         let read_only = options.state.clone().create(false).read_only(true);
         let state = State::open(Store::open_directory(Arc::clone(&copy), read_only)?)?;
         let Applied { log_id, membership } = state.applied();
@@ -244,8 +247,8 @@ impl Node {
         Ok((meta, file))
     }
 
-    /// Makes what a snapshot holds the state machine: it becomes a store beside the one in use, and one durable record
-    /// says that it counts. Before that, whatever happens leaves the old one.
+    /// Makes the content of a snapshot the state machine: it becomes a store beside the one in use,
+    /// and one durable record makes it current. Any failure before that leaves the old one.
     pub(crate) fn install_snapshot(&self, meta: &SnapshotMeta, file: File) -> Result<()> {
         let installed = self.install(meta, file);
         if installed.is_err() {
@@ -267,7 +270,7 @@ impl Node {
                 return Err(error);
             }
         };
-        // Who still reads of the old one holds it open, and then it is removed another time.
+        // Readers of the old one may hold it open, and then it is removed another time.
         log.switch_state(number, meta.last_log_id, || *state.write() = Arc::clone(&new))?;
         if let Some(watcher) = watcher.get() {
             watcher(&new);
@@ -284,7 +287,7 @@ impl fmt::Debug for Node {
     }
 }
 
-/// Makes a node under another name, and gives it its own when it is durable.
+/// Creates a node under another name, and renames it when it is durable.
 fn create(
     parent: &Arc<dyn Directory>,
     name: &str,
@@ -293,7 +296,7 @@ fn create(
 ) -> Result<()> {
     let unfinished = format!("{name}{CREATING}");
     if list(parent)?.contains(&unfinished) {
-        // Another one that creates it just now has the lock.
+        // A process that is creating it just now has the lock.
         let left = parent.subdirectory(&unfinished)?;
         let log = left.subdirectory(LOG)?;
         drop(log.lock(LOCK)?);
@@ -315,13 +318,13 @@ fn create(
     directory.sync()?;
     parent.rename(&unfinished, name)?;
     let Err(error) = parent.sync() else { return Ok(()) };
-    // No later sync may make the name durable, so it is given anew by the next opening. Best effort.
+    // No later sync may make the name durable, so the next opening sets it anew. Best effort.
     let taken_back = parent.rename(name, &unfinished);
     let _ = taken_back.and_then(|()| parent.sync());
     Err(adamant::Error::from(error).into())
 }
 
-/// A store of a node, which has to be there.
+/// A store of a node, which must exist.
 fn open_store(directory: &Arc<dyn Directory>, name: &str, options: &Options) -> Result<Store> {
     let store = directory.subdirectory(name)?;
     match Store::open_directory(store, options.clone().create(false)) {
@@ -346,7 +349,7 @@ fn refuse_foreign(directory: &Arc<dyn Directory>, names: &[String]) -> Result<()
     Err(Error::NotANode { path: directory.path().into(), found })
 }
 
-/// Removes stores of state machines that do not count, unless somebody has them open.
+/// Removes state machine stores that are not current, unless they are open.
 fn sweep(directory: &Arc<dyn Directory>, current: &str) -> Result<()> {
     let names = list(directory)?.into_iter();
     for name in names.filter(|name| name.starts_with(STATE) && name != current) {

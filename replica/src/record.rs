@@ -1,7 +1,7 @@
-//! Records: values in postcard's format with a checksum that knows their place.
+//! Checksummed records: values in postcard's format with a checksum that covers their place.
 //!
-//! Purpose: a get of a store trusts its page. What raft was promised, and what it is told, is verified at each read,
-//! so that damage is an error, and no vote or entry that was never written.
+//! Purpose: a get of a store trusts its page. State on which raft relies is verified at each read,
+//! so that damage is an error, and never a vote or entry that was not written.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -13,7 +13,7 @@ fn checksum(place: &[u8], body: &[u8]) -> [u8; CHECKSUM_BYTES] {
     crc32c::crc32c_append(crc32c::crc32c(place), body).to_le_bytes()
 }
 
-/// The record of a value that is to lie at a key.
+/// Encodes the record of a value at a key.
 ///
 /// # Errors
 /// The value has no encoding.
@@ -25,7 +25,7 @@ pub(crate) fn encode<T: Serialize>(key: impl AsRef<[u8]>, value: &T) -> Result<V
     Ok(record)
 }
 
-/// The value of a record that lies at a key; `place` says where, for messages.
+/// Decodes the record at a key; `place` names it in messages.
 ///
 /// # Errors
 /// [`Error::Damaged`].

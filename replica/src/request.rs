@@ -1,8 +1,9 @@
-//! What clients ask of the state machine, and what they are told.
+//! Requests of clients to the state machine, and its responses.
 //!
-//! Purpose: changes of named keyspaces, which every node applies in the same order with the same result.
-//! Invariants: whether a request is refused depends on the request alone, so all nodes refuse the same ones: a limit
-//! that changes is another format.
+//! Purpose: changes of named keyspaces, which every node applies in the same order with the same
+//! result.
+//! Invariants: whether a request is refused depends on the request alone, so all nodes refuse the
+//! same ones: a changed limit is another format.
 
 use std::fmt;
 
@@ -11,11 +12,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::layout::{DEADLINES, RESERVED};
 
-/// Bytes of keys, values and names that a request may have: 64 MiB. An entry of the log is one value, and is sent as one
-/// message.
+/// Maximum bytes of keys, values and names of a request: 64 MiB. An entry of the log is one value,
+/// and is sent as one message.
 pub const REQUEST_BYTES_MAX: u64 = 64 << 20;
 
-/// One change of a request, or a condition of it. Keyspaces are created when something is put into them.
+/// One change of a request, or a condition of it. The first put into a keyspace creates it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Change {
     /// Sets the value of a key.
@@ -25,7 +26,7 @@ pub enum Change {
         /// The key.
         #[serde(with = "bytes")]
         key: Vec<u8>,
-        /// Its value from then on.
+        /// Its new value.
         #[serde(with = "bytes")]
         value: Vec<u8>,
     },
@@ -44,36 +45,36 @@ pub enum Change {
         /// The first key of the range; empty for the first there is.
         #[serde(with = "bytes")]
         start: Vec<u8>,
-        /// The first key behind the range; `None` for no end.
+        /// The first key after the range; `None` for no end.
         end: Option<Vec<u8>>,
     },
-    /// Lets the request change nothing unless a key has this value now: as it was, and as changes of the same
-    /// request that come before left it.
+    /// Makes the request change nothing unless a key has this value now, including earlier changes
+    /// of the same request.
     Compare {
         /// The keyspace.
         keyspace: String,
         /// The key.
         #[serde(with = "bytes")]
         key: Vec<u8>,
-        /// Its value; `None` if it is to have none.
+        /// Its value; `None` if it must have none.
         expected: Option<Vec<u8>>,
     },
-    /// Sets the value of a key of a keyspace of entries that end (`Store::expiring`), and when it ends. What is put
-    /// into a keyspace first makes it one of entries that end, or of others: what is put there in the other way is
-    /// refused, and what takes away in the other way finds nothing.
+    /// Sets the value of a key in a keyspace of expiring entries (`Store::expiring`), and its
+    /// deadline. The first put into a keyspace makes it one of expiring entries, or a plain one:
+    /// later puts of the other kind are refused, and removals of the other kind find nothing.
     PutEnding {
         /// The keyspace.
         keyspace: String,
         /// The key.
         #[serde(with = "bytes")]
         key: Vec<u8>,
-        /// Its value from then on.
+        /// Its new value.
         #[serde(with = "bytes")]
         value: Vec<u8>,
-        /// Milliseconds since 1970 at which it is over; `None`: never.
+        /// Milliseconds since 1970 at which it expires; `None`: never.
         deadline: Option<u64>,
     },
-    /// Removes a key of a keyspace of entries that end, if it is there.
+    /// Removes a key of a keyspace of expiring entries, if it is there.
     DeleteEnding {
         /// The keyspace.
         keyspace: String,
@@ -81,23 +82,25 @@ pub enum Change {
         #[serde(with = "bytes")]
         key: Vec<u8>,
     },
-    /// Removes entries of a keyspace of entries that end which are over at a moment, whatever the clocks of nodes say.
+    /// Removes entries of a keyspace of expiring entries that have expired at a moment, regardless
+    /// of the clocks of nodes.
     Expire {
         /// The keyspace.
         keyspace: String,
         /// Milliseconds since 1970.
         now: u64,
-        /// How many at most, the first ones first.
+        /// Maximum number, the first ones first.
         entries_max: u64,
     },
-    /// Removes all entries of a keyspace of entries that end. Takes memory for them while it is applied.
+    /// Removes all entries of a keyspace of expiring entries. Takes memory for them while it is
+    /// applied.
     ClearEnding {
         /// The keyspace.
         keyspace: String,
     },
 }
 
-/// Bytes that a deadline takes of a key's.
+/// Bytes of a deadline, which a key is shorter by.
 const DEADLINE_BYTES: usize = 8;
 
 /// Changes that take effect together, in their order, or not at all.
@@ -106,14 +109,14 @@ pub struct Request {
     changes: Vec<Change>,
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Response {
-    /// All of it was done.
+    /// All of it was applied.
     Done,
-    /// A key did not have the value that was expected. Nothing was changed.
+    /// A key did not have the expected value. Nothing was changed.
     Different {
-        /// Which change of the request, from 0.
+        /// Index of the change in the request, from 0.
         change: u64,
         /// The value that the key has.
         found: Option<Vec<u8>>,
@@ -125,9 +128,9 @@ pub enum Response {
 /// Why a request cannot be applied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
-    /// Which change of the request, from 0.
+    /// Index of the change in the request, from 0.
     pub change: u64,
-    /// What was expected and what was found.
+    /// The expected and the found state.
     pub reason: String,
 }
 
@@ -151,8 +154,8 @@ impl Request {
     /// ```
     ///
     /// # Errors
-    /// Says which of them no node could apply: names, keys or values have lengths that the store does not take,
-    /// a name begins with a zero, or there are more than [`REQUEST_BYTES_MAX`] bytes.
+    /// Names the change that no node could apply: names, keys or values have invalid lengths, a
+    /// name begins with a zero, or there are more than [`REQUEST_BYTES_MAX`] bytes.
     pub fn new(changes: impl IntoIterator<Item = Change>) -> Result<Self, Refusal> {
         let request = Self { changes: changes.into_iter().collect() };
         request.check()?;
@@ -164,7 +167,7 @@ impl Request {
         &self.changes
     }
 
-    /// What came from another node may not have been made by [`Request::new`].
+    /// A request from another node may not have been made by [`Request::new`].
     pub(crate) fn check(&self) -> Result<(), Refusal> {
         let mut bytes = 0;
         for (number, change) in (0..).zip(&self.changes) {
@@ -178,12 +181,12 @@ impl Request {
 }
 
 impl Change {
-    /// Whether it may make its keyspace.
+    /// Whether it may create its keyspace.
     pub(crate) fn puts(&self) -> bool {
         matches!(self, Self::Put { .. } | Self::PutEnding { .. })
     }
 
-    /// Whether it is for keyspaces of entries that end.
+    /// Whether it is for keyspaces of expiring entries.
     pub(crate) fn is_ending(&self) -> bool {
         matches!(
             self,
@@ -194,7 +197,7 @@ impl Change {
         )
     }
 
-    /// The keyspace that it is about.
+    /// The keyspace that it changes.
     pub fn keyspace(&self) -> &str {
         match self {
             Self::Put { keyspace, .. }
@@ -223,7 +226,7 @@ impl Change {
         (self.keyspace().len() + others) as u64
     }
 
-    /// Why it cannot be applied, behind others with which it has so many bytes.
+    /// Why it cannot be applied; `request_bytes` are the bytes of the request up to it.
     fn fault(&self, request_bytes: u64) -> Option<String> {
         const _: () = assert!(REQUEST_BYTES_MAX <= VALUE_BYTES_MAX);
         if request_bytes > REQUEST_BYTES_MAX {
@@ -262,7 +265,7 @@ impl Change {
     }
 }
 
-/// Bytes as one piece, where serde would go through them one by one.
+/// Serialises bytes as one piece, where serde would visit them one by one.
 mod bytes {
     use std::fmt;
 
@@ -294,7 +297,7 @@ mod bytes {
             Ok(bytes)
         }
 
-        // Formats of text have no bytes.
+        // Text formats have no bytes.
         fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<u8>, A::Error> {
             let mut bytes = Vec::new();
             while let Some(byte) = seq.next_element()? {

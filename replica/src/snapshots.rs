@@ -1,9 +1,9 @@
-//! The files of snapshots: the one that counts, and those that become one.
+//! Snapshot files: the current one, and unfinished ones.
 //!
-//! Purpose: what openraft reads and fills, as files of the system.
-//! Invariants: the file `current` is whole and durable. It is replaced by a rename, and never by an older one. Others in
-//! the directory are unfinished, and removed when it is opened.
-//! Thread safety: any thread; replacing has a lock.
+//! Purpose: files of the system that openraft reads and fills.
+//! Invariants: the file `current` is complete and durable. It is replaced by a rename, and never by
+//! an older one. Other files in the directory are unfinished, and removed at opening.
+//! Thread safety: any thread; a lock serialises replacements.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Seek};
@@ -28,7 +28,7 @@ pub(crate) struct Snapshots {
 }
 
 impl Snapshots {
-    /// Opens the directory, which is made if it is missing: snapshots can be made again.
+    /// Opens the directory, and creates it if it is missing: snapshots can be made again.
     pub(crate) fn open(path: PathBuf) -> Result<Self> {
         fs::create_dir_all(&path).map_err(Error::system("create", &path))?;
         for entry in fs::read_dir(&path).map_err(Error::system("list", &path))? {
@@ -40,15 +40,16 @@ impl Snapshots {
         Ok(Self { path, turn: Mutex::new(()) })
     }
 
-    /// An empty file to be filled from the network. It has no name, so nothing is left of it when it is dropped.
+    /// An empty file to be filled from the network. It has no name, so nothing is left of it when
+    /// it is dropped.
     pub(crate) fn receive(&self) -> Result<File> {
         let (path, file) = self.create(RECEIVED)?;
         fs::remove_file(&path).map_err(Error::system("remove", &path))?;
         Ok(file)
     }
 
-    /// Makes what `write` writes the snapshot that counts, unless there is a newer one, and returns it, to be read from
-    /// its beginning.
+    /// Makes the output of `write` the current snapshot, unless there is a newer one, and returns
+    /// it, positioned at its beginning.
     pub(crate) fn build(
         &self,
         meta: &SnapshotMeta,
@@ -60,14 +61,14 @@ impl Snapshots {
         rewound(file, &path)
     }
 
-    /// Makes what was received the snapshot that counts, unless there is a newer one.
+    /// Makes a received file the current snapshot, unless there is a newer one.
     pub(crate) fn keep(&self, meta: &SnapshotMeta, received: &mut File) -> Result<()> {
         let (path, mut file) = self.create(INSTALLED)?;
         io::copy(received, &mut file).map_err(Error::system("write", &path))?;
         self.publish(&path, &file, meta)
     }
 
-    /// The snapshot that counts. One that cannot be read is none: it can be made again.
+    /// The current snapshot; `None` if it cannot be read, because it can be made again.
     pub(crate) fn current(&self) -> Result<Option<(SnapshotMeta, File)>> {
         let path = self.path.join(CURRENT);
         let file = match File::open(&path) {
@@ -103,7 +104,7 @@ impl Snapshots {
     }
 }
 
-/// The file, to be read from its beginning.
+/// The file, positioned at its beginning.
 pub(crate) fn rewound(mut file: File, path: &Path) -> Result<File> {
     file.rewind().map_err(Error::system("read", path))?;
     Ok(file)

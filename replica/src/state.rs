@@ -1,9 +1,11 @@
-//! The state machine in a store of its own: users' keyspaces, and what was applied to them.
+//! The state machine in a store of its own: users' keyspaces, and the number of the last applied
+//! entry.
 //!
 //! Purpose: applies runs of entries, each as one commit with the number of its last entry; reads.
-//! Invariants: what the store has is exactly what the entries up to `applied` made of an empty one, after any
-//! crash. Applying is not waited for: what a power cut takes is in the log, for that is purged only after
-//! [`State::sync`]; and since commits are recovered as a prefix, `applied` says how far to go back.
+//! Invariants: the content of the store is exactly that of an empty one after the entries up to
+//! `applied`, after any crash. Applying does not wait for the device: the log has what a power cut
+//! undoes, because it is purged only after [`State::sync`]; and since commits are recovered as a
+//! prefix, `applied` says where to resume.
 //! Thread safety: any thread reads; applying has a lock.
 
 use std::collections::HashMap;
@@ -25,8 +27,8 @@ use crate::record;
 use crate::request::{Change, Refusal, Request, Response};
 use crate::types::{Entry, LogId, Membership};
 
-/// What a node's state machine holds. It changes as entries are applied; one got before a snapshot was
-/// installed stays as it was then.
+/// The content of a node's state machine. It changes as entries are applied; one obtained before a
+/// snapshot was installed stays as it was then.
 #[derive(Debug)]
 pub struct State {
     store: Store,
@@ -40,17 +42,18 @@ struct Writer {
     keyspaces: Keyspaces,
 }
 
-/// Those that something was put into. Nothing drops one.
+/// Keyspaces into which something was put. None is ever dropped.
 #[derive(Debug, Default)]
 struct Keyspaces {
-    /// Whether they are of entries that end: what the log says, however many of its entries are applied at once.
+    /// Whether they have expiring entries, as the log says, however many of its entries are applied
+    /// at once.
     is_ending: HashMap<String, bool>,
     /// Those that changes have named since the store was opened.
     plain: HashMap<String, Keyspace>,
     ending: HashMap<String, Expiring>,
 }
 
-/// How far a state machine is.
+/// The progress of a state machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Applied {
     pub(crate) log_id: Option<LogId>,
@@ -144,12 +147,13 @@ impl State {
         self.writer.lock().applied.clone()
     }
 
-    /// The store that the state machine is, to look at. Who writes to it makes a node that is not as the others.
+    /// The state machine's store, read-only. A write to it would make the node differ from the
+    /// others.
     pub fn store(&self) -> &Store {
         &self.store
     }
 
-    /// Makes all that was applied durable.
+    /// Makes everything durable that was applied.
     pub(crate) fn sync(&self) -> Result<()> {
         Ok(self.store.sync()?)
     }
@@ -158,12 +162,13 @@ impl State {
         Ok(self.store.clone().close()?)
     }
 
-    /// Applies entries, in one commit with the number of the last of them. It survives the death of the process, and
-    /// a power cut only as far as something synced behind it.
+    /// Applies entries, in one commit with the number of the last of them. It survives the death of
+    /// the process, but a power cut only after a later sync.
     pub(crate) fn apply(&self, entries: &[Entry]) -> Result<Vec<Response>> {
         let mut writer = self.writer.lock();
         let mut applied = writer.applied.clone();
-        // Each creation is a commit of its own, before the one that matters: done again it does nothing.
+        // Each creation is a commit of its own, before the one that matters: repeating it does
+        // nothing.
         let new = writer.keyspaces.open(&self.store, entries)?;
         let mut transaction = self.store.begin_exclusive()?;
         transaction.durability(Durability::Buffered);
@@ -210,7 +215,7 @@ impl Applied {
 }
 
 impl Keyspaces {
-    /// The keyspaces whose kind is known.
+    /// Loads the keyspaces whose kind is known.
     fn load(meta: &Keyspace) -> Result<Self> {
         let mut keyspaces = Self::default();
         for pair in meta.prefix(KIND) {
@@ -223,7 +228,8 @@ impl Keyspaces {
         Ok(keyspaces)
     }
 
-    /// Opens what requests name; what something is put into is created. Returns those whose kind is new.
+    /// Opens the keyspaces that requests name, and creates those into which they put something.
+    /// Returns those whose kind is new.
     fn open(&mut self, store: &Store, entries: &[Entry]) -> Result<Vec<String>> {
         let mut new = Vec::new();
         for entry in entries {
@@ -243,7 +249,8 @@ impl Keyspaces {
         Ok(new)
     }
 
-    /// Only what something was put into. Each creation is a commit of its own: done again it does nothing.
+    /// Only keyspaces into which something was put. Each creation is a commit of its own: repeating
+    /// it does nothing.
     fn open_one(&mut self, store: &Store, name: &str) -> Result<()> {
         match self.is_ending.get(name) {
             Some(true) if !self.ending.contains_key(name) => {
@@ -257,8 +264,8 @@ impl Keyspaces {
         Ok(())
     }
 
-    /// Why something cannot be put where it is to be. What takes away finds nothing there in such a case: that
-    /// a later entry of a run puts something must make no difference.
+    /// Why a put is refused. A removal in such a case finds nothing: a put of a later entry in the
+    /// same run must make no difference.
     fn fault(&self, change: &Change) -> Option<String> {
         let name = change.keyspace();
         let is_ending = *self.is_ending.get(name).filter(|_| change.puts())?;
@@ -270,7 +277,7 @@ impl Keyspaces {
     }
 }
 
-/// All of a request, or nothing.
+/// Applies all of a request, or nothing.
 fn apply_request(
     transaction: &mut Transaction,
     keyspaces: &Keyspaces,
@@ -342,7 +349,7 @@ fn apply_change(
     Ok(())
 }
 
-/// No clock of this node has a say in what becomes of entries that end.
+/// Applies a change of expiring entries; it does not depend on any clock of this node.
 fn apply_ending(
     transaction: &mut Transaction,
     keyspace: &Expiring,

@@ -1,6 +1,6 @@
-//! openraft's state machine, and how it makes snapshots.
+//! openraft's state machine and snapshot builder.
 //!
-//! Purpose: each call becomes one of the node's, where it may wait.
+//! Purpose: passes each call to the node, on a thread where it may block.
 
 use openraft::storage::RaftStateMachine;
 use openraft::{ErrorSubject, ErrorVerb, OptionalSend, RaftSnapshotBuilder};
@@ -11,13 +11,13 @@ use crate::request::Response;
 use crate::state::Applied;
 use crate::types::{Entry, LogId, Membership, Snapshot, SnapshotMeta, StorageError, Types};
 
-/// The state machine of a node, as openraft wants it.
+/// The state machine of a node, in openraft's interface.
 #[derive(Clone, Debug)]
 pub struct StateMachine {
     node: Node,
 }
 
-/// What makes snapshots of a node's state machine, while it goes on.
+/// The builder of a node's snapshots, which works beside the state machine.
 #[derive(Clone, Debug)]
 pub struct SnapshotBuilder {
     node: Node,
@@ -65,7 +65,7 @@ impl RaftStateMachine<Types> for StateMachine {
         meta: &SnapshotMeta,
         snapshot: Box<File>,
     ) -> std::result::Result<(), StorageError> {
-        // Waits for what is still being written to it.
+        // Waits for pending writes to it.
         let file = snapshot.into_std().await;
         let (subject, meta) = (ErrorSubject::Snapshot(Some(meta.signature())), meta.clone());
         let install = move |node: &Node| node.install_snapshot(&meta, file);

@@ -5,7 +5,7 @@ use openraft::BasicNode;
 use crate::request::{Request, Response};
 
 openraft::declare_raft_types!(
-    /// What openraft is to be used with: nodes are numbers with addresses, requests are changes of keyspaces,
+    /// The type configuration: nodes are numbers with addresses, requests are changes of keyspaces,
     /// and snapshots are files.
     pub Types:
         D = Request,

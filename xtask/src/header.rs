@@ -1,9 +1,9 @@
-//! `cargo xtask header`: the header of the C interface, from its sources.
+//! `cargo xtask header`: generates the header of the C interface.
 //!
-//! Purpose: `interfaces/capi/include/adamant.h` by cbindgen. The types of arguments there say what C vouches
-//! for, and are transparent over pointers; cbindgen would show them by names of its own, so it is given
-//! sources in which the pointers stand in their places.
-//! Invariants: the header is a function of the sources; `--check` fails where it is not what they make.
+//! Purpose: `interfaces/capi/include/adamant.h` by cbindgen. The types of arguments there say what
+//! C guarantees, and are transparent over pointers; cbindgen would show them under names of its
+//! own, so it gets sources in which the pointers replace them.
+//! Invariants: the header is a function of the sources; `--check` fails if it is out of date.
 
 use std::path::Path;
 
@@ -11,14 +11,14 @@ use crate::source::sources;
 use crate::source::workspace::Workspace;
 
 const FOLDER: &str = "interfaces/capi";
-/// Types over pointers to what they are of, and the pointers.
+/// Types over pointers, and the pointers.
 const POINTERS: [(&str, &str); 4] =
     [("In", "*const"), ("Changed", "*mut"), ("Out", "*mut"), ("Taken", "*mut")];
-/// Types over something else, and that.
+/// Types over other types, and these.
 const OTHERS: [(&str, &str); 3] =
     [("Lent", "Slice"), ("Buffer", "*mut c_void"), ("Context", "*mut c_void")];
 
-/// Writes the header, or says whether it is what the sources make.
+/// Writes the header, or checks whether it is up to date.
 pub(crate) fn run(is_check: bool) -> Result<bool, String> {
     let root = Workspace::load()?.root;
     let path = root.join(FOLDER).join("include/adamant.h");
@@ -60,8 +60,8 @@ fn make(root: &Path) -> Result<String, String> {
     Ok(whole_numbers(&header.map_err(|_| "cbindgen: the header is no UTF-8".to_owned())?))
 }
 
-/// The header with parentheses around negative numbers, which otherwise become part of what stands before
-/// the name of one.
+/// The header with parentheses around negative numbers, which otherwise combine with the text
+/// before the name of one.
 fn whole_numbers(header: &str) -> String {
     let lines = header.lines().map(|line| match line.split_once(" -") {
         Some((name, number)) if line.starts_with("#define ") => format!("{name} (-{number})\n"),
@@ -70,13 +70,13 @@ fn whole_numbers(header: &str) -> String {
     lines.collect()
 }
 
-/// The same source with pointers where types over them stand.
+/// The same source with pointers in place of the types over them.
 fn plain(source: &str) -> String {
     let mut made = String::with_capacity(source.len());
     let mut rest = source;
     while let Some(start) = rest.find(|sign: char| sign.is_ascii_alphabetic()) {
         made.push_str(&rest[..start]);
-        // Behind the name of an argument, and before what a function returns.
+        // After the name of an argument, and before the return type.
         let is_type = made.ends_with(": ") || made.ends_with("-> ");
         rest = &rest[start..];
         let is_part = |sign: char| sign.is_ascii_alphanumeric() || sign == '_';
@@ -93,7 +93,7 @@ fn plain(source: &str) -> String {
     made
 }
 
-/// What stands for a word, and what is behind it.
+/// The replacement of a word, and the rest.
 fn replaced<'a>(word: &str, behind: &'a str) -> (String, &'a str) {
     let of = |pairs: &[(&str, &'static str)]| {
         pairs.iter().find(|(name, _)| *name == word).map(|(_, other)| *other)

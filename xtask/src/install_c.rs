@@ -1,7 +1,7 @@
-//! `cargo xtask install-c --prefix P`: the C interface as other libraries are installed.
+//! `cargo xtask install-c --prefix P`: installs the C interface.
 //!
-//! Purpose: builds it, and puts the header, both libraries and the file for pkg-config under the prefix.
-//! The shared library has the number of its binary interface in its name.
+//! Purpose: builds it, and puts the header, both libraries and the file for pkg-config under the
+//! prefix. The shared library has its ABI version in its name.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -12,11 +12,11 @@ use crate::source::workspace::Workspace;
 use crate::testing::together;
 
 const PACKAGE: &str = "adamant-capi";
-/// Under what name the shared library is looked for when a program starts: see
+/// The name under which a starting program looks for the shared library: see
 /// interfaces/capi/build.rs.
 const SONAME: &str = "libadamant.so.1";
 
-/// Builds and installs; `is_development`: quickly, with assertions, as the tests want it.
+/// Builds and installs; `is_development`: quickly, with assertions, as the tests need it.
 pub(crate) fn run(prefix: &str, is_development: bool) -> Result<bool, String> {
     let root = Workspace::load()?.root;
     let prefix = std::path::absolute(prefix).map_err(|error| format!("{prefix}: {error}"))?;
@@ -48,9 +48,9 @@ pub(crate) fn run(prefix: &str, is_development: bool) -> Result<bool, String> {
     Ok(true)
 }
 
-/// Builds the package; the files that cargo says it made.
+/// Builds the package; returns the files that cargo has made.
 fn build(root: &Path, is_development: bool) -> Result<Vec<PathBuf>, String> {
-    // The tests have it built already, with the command.
+    // The tests have built it already, with the command.
     let packages = if is_development { "USERS" } else { "-p adamant-capi --profile installed" };
     let mut command = Command::new(env!("CARGO"));
     command.args(together::words(&format!("build --quiet --message-format json {packages}")));
@@ -74,13 +74,13 @@ fn artifact(artifacts: &[PathBuf], extension: &str) -> Result<PathBuf, String> {
     found.cloned().ok_or_else(|| format!("cargo made no .{extension} of {PACKAGE}"))
 }
 
-/// Copies a library, without what only debuggers look at, and puts the copy in place in one step: a program that
-/// runs with the old one goes on.
+/// Copies a library without debug information, and puts the copy in place in one step: a running
+/// program keeps the old one.
 fn copy(source: &Path, target: &Path) -> Result<(), String> {
     let new = target.with_extension("new");
     std::fs::copy(source, &new).map_err(|error| failed(source, &error))?;
-    // The profile leaves the standard library's lines in a static library. Where there is no such tool they stay,
-    // which harms nobody.
+    // The profile leaves the standard library's lines in a static library. Without the tool they
+    // stay, which is harmless.
     let strip = Command::new("strip").arg("--strip-debug").arg(&new).status();
     if !strip.is_ok_and(|status| status.success()) {
         println!(

@@ -1,9 +1,10 @@
-//! Adamant's tasks: `cargo xtask layers`, `cargo xtask tidy`, `cargo xtask test`,
-//! `cargo xtask docs`, `cargo xtask package`, `cargo xtask soundness`, `cargo xtask sanitize`, `cargo xtask stress`,
-//! `cargo xtask mutants`, `cargo xtask proof`, `cargo xtask power-cut`, `cargo xtask faults`,
-//! `cargo xtask fuzz`, `cargo xtask peers`, `cargo xtask remote`, `cargo xtask header`, `cargo xtask install-c`.
+//! Adamant's tasks: `cargo xtask layers`, `cargo xtask tidy`, `cargo xtask test`, `cargo xtask
+//! docs`, `cargo xtask package`, `cargo xtask soundness`, `cargo xtask sanitize`, `cargo xtask
+//! stress`, `cargo xtask mutants`, `cargo xtask proof`, `cargo xtask power-cut`, `cargo xtask
+//! faults`, `cargo xtask fuzz`, `cargo xtask peers`, `cargo xtask remote`, `cargo xtask header`,
+//! `cargo xtask install-c`.
 //!
-//! Purpose: what the compiler and clippy cannot check, and one command that runs every test.
+//! Purpose: checks that the compiler and clippy cannot make, and one command that runs every test.
 //! The checks read the sources with `syn`; they build nothing.
 
 #![forbid(unsafe_code)]

@@ -1,9 +1,9 @@
-//! `cargo xtask quick` and `cargo xtask check`: what to run while editing, and before a commit.
+//! `cargo xtask quick` and `cargo xtask check`: for use while editing, and before a commit.
 //!
-//! Purpose: answers in a minute, and in five. `quick` lints what changed and what uses it, and runs the unit
-//! tests of what changed. `check` lints everything and runs the tests with one set of features: the
-//! simulator tries one crash point in ten, scenarios run on `bplus` and `lsm` alone. Everything is
-//! `cargo xtask test`.
+//! Purpose: answers in a minute, and in five. `quick` lints the changed packages and their users,
+//! and runs the unit tests of the changed ones. `check` lints everything and runs the tests with
+//! one set of features: the simulator tries one crash point in ten, scenarios run on `bplus` and
+//! `lsm` alone. `cargo xtask test` runs everything.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,7 +13,8 @@ use crate::source::workspace::Workspace;
 use crate::testing::parts::{self, Part};
 use crate::testing::together;
 
-/// Names of tests that `check` leaves to `test`: engines that are there to compare with, and loops of kills.
+/// Names of tests that `check` leaves to `test`: engines that exist for comparison, and loops of
+/// kills.
 const LEFT_OUT: [&str; 9] = [
     "by_btree",
     "by_critbit",
@@ -26,10 +27,11 @@ const LEFT_OUT: [&str; 9] = [
     "failover::",
 ];
 
-/// Of the crash points that tests of the simulator want, `check` tries one in so many.
+/// Of the crash points of the simulator's tests, `check` tries one in so many.
 const CRASH_POINTS: (&str, &str) = ("ADAMANT_SIM_STEP", "10");
 
-/// Lints what changed since the last commit and what uses it; unit tests of what changed.
+/// Lints the packages that changed since the last commit and their users; runs unit tests of the
+/// changed ones.
 ///
 /// # Errors
 /// In words, when the workspace or the changes cannot be read.
@@ -67,7 +69,7 @@ pub(crate) fn check() -> Result<bool, String> {
     Ok(parts::summarise(&ran))
 }
 
-/// What needs no compiler.
+/// The checks that need no compiler.
 fn lints(root: &Path) -> Vec<Part> {
     let parts =
         [("format", "fmt --all --check"), ("tidy", "xtask tidy"), ("layers", "xtask layers")];
@@ -91,19 +93,19 @@ fn changed(workspace: &Workspace) -> Result<BTreeSet<String>, String> {
         return Err(format!("git status failed: {}", String::from_utf8_lossy(&status.stderr)));
     }
     let text = String::from_utf8_lossy(&status.stdout).into_owned();
-    // Two signs of what happened and a space; of a file that was renamed its new name is the last.
+    // Two status letters and a space; the last name of a renamed file is the new one.
     let files = text.lines().filter_map(|line| line.get(3..)?.rsplit(" -> ").next());
     Ok(files.filter_map(|file| owner(workspace, file)).collect())
 }
 
-/// The package in whose folder a file is.
+/// The package whose folder contains a file.
 fn owner(workspace: &Workspace, file: &str) -> Option<String> {
     let holds = |folder: &str| file.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
     let holding = workspace.packages.iter().filter(|package| holds(&package.folder));
     holding.max_by_key(|package| package.folder.len()).map(|package| package.name.clone())
 }
 
-/// These packages and all that depend on one of them, also for tests alone.
+/// These packages and all that depend on one of them, also only for tests.
 fn users(workspace: &Workspace, changed: &BTreeSet<String>) -> BTreeSet<String> {
     let mut users = changed.clone();
     loop {

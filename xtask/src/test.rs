@@ -1,8 +1,8 @@
-//! `cargo xtask test`: every test there is, in parts.
+//! `cargo xtask test`: all tests, in parts.
 //!
-//! Purpose: one command for a fresh clone with only Rust. It ends with a table of the parts,
-//! their seconds and tests, what was not run and why, and a line of totals. Parts go on after
-//! one that failed.
+//! Purpose: one command for a fresh clone with only Rust. It ends with a table of the parts, their
+//! seconds and tests, what was not run and why, and a line of totals. A failed part does not stop
+//! the others.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -17,23 +17,25 @@ use crate::testing::remote;
 use crate::testing::together;
 
 const MOST_TESTS: &str = "test TOGETHER --no-fail-fast --lib --bins --tests -- --show-output";
-/// Those of the others are run with their tests.
+/// The other packages run theirs with their tests.
 const DOCUMENTATION_TESTS: &str = "test TOGETHER --no-fail-fast --doc";
-/// The command, and the library as programs in C see it: compilers, valgrind and so on, where they are.
+/// The command, and the library as programs in C see it: compilers, valgrind and so on, where they
+/// are.
 const USERS_TESTS: &str = "test USERS --no-fail-fast -- --skip kill_loop --show-output";
 const KILL_LOOP: &str = "test USERS --test kill_loop -- --show-output";
-/// Campaigns that try to lose data: the same every time.
+/// Campaigns that try to lose data, with a fixed seed.
 const PROOF: &str = "xtask proof --smoke --seed 1";
-/// What the next parts run.
+/// The build for the next parts.
 const PROGRAMS: &str = "build --quiet TOGETHER --examples --bin adamant-bench";
-/// Whether the benchmark runs, not how fast: small and of one round.
+/// Checks that the benchmark runs, not its speed: small and with one round.
 const BENCHMARK: &str = "kv --entries 5000 --large-entries 2000 --rounds 1";
 
 /// Runs all parts. `kill_rounds`: rounds of the kill loop, if not its own default.
 pub(crate) fn run(kill_rounds: Option<u32>) -> Result<bool, String> {
     let workspace = Workspace::load()?;
     std::thread::scope(|scope| {
-        // They wait for syncs and timers rather than compute, and are built in a folder of their own.
+        // They wait for syncs and timers rather than compute, and are built in a folder of their
+        // own.
         let objects = scope.spawn(|| remote::tests(&workspace, None).beside_others());
         let mut ran = one_by_one(&workspace, kill_rounds)?;
         ran.push(objects.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
@@ -41,7 +43,7 @@ pub(crate) fn run(kill_rounds: Option<u32>) -> Result<bool, String> {
     })
 }
 
-/// All parts but that which runs beside them.
+/// All parts except the one that runs beside them.
 fn one_by_one(workspace: &Workspace, kill_rounds: Option<u32>) -> Result<Vec<Part>, String> {
     let run = |name: &str, arguments: &str, variables: &[(&str, String)]| {
         let words = together::words(arguments);
@@ -69,7 +71,7 @@ fn one_by_one(workspace: &Workspace, kill_rounds: Option<u32>) -> Result<Vec<Par
     Ok(ran)
 }
 
-/// Runs the parts in Python alone.
+/// Runs only the parts in Python.
 pub(crate) fn run_python() -> Result<bool, String> {
     let workspace = Workspace::load()?;
     Ok(parts::summarise(&[python::run(&workspace.root), redis_py::run(&workspace)]))

@@ -1,4 +1,4 @@
-//! The arguments of the command.
+//! Command line arguments.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use adamant_bench::splits;
 use adamant_bench::transactions;
 use adamant_bench::workload::{kill, memory};
 
-/// What `--help` prints.
+/// The text of `--help`.
 pub(crate) const USAGE: &str = "\
 usage: adamant-bench kv [options]
        adamant-bench heap [options]
@@ -103,7 +103,7 @@ lsm           the log-structured merge tree, with a cache of a tenth of the data
 --pairs N           of a table (default 1,000,000); with --sources only
 --rounds N (default 1), --seed N, --path DIR, --json FILE: as above";
 
-/// What to do.
+/// The parsed command.
 #[derive(Debug)]
 pub(crate) enum Command {
     Help,
@@ -123,38 +123,38 @@ pub(crate) enum Command {
     BplusMemoryChild { task: Vec<String> },
 }
 
-/// Longest time of a row, by the number of entries.
+/// Time limit of a row, per entry.
 const ENTRY_TIME_MAX: Duration = Duration::from_micros(5);
 
-/// How to run `kv`.
+/// Arguments of `kv`.
 #[derive(Debug)]
 pub(crate) struct KvArguments {
     pub(crate) settings: Settings,
     pub(crate) json: Option<PathBuf>,
 }
 
-/// How to run `heap`.
+/// Arguments of `heap`.
 #[derive(Debug)]
 pub(crate) struct HeapArguments {
     pub(crate) settings: heap::Settings,
     pub(crate) json: Option<PathBuf>,
 }
 
-/// How to run `maps`.
+/// Arguments of `maps`.
 #[derive(Debug)]
 pub(crate) struct MapsArguments {
     pub(crate) settings: maps::Settings,
     pub(crate) json: Option<PathBuf>,
 }
 
-/// How to run `bplus`.
+/// Arguments of `bplus`.
 #[derive(Debug)]
 pub(crate) struct BplusArguments {
     pub(crate) settings: bplus::Settings,
     pub(crate) json: Option<PathBuf>,
 }
 
-/// How to run `splits`.
+/// Arguments of `splits`.
 #[derive(Debug)]
 pub(crate) struct SplitsArguments {
     pub(crate) settings: splits::Settings,
@@ -162,53 +162,53 @@ pub(crate) struct SplitsArguments {
     pub(crate) markdown: Option<PathBuf>,
 }
 
-/// How to run `slice`.
+/// Arguments of `slice`.
 #[derive(Debug)]
 pub(crate) struct SliceArguments {
     pub(crate) settings: slice::Settings,
     pub(crate) json: Option<PathBuf>,
 }
 
-/// How to run `transactions`.
+/// Arguments of `transactions`.
 #[derive(Debug)]
 pub(crate) struct TransactionsArguments {
     pub(crate) settings: transactions::Settings,
     pub(crate) json: Option<PathBuf>,
 }
 
-/// How to run `memory`.
+/// Arguments of `memory`.
 #[derive(Debug)]
 pub(crate) struct BoundedArguments {
     pub(crate) settings: bounded::Settings,
     pub(crate) json: Option<PathBuf>,
 }
 
-/// How to run `lsm`.
+/// Arguments of `lsm`.
 #[derive(Debug)]
 pub(crate) struct LsmArguments {
     pub(crate) settings: lsm::Settings,
     pub(crate) json: Option<PathBuf>,
 }
 
-/// How to run `lsm --sources`.
+/// Arguments of `lsm --sources`.
 #[derive(Debug)]
 pub(crate) struct LsmSourcesArguments {
     pub(crate) settings: lsm::SourcesSettings,
     pub(crate) json: Option<PathBuf>,
 }
 
-/// The least bound of memory that is measured.
+/// Minimum memory bound.
 const MEMORY_BYTES_MIN: u64 = 4 << 20;
-/// The least that a log may have.
+/// Minimum bytes of a log.
 const LOG_BYTES_MIN: u64 = 4 << 20;
 
-/// The least entries that a figure may be judged with.
+/// Minimum entries for a meaningful figure.
 const ENTRIES_MIN: u64 = 1_000;
 
-/// The least strings among which a search is one.
+/// Minimum strings for a meaningful search.
 const STRINGS_MIN: u64 = 100;
 
-/// Reads the arguments, without the program's name.
+/// Parses the arguments, without the program's name.
 pub(crate) fn parse(arguments: &[String]) -> Result<Command, String> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match &words[..] {
@@ -242,16 +242,16 @@ pub(crate) fn parse(arguments: &[String]) -> Result<Command, String> {
     }
 }
 
-/// What came of reading options.
+/// The result of parsing options.
 enum Options {
-    /// Help is asked for.
+    /// Help is requested.
     Help,
-    /// All were read, and the rows go to this file too.
+    /// All were parsed; the rows also go to this file.
     Read { json: Option<PathBuf> },
 }
 
-/// Reads the options that all subcommands have, and hands the others to `set`, with what gives the
-/// value after one; it says whether there is such an option.
+/// Parses the options of all subcommands, and passes the others to `set`, with a function that
+/// returns the value after one; `set` returns whether there is such an option.
 fn read_options<'a>(
     options: &[&'a str],
     mut set: impl FnMut(&str, &mut dyn FnMut() -> Result<&'a str, String>) -> Result<bool, String>,
@@ -293,7 +293,7 @@ fn parse_kv(options: &[&str]) -> Result<Command, String> {
     settings.gets = settings.gets.min(settings.entries);
     settings.puts = settings.puts.min(settings.entries);
     settings.killed_puts = settings.killed_puts.min(settings.entries);
-    // A small run shows that it runs, not how fast.
+    // A small run only shows that it works, not how fast.
     let time_max =
         ENTRY_TIME_MAX.saturating_mul(u32::try_from(settings.entries).unwrap_or(u32::MAX));
     settings.row_time = settings.row_time.min(time_max);

@@ -1,14 +1,13 @@
-//! The figures asked for: `asked.toml`.
+//! Target figures: `asked.toml`.
 //!
-//! Purpose: to judge a row by what is asked for.
-//! The file is the part of TOML that it needs: tables, quoted keys, numbers, comments. Anything
-//! else is an error that names its line.
+//! Purpose: rates a row by its target. The file uses a subset of TOML: tables, quoted keys,
+//! numbers, comments. Anything else is an error that names its line.
 
 use std::collections::BTreeMap;
 
 use crate::error::Result;
 
-/// Which way a figure should go.
+/// The direction in which a figure improves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
     /// More is better.
@@ -18,7 +17,7 @@ pub enum Better {
 }
 
 impl Better {
-    /// As written in reports.
+    /// The name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Higher => "higher",
@@ -27,23 +26,24 @@ impl Better {
     }
 }
 
-/// What is asked of one row.
+/// The target of one row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Asked {
     /// The figure.
     pub figure: f64,
-    /// Whether it is the least or the most.
+    /// Whether it is a minimum or a maximum.
     pub better: Better,
-    /// How far a median may be on the wrong side: 0, but for whole fences, which are asked of a
-    /// typical operation, not of one in hundreds that makes a new run or goes on in another log file.
+    /// How far a median may be on the wrong side: 0, except for whole fences, whose target is for a
+    /// typical operation, not for one in hundreds that creates a run or continues in another log
+    /// file.
     pub slack: f64,
 }
 
-/// Fences of one in hundreds, for each.
+/// Share of operations with additional fences: one in hundreds.
 const FENCES_SLACK: f64 = 0.05;
 
 impl Asked {
-    /// Whether a median satisfies it.
+    /// Whether a median reaches it.
     pub fn holds(&self, median: f64) -> bool {
         match self.better {
             Better::Higher => median >= self.figure - self.slack,
@@ -52,14 +52,14 @@ impl Asked {
     }
 }
 
-/// All figures asked of one bench, by row.
+/// All targets of one bench, by row.
 #[derive(Debug, Default)]
 pub struct AskedRows {
     rows: BTreeMap<String, Asked>,
 }
 
 impl AskedRows {
-    /// The figures of `asked.toml` for `bench`.
+    /// The targets of `asked.toml` for `bench`.
     ///
     /// # Errors
     /// When the file is malformed.
@@ -100,12 +100,12 @@ impl AskedRows {
         Ok(Self { rows })
     }
 
-    /// What is asked of `row`, if anything.
+    /// The target of `row`, if there is one.
     pub fn get(&self, row: &str) -> Option<Asked> {
         self.rows.get(row).copied()
     }
 
-    /// Names of all rows that something is asked of.
+    /// Names of all rows with targets.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.rows.keys().map(String::as_str)
     }

@@ -1,9 +1,9 @@
-//! `memory`: a store whose memory is bounded, beside one whose is not.
+//! `memory`: a store with a memory bound, against one without.
 //!
-//! Purpose: to show that a pool three times as large as its bound is loaded, changed and read, that
-//! the process's own memory stays within the bound, and what a read of the hot part costs then.
-//! Memory is what the system says is private to this process, beyond what it had before the store
-//! was opened; it is looked at after every few batches.
+//! Purpose: shows that a pool three times as large as its bound is loaded, changed and read, that
+//! the process's own memory stays within the bound, and the cost of a read of the hot part. Memory
+//! is the process's private memory as reported by the system, beyond what it had before the store
+//! was opened; it is sampled after every few batches.
 
 mod settings;
 
@@ -25,15 +25,16 @@ use crate::bounded::settings::VALUE_BYTES;
 const ENGINE: &str = "adamant";
 /// Entries of a batch.
 const BATCH: u64 = 500;
-/// Batches between two looks at the memory, which take a while.
+/// Batches between two memory samples, which take a while.
 const BATCHES_PER_LOOK: u64 = 16;
-/// Looks whether more is put on huge pages, so many without any are enough.
+/// Maximum number of polls for promotion to huge pages, polls without progress that end it, and the
+/// pause.
 const LOOKS_MAX: u32 = 40;
 const LOOKS_STILL: u32 = 6;
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 const MEBIBYTE: f64 = (1 << 20) as f64;
 
-/// Measures everything; `tell` is called with what comes next.
+/// Measures everything; `tell` is called with each next step.
 ///
 /// # Errors
 /// The first of the store or the file system, and contents that are not what was written.
@@ -109,7 +110,7 @@ impl Run<'_> {
         if self.bound == u64::MAX { self.measure_huge(path, report) } else { Ok(()) }
     }
 
-    /// Gets from a store that was opened again, before and after what was looked at is on huge pages.
+    /// Gets from a reopened store, before and after its pages are on huge pages.
     fn measure_huge(&self, path: &Path, report: &mut Report) -> Result<()> {
         let order =
             draw(Distribution::Uniform, self.settings.entries, self.settings.gets, self.seed);
@@ -128,7 +129,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Waits until no more is put on huge pages.
+    /// Waits until no more pages are promoted to huge pages.
     fn wait_for_huge(&self, store: &Store, report: &mut Report) -> Result<()> {
         let (mut promoted, mut still) = (0, 0);
         for _ in 0..LOOKS_MAX {
@@ -150,7 +151,7 @@ impl Run<'_> {
         report.add(&row, ENGINE, unit, self.settings.entries, sample);
     }
 
-    /// Puts entries in batches: the most private memory that was seen.
+    /// Puts entries in batches; returns the maximum private memory.
     fn put(
         &self,
         store: &Store,
@@ -177,7 +178,7 @@ impl Run<'_> {
         Ok(peak)
     }
 
-    /// Gets entries, once unmeasured so that both stores have been looked at.
+    /// Gets entries, after an unmeasured pass so that both stores are warm.
     fn get(
         &self,
         keyspace: &Keyspace,
@@ -201,7 +202,7 @@ impl Run<'_> {
         ensure(found == 2 * indices.len() as u64, || format!("{row}: entries are missing"))
     }
 
-    /// Looks at every entry; `changed` are those that were overwritten, in order.
+    /// Verifies every entry; `changed` are those that were overwritten, in order.
     fn verify(&self, keyspace: &Keyspace, changed: &[u64]) -> Result<()> {
         for index in 0..self.settings.entries {
             let version = u64::from(changed.binary_search(&index).is_ok());

@@ -1,9 +1,9 @@
 //! `bplus`: the B+ tree by itself, each operation a transaction of its own.
 //!
-//! Purpose: rates, costs on the medium, space and memory with keys of 20 bytes and values of 800 and
-//! of 15, in the order of the keys and in a random one; beside a `BTreeMap` and beside plain stores
-//! into the same memory. What others reach is given with the figures asked for, in `asked.toml`.
-//! Figures are medians over rounds.
+//! Purpose: rates, storage costs, space and memory with keys of 20 bytes and values of 800 and of
+//! 15, in key order and in a random one; against a `BTreeMap` and against plain stores into the
+//! same memory. The targets in `asked.toml` come with the figures of others. Figures are medians
+//! over rounds.
 
 mod records;
 mod settings;
@@ -31,7 +31,7 @@ pub use crate::bplus::settings::Settings;
 /// Bytes of values.
 const VALUE_BYTES: [usize; 2] = [800, 15];
 
-/// Measures everything; `tell` is called with what comes next.
+/// Measures everything; `tell` is called with each next step.
 ///
 /// # Errors
 /// The first of the heap or the file system, and contents that are not what was written.

@@ -1,7 +1,7 @@
-//! Keys and values, and the orders in which they are asked for.
+//! Keys and values, and access distributions.
 //!
-//! Purpose: records that every engine gets alike, made from their index, so that a run of any size
-//! holds no list of them.
+//! Purpose: records that are the same for every engine, made from their index, so that a run of any
+//! size holds no list of them.
 //! Invariants: keys of different indices differ; everything follows from the seed.
 
 use crate::key::Key;
@@ -9,11 +9,11 @@ use crate::key::Key;
 /// Bytes of a synthetic key.
 pub const KEY_BYTES: usize = 20;
 
-/// Random bytes that values are cut from: more than any compressor's window of 64 KiB, and little
+/// Random bytes from which values are cut: more than any compressor's window of 64 KiB, and few
 /// enough to stay in the second-level cache, so that making a value costs next to nothing.
 const POOL_BYTES: usize = 1 << 19;
 
-/// Half-compressible values alternate between so many random bytes and as many equal ones.
+/// Half-compressible values alternate between this many random bytes and as many equal ones.
 const STRIPE_BYTES: usize = 32;
 
 /// Digits of the prefix of a repeated record's key, with the colon.
@@ -29,15 +29,15 @@ fn mix(value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
-/// A key and a value as read from somewhere.
+/// A key and a value from an external source.
 pub type Record = (Key, Vec<u8>);
 
-/// Where keys and values are from.
+/// The source of keys and values.
 #[derive(Debug)]
 enum Contents {
     /// Random keys; values of one length, cut from this pool.
     Synthetic { value_bytes: usize, pool: Vec<u8> },
-    /// Given records, so often under key prefixes that no key comes twice.
+    /// Given records, repeated under key prefixes that make all keys unique.
     Repeated { records: Vec<Record>, repeats: u64 },
 }
 
@@ -67,8 +67,8 @@ impl Data {
         Self { seed, contents: Contents::Synthetic { value_bytes, pool } }
     }
 
-    /// `records` under as many key prefixes as it takes for `entries` of them. Neighbouring indices
-    /// have different prefixes, so that records come in no order of keys.
+    /// `records` under as many key prefixes as `entries` of them need. Neighbouring indices have
+    /// different prefixes, so that records come in no order of keys.
     ///
     /// # Panics
     /// If there are no records.
@@ -78,12 +78,12 @@ impl Data {
         Self { seed, contents: Contents::Repeated { records, repeats } }
     }
 
-    /// Where all of it comes from.
+    /// The seed.
     pub fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// Bytes of a value; of repeated records, of a mean one.
+    /// Bytes of a value; of repeated records, the mean.
     pub fn value_bytes(&self) -> usize {
         match &self.contents {
             Contents::Synthetic { value_bytes, .. } => *value_bytes,
@@ -94,7 +94,7 @@ impl Data {
         }
     }
 
-    /// Bytes of a key and a value; of repeated records, of a mean one.
+    /// Bytes of a key and a value; of repeated records, the mean.
     pub fn record_bytes(&self) -> u64 {
         let key_bytes = match &self.contents {
             Contents::Synthetic { .. } => KEY_BYTES,
@@ -132,7 +132,7 @@ impl Data {
         Key::new(&key)
     }
 
-    /// A key like the others that no record has, for `index` below 2^40.
+    /// An absent key like the others, for `index` below 2^40.
     pub fn missing_key(&self, index: u64) -> Key {
         match &self.contents {
             Contents::Synthetic { .. } => self.key(index + (1 << 40)),
@@ -159,7 +159,7 @@ impl Data {
     }
 }
 
-/// Visits each of `0 .. count` once, in an order that has nothing to do with the natural one.
+/// Visits each of `0 .. count` once, in an order unrelated to the natural one.
 pub fn shuffled(count: u64) -> impl Iterator<Item = u64> {
     // A stride that shares no factor with the count visits every index once.
     let mut stride = (count as f64 * 0.618_033_988_7) as u64 | 1;
@@ -180,10 +180,10 @@ fn greatest_common_divisor(mut left: u64, mut right: u64) -> u64 {
     left
 }
 
-/// How often which record is asked for.
+/// The distribution of accesses to records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Distribution {
-    /// Each alike.
+    /// All with the same probability.
     Uniform,
     /// The k-th most popular one with a probability of about 1 / k.
     Zipfian,
@@ -202,8 +202,8 @@ pub fn draw(distribution: Distribution, entries: u64, count: u64, seed: u64) -> 
 }
 
 /// Draws ranks by the method of Gray and others, "Quickly Generating Billion-Record Synthetic
-/// Databases" (1994), with the exponent 0.99 that YCSB uses. Ranks are spread over the indices by
-/// a hash, so that popular records are no neighbours.
+/// Databases" (1994), with the exponent 0.99 that YCSB uses. A hash spreads ranks over the indices,
+/// so that popular records are not adjacent.
 struct Zipfian {
     entries: f64,
     zeta: f64,
@@ -223,7 +223,7 @@ impl Zipfian {
         Self { entries: entries as f64, zeta, eta }
     }
 
-    /// The rank, from 0, that belongs to `uniform` in 0 .. 1.
+    /// The rank, from 0, of `uniform` in 0 .. 1.
     fn rank(&self, uniform: f64) -> u64 {
         let scaled = uniform * self.zeta;
         if scaled < 1.0 {

@@ -1,6 +1,6 @@
-//! What a benchmark asks of an engine.
+//! The interface of benchmarked engines.
 //!
-//! Purpose: the narrow trait through which all workloads work, so that every engine does the same.
+//! Purpose: the narrow trait that all workloads use, so that every engine does the same.
 //! Invariants: all writes of an open engine wait for the durability it was opened with.
 //! Thread safety: any number of threads may read and write an engine at once.
 
@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::error::Result;
 use crate::key::Key;
 
-/// What a write waits for.
+/// The durability that a write waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
     /// Survives power loss.
@@ -21,7 +21,7 @@ pub enum Durability {
 }
 
 impl Durability {
-    /// As in the names of rows.
+    /// The name in row names.
     pub fn name(self) -> &'static str {
         match self {
             Self::Sync => "sync",
@@ -31,16 +31,16 @@ impl Durability {
     }
 }
 
-/// How an engine is opened.
+/// Options of an engine.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
-    /// What writes wait for.
+    /// The durability that writes wait for.
     pub durability: Durability,
-    /// Bytes that log files may take, where an engine has such an option.
+    /// Maximum bytes of log files, if an engine has such an option.
     pub log_bytes_max: u64,
 }
 
-/// Which way a scan goes.
+/// The direction of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// From low keys to high ones.
@@ -49,12 +49,12 @@ pub enum Direction {
     Descending,
 }
 
-/// Bytes that a closed engine takes on the disk.
+/// Bytes of a closed engine on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Space {
-    /// What holds the data.
+    /// Files with data.
     pub data_bytes: u64,
-    /// Log files, kept for use again or still needed.
+    /// Log files, kept for reuse or still needed.
     pub log_bytes: u64,
 }
 
@@ -63,32 +63,32 @@ pub trait Engine: Send + Sync + Sized {
     /// Name in reports, and of the engine in the arguments of child processes.
     const NAME: &'static str;
 
-    /// What its writes can wait for, strongest first.
+    /// The durabilities that it supports, strongest first.
     const DURABILITIES: &'static [Durability];
 
-    /// Whether its contents are there when it is opened again.
+    /// Whether its contents survive reopening.
     const IS_PERSISTENT: bool;
 
-    /// Whether it holds what was written: a measurement without an engine does not, and is not
-    /// checked.
+    /// Whether it keeps what was written: a measurement without an engine does not, and is not
+    /// verified.
     const KEEPS_CONTENTS: bool = true;
 
     /// An owned value.
     type Value: AsRef<[u8]>;
 
-    /// Opens the engine in a directory of its own, creating it if there is nothing.
+    /// Opens the engine in a directory of its own; creates it if there is nothing.
     ///
     /// # Errors
     /// The engine's, as everywhere in this trait.
     fn open(directory: &Path, setup: Setup) -> Result<Self>;
 
-    /// Waits until everything is where it will be opened from, and closes.
+    /// Waits until everything is in its final place, and closes.
     ///
     /// # Errors
     /// The engine's.
     fn close(self) -> Result<()>;
 
-    /// Closes and opens; an engine in memory stays as it is.
+    /// Closes and opens; does nothing for an engine in memory.
     ///
     /// # Errors
     /// The engine's.
@@ -121,14 +121,14 @@ pub trait Engine: Send + Sync + Sized {
     /// The engine's.
     fn get(&self, key: &Key) -> Result<Option<Self::Value>>;
 
-    /// Shows the value of a key to `read` without copying it; false when there is none.
+    /// Passes the value of a key to `read` without copying it; false when there is none.
     ///
     /// # Errors
     /// The engine's.
     fn get_with(&self, key: &Key, read: &mut dyn FnMut(&[u8])) -> Result<bool>;
 
-    /// Shows up to `limit` entries in order in the cheapest way the engine has, starting at `from` (or at the end where the direction
-    /// begins), and returns their number.
+    /// Passes up to `limit` entries in order to `visit` in the cheapest way that the engine has,
+    /// starting at `from` (or at the end where the direction begins), and returns their number.
     ///
     /// # Errors
     /// The engine's.
@@ -140,8 +140,8 @@ pub trait Engine: Send + Sync + Sized {
         visit: &mut dyn FnMut(&[u8], &[u8]),
     ) -> Result<u64>;
 
-    /// Shows all entries in order as keys and values that the caller owns, and returns their number:
-    /// copies, where the engine lends.
+    /// Passes all entries in order to `visit` as keys and values that the caller owns, and returns
+    /// their number: copies, if the engine returns borrowed ones.
     ///
     /// # Errors
     /// The engine's.
@@ -164,7 +164,7 @@ pub trait Engine: Send + Sync + Sized {
     /// The engine's.
     fn sync(&self) -> Result<()>;
 
-    /// Bytes appended to its log since it was opened, if it has one and says so.
+    /// Bytes appended to its log since it was opened, if it has one and reports them.
     ///
     /// # Errors
     /// The engine's.
@@ -172,26 +172,26 @@ pub trait Engine: Send + Sync + Sized {
         Ok(None)
     }
 
-    /// What a closed engine takes on the disk, or `None` for one in memory.
+    /// Bytes of a closed engine on the disk, or `None` for one in memory.
     ///
     /// # Errors
     /// When the directory cannot be read.
     fn space(directory: &Path) -> Result<Option<Space>>;
 }
 
-/// How a log-structured merge tree is opened, alike for all engines.
+/// Options of a log-structured merge tree, the same for all engines.
 #[derive(Clone, Copy, Debug)]
 pub struct LsmSetup {
-    /// Bytes of blocks that are kept in memory.
+    /// Bytes of cached blocks.
     pub cache_bytes: u64,
-    /// Bytes of a memtable, and of a table, from which on the next one is begun.
+    /// Bytes at which a memtable, or a table, ends and the next one begins.
     pub memtable_bytes: u64,
 }
 
 /// An engine that is a log-structured merge tree, or has one. Its writes survive the death of the
-/// process; blocks are compressed by LZ4, those of the newest tables as is the engine's default.
+/// process; blocks are compressed by LZ4, those of the newest tables by the engine's default.
 pub trait LsmEngine: Engine {
-    /// Opens it in a directory of its own, creating it if there is nothing.
+    /// Opens it in a directory of its own; creates it if there is nothing.
     ///
     /// # Errors
     /// The engine's, as everywhere in this trait.
@@ -203,7 +203,7 @@ pub trait LsmEngine: Engine {
     /// The engine's.
     fn compact(&self) -> Result<()>;
 
-    /// Bytes written since it was opened, by what they were written for, as far as the engine counts them.
+    /// Bytes written since it was opened, by purpose, as far as the engine counts them.
     ///
     /// # Errors
     /// The engine's.

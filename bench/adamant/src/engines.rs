@@ -1,4 +1,4 @@
-//! Adapters: one file for each engine.
+//! Engine adapters: one file for each engine.
 
 pub mod adamant;
 pub mod btree_map;

@@ -1,9 +1,9 @@
-//! `heap`: the persistent heap by itself, on each medium.
+//! `heap`: the persistent heap by itself, on each storage backend.
 //!
-//! Purpose: the groups of rows and their rounds. The same rows are measured of libpmemobj by the
-//! program in `bench/peers/pmdk`, so names, sizes and counts agree with it.
-//! Media take turns in every group, in changing order, so that a slow minute of the machine is
-//! nobody's alone; figures are medians over rounds.
+//! Purpose: the groups of rows and their rounds. The program in `bench/peers/pmdk` measures the
+//! same rows of libpmemobj, so names, sizes and counts agree with it. Backends take turns in every
+//! group, in changing order, so that a slow minute of the machine affects all of them; figures are
+//! medians over rounds.
 
 mod medium;
 mod settings;
@@ -28,7 +28,7 @@ use crate::report::Report;
 pub use crate::heap::medium::{Costs, CostsEach, Medium, used_bytes};
 pub use crate::heap::settings::Settings;
 
-/// What measures a group.
+/// The function that measures a group.
 type Measure = fn(&mut Ground<'_>) -> Result<()>;
 
 /// All groups, in the order in which they are measured.
@@ -49,18 +49,18 @@ pub fn group_names() -> impl Iterator<Item = &'static str> {
     GROUPS.iter().map(|(name, _)| *name)
 }
 
-/// What was measured.
+/// The results.
 #[derive(Debug)]
 pub struct Outcome {
     /// Rows.
     pub report: Report,
-    /// Points of pictures, as JSON objects: `curve`, `engine`, `points`.
+    /// Points of plots, as JSON objects: `curve`, `engine`, `points`.
     pub curves: Vec<Value>,
-    /// Why a medium was left out.
+    /// Why a backend was left out.
     pub notes: Vec<String>,
 }
 
-/// Measures everything; `tell` is called with what comes next.
+/// Measures everything; `tell` is called with each next step.
 ///
 /// # Errors
 /// The first of the heap or the file system, and contents that are not what was written.
@@ -75,7 +75,7 @@ pub fn run(settings: &Settings, tell: &mut dyn FnMut(&str)) -> Result<Outcome> {
     let mut able = Vec::new();
     for &medium in &settings.media {
         let Outcome { report, curves, notes } = &mut outcome;
-        // Memory is where the system has a tmpfs.
+        // Memory is available where the system has a tmpfs.
         match Ground::new(settings, medium, report, curves)?.empty_heap() {
             Ok(heap) => {
                 heap.close()?;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 
-/// Most bytes of a key; with its length it fills a cache line.
+/// Maximum bytes of a key; with its length it fills a cache line.
 pub const KEY_BYTES_MAX: usize = 63;
 
 /// A key.
@@ -25,7 +25,7 @@ impl Key {
         key
     }
 
-    /// Adds bytes at the end.
+    /// Appends bytes.
     ///
     /// # Panics
     /// If they become more than `KEY_BYTES_MAX`.

@@ -1,8 +1,8 @@
-//! `kv`: a keyspace of byte strings, beside the raw disk and a `BTreeMap`.
+//! `kv`: a keyspace of byte strings, against the raw disk and a `BTreeMap`.
 //!
-//! Purpose: the order of the workloads, the rounds, and the ratios that are judged.
-//! Engines take turns in rounds, in changing order, so that a slow minute of the machine is nobody's
-//! alone; figures are medians over rounds.
+//! Purpose: the order of the workloads, the rounds, and the rated ratios. Engines take turns in
+//! rounds, in changing order, so that a slow minute of the machine affects all of them; figures are
+//! medians over rounds.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -21,25 +21,25 @@ use crate::workload::read::{Amount, gets, scans};
 use crate::workload::session::Session;
 use crate::workload::write::{delete, overwrite, singles};
 
-/// Bytes of the values that are judged.
+/// Bytes of the rated values.
 const VALUE_BYTES: usize = 100;
-/// Bytes of the others.
+/// Bytes of the large values.
 const LARGE_VALUE_BYTES: usize = 800;
-/// What rows of the others end with.
+/// The row suffix of the large values.
 const LARGE_SUFFIX: &str = ".v800";
 
-/// How much of everything.
+/// The settings.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Entries with values of 100 bytes.
     pub entries: u64,
     /// Entries with values of 800 bytes.
     pub large_entries: u64,
-    /// Rounds that every engine takes part in.
+    /// Rounds of every engine.
     pub rounds: u32,
-    /// Different keys drawn for the gets of a row.
+    /// Distinct keys drawn for the gets of a row.
     pub gets: u64,
-    /// Single puts of a row that wait for no disk, at the most; operations of a mixture.
+    /// Maximum single puts of a row that wait for no disk; operations of a mixture.
     pub puts: u64,
     /// Time of a row of gets, scans or single puts that wait for no disk.
     pub row_time: Duration,
@@ -49,16 +49,16 @@ pub struct Settings {
     pub turn_time: Duration,
     /// Puts that a child reports before it is killed.
     pub killed_puts: u64,
-    /// Bytes of log that a store may keep.
+    /// Maximum bytes of a store's log.
     pub log_bytes_max: u64,
-    /// Where everything random comes from.
+    /// Seed of all randomness.
     pub seed: u64,
-    /// A directory to work in; what is made there is removed at the end.
+    /// A working directory, whose content is removed at the end.
     pub path: PathBuf,
 }
 
 impl Settings {
-    /// Everything once through in some minutes.
+    /// Everything once, in some minutes.
     pub fn full(path: PathBuf) -> Self {
         Self {
             entries: 1_000_000,
@@ -93,7 +93,7 @@ impl Settings {
     }
 }
 
-/// Measures everything; `tell` is called with what comes next.
+/// Measures everything; `tell` is called with each next step.
 ///
 /// # Errors
 /// The first of an engine or the file system, and contents that are not what was written.
@@ -123,7 +123,7 @@ pub fn run(settings: &Settings, tell: &mut dyn FnMut(&str)) -> Result<Report> {
     Ok(report)
 }
 
-/// What is judged, or compared, against a reference of the same run.
+/// Rated and compared ratios to a reference of the same run.
 fn add_ratios(report: &mut Report) -> Result<()> {
     let raw = ("raw.prealloc.fdatasync.1t", RAW);
     report.add_ratio("put.sync.1t.vs_raw", "put.sync.1t", raw)?;
@@ -209,7 +209,7 @@ impl Round<'_> {
         session.close()?.close()
     }
 
-    /// Peak memory: the same in every round, so in one only.
+    /// Peak memory: the same in every round, so measured in one only.
     fn memory<E: Engine>(&mut self, data: &Data) -> Result<()> {
         self.say(E::NAME, "memory");
         let directory = self.directory()?;
@@ -218,7 +218,7 @@ impl Round<'_> {
         peak_of_load::<E>(self.report, &store, data, settings.entries, settings.log_bytes_max)
     }
 
-    /// Those that depend most on the size of values.
+    /// The workloads that depend most on the size of values.
     fn large<E: Engine>(&mut self, data: &Data) -> Result<()> {
         let settings = self.settings;
         let directory = self.directory()?;

@@ -1,5 +1,5 @@
-//! Adamant's own measurements: engines behind one small trait, workloads over it, and reports that
-//! are judged by the figures asked for.
+//! Adamant's own benchmarks: engines behind one small trait, workloads over it, and reports that
+//! are rated by target figures.
 //!
 //! The workloads know nothing of Adamant, so that a benchmark of other stores can share them.
 

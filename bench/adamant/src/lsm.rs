@@ -1,8 +1,8 @@
-//! `lsm`: the log-structured merge tree: loads, reads, what is written and kept for them, stalls.
+//! `lsm`: the log-structured merge tree: loads, reads, write and space amplification, write stalls.
 //!
-//! Purpose: rows that any engine of this kind can have, so that peers are measured by the same code.
-//! Keys are 20 random bytes; about half of each value can be compressed. Bytes written are those that
-//! the system counts for the process, whatever file they went to. All that is read is compared.
+//! Purpose: rows that any engine of this kind can have, so that peers are measured by the same
+//! code. Keys are 20 random bytes; about half of each value can be compressed. Bytes written are
+//! those that the system counts for the process, in any file. All that is read is verified.
 
 mod settings;
 
@@ -24,10 +24,10 @@ pub use crate::lsm::kill::{CHILD_COMMAND, child};
 pub use crate::lsm::settings::{Set, Settings};
 pub use crate::lsm::sources::{SourcesSettings, run as run_sources};
 
-/// Engine of the rows of the disk by itself.
+/// Engine of the rows of the raw disk.
 const RAW: &str = "raw";
 
-/// Measures an engine; `tell` is called with what comes next.
+/// Measures an engine; `tell` is called with each next step.
 ///
 /// # Errors
 /// The first of the engine or the file system, and contents that are not what was written.

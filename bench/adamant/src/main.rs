@@ -73,7 +73,7 @@ fn main() -> ExitCode {
 /// Measures, prints the table, writes the JSON lines.
 fn run_kv(arguments: KvArguments) -> Result<()> {
     let asked = AskedRows::of("kv")?;
-    // Before the measurement, so that it is not lost for a path that cannot be written.
+    // Before the measurement, so that an unwritable path does not lose it.
     let json = arguments.json.map(File::create).transpose()?;
     let settings = arguments.settings;
     let report = with_progress(|tell| kv::run(&settings, tell))?;
@@ -246,7 +246,8 @@ fn run_lsm(arguments: LsmArguments) -> Result<()> {
     report.check_complete(&asked)
 }
 
-/// Measures parts of the engine, prints the table, writes the JSON lines. Nothing is asked of these rows.
+/// Measures parts of the engine, prints the table, writes the JSON lines. These rows have no
+/// targets.
 fn run_lsm_sources(arguments: LsmSourcesArguments) -> Result<()> {
     let asked = AskedRows::of("lsm")?;
     let json = arguments.json.map(File::create).transpose()?;
@@ -261,7 +262,7 @@ fn run_lsm_sources(arguments: LsmSourcesArguments) -> Result<()> {
     Ok(())
 }
 
-/// The side of opening after SIGKILL that is killed.
+/// The child of the workload of opening after SIGKILL.
 fn run_lsm_child(engine: &str, task: &[String]) -> Result<()> {
     if engine != AdamantEngine::NAME {
         return Err(format!("there is no engine {engine} to be killed").into());
@@ -269,7 +270,7 @@ fn run_lsm_child(engine: &str, task: &[String]) -> Result<()> {
     lsm::child::<AdamantEngine>(task)
 }
 
-/// Runs `work`, showing what it tells in one line if there is somebody to see it.
+/// Runs `work` and shows its progress in one line, if standard error is a terminal.
 fn with_progress<T>(work: impl FnOnce(&mut dyn FnMut(&str)) -> Result<T>) -> Result<T> {
     let shows_progress = std::io::stderr().is_terminal();
     let mut width = 0;
@@ -285,14 +286,14 @@ fn with_progress<T>(work: impl FnOnce(&mut dyn FnMut(&str)) -> Result<T>) -> Res
     result
 }
 
-/// What the machine has, and how busy it is.
+/// The machine's processors and load.
 fn machine() -> Result<String> {
     let cores = thread::available_parallelism()?;
     let load = fs::read_to_string("/proc/loadavg")?;
     Ok(format!("{cores} cores, load {}", load.trim()))
 }
 
-/// The side of the SIGKILL workload that is killed.
+/// The child of the SIGKILL workload.
 fn run_kill_child(engine: &str, task: &[String]) -> Result<()> {
     if engine != AdamantEngine::NAME {
         return Err(format!("there is no engine {engine} to be killed").into());
@@ -300,7 +301,7 @@ fn run_kill_child(engine: &str, task: &[String]) -> Result<()> {
     kill::child::<AdamantEngine>(task)
 }
 
-/// Prints how much memory a load takes at the most.
+/// Prints the peak memory of a load.
 fn run_memory_child(engine: &str, task: &[String]) -> Result<()> {
     match engine {
         AdamantEngine::NAME => memory::child::<AdamantEngine>(task),

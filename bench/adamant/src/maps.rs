@@ -1,8 +1,8 @@
 //! `maps`: the ordered maps by themselves.
 //!
-//! Purpose: insert, remove and get of random `u64` keys, by three sizes of transactions, with a word
-//! or a freshly allocated object as the value: times, and what each operation costs the medium.
-//! A key is 8 bytes, the highest first; trees are created for words, as typed maps of such keys and
+//! Purpose: insert, remove and get of random `u64` keys, by three sizes of transactions, with a
+//! word or a newly allocated object as the value: times, and storage costs of each operation. A key
+//! is 8 bytes, the highest first; trees are created for words, as typed maps of such keys and
 //! values create them.
 
 mod settings;
@@ -27,10 +27,10 @@ pub use crate::maps::table::{Cell, Table};
 /// Operations of a transaction; `None` is one transaction for all.
 const BATCHES: [Option<u64>; 3] = [None, Some(1), Some(1_000)];
 
-/// The B-tree of the order that trees have unless said otherwise: see decision 0015.
+/// The B-tree with the default order: see decision 0015.
 const CHOSEN_ORDER: &str = "btree-16";
 
-/// What measures a structure, and its name.
+/// The name of a structure, and the function that measures it.
 type Measure = fn(&mut Ground<'_>) -> Result<()>;
 
 /// All structures.
@@ -48,8 +48,8 @@ fn measure<T: OrderedMap>(ground: &mut Ground<'_>) -> Result<()> {
     ground.measure(&|tx| T::create_of_words(tx))
 }
 
-/// Measures everything, and reports the rows that something is asked of, with those of the range set and
-/// of a container that threads fill; `tell` is called with what comes next.
+/// Measures everything, and reports the rows that have targets, with those of the range set and of
+/// a container that threads fill; `tell` is called with each next step.
 ///
 /// # Errors
 /// The first of the heap or the file system, and contents that are not what was written.
@@ -67,7 +67,7 @@ pub fn run(
     let mut report = Report::new("maps", ENGINE);
     for round in 0..settings.rounds {
         for (name, measure) in STRUCTURES.iter().filter(|(name, _)| wanted(name)) {
-            // The other orders are there to choose one by.
+            // The other orders serve to choose the default.
             let is_other = name.starts_with("btree") && *name != CHOSEN_ORDER;
             let values = if is_other { &Value::ALL[..1] } else { &Value::ALL };
             for (value, batch) in values.iter().flat_map(|v| BATCHES.map(|b| (*v, b))) {

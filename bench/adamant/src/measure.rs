@@ -1,6 +1,6 @@
-//! Clocks, threads, and what the system says about this process.
+//! Measurement: clocks, threads, and the system's figures of this process.
 //!
-//! Purpose: the one way in which time is taken.
+//! Purpose: the only place that takes times.
 //! Thread safety: `on_threads` starts and joins its own threads.
 
 use std::fs;
@@ -13,29 +13,29 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::error::Result;
 
-/// What was done and how long it took.
+/// A measured amount of work.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured {
     /// Operations done.
     pub operations: u64,
     /// From the start of all threads to the end of the last.
     pub seconds: f64,
-    /// Time of processors in this process.
+    /// Processor time of this process.
     pub processors: Processors,
 }
 
-/// Time of processors, of all threads of a process, in seconds; the system counts it in steps of 10
+/// Processor time of all threads of a process, in seconds; the system counts it in steps of 10
 /// milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Processors {
-    /// Outside the kernel.
+    /// In user mode.
     pub user_seconds: f64,
     /// In the kernel.
     pub system_seconds: f64,
 }
 
 impl Processors {
-    /// What this process has used so far; nothing where the system does not say.
+    /// The use of this process so far; zero if the system does not report it.
     pub fn now() -> Self {
         // Ticks of /proc are hundredths of a second on every architecture.
         const TICK_SECONDS: f64 = 0.01;
@@ -48,7 +48,7 @@ impl Processors {
         Self { user_seconds: seconds(), system_seconds: seconds() }
     }
 
-    /// What was used since `before`.
+    /// The use since `before`.
     pub fn since(self, before: Self) -> Self {
         Self {
             user_seconds: self.user_seconds - before.user_seconds,
@@ -56,7 +56,7 @@ impl Processors {
         }
     }
 
-    /// Both together.
+    /// The sum of both.
     pub fn plus(self, other: Self) -> Self {
         Self {
             user_seconds: self.user_seconds + other.user_seconds,
@@ -77,7 +77,7 @@ impl Measured {
     }
 }
 
-/// A clock that was started.
+/// A running clock.
 #[derive(Debug)]
 pub struct Stopwatch {
     before: Processors,
@@ -85,19 +85,19 @@ pub struct Stopwatch {
 }
 
 impl Stopwatch {
-    /// Starts it.
+    /// Starts the clock.
     pub fn start() -> Self {
         Self { before: Processors::now(), start: Instant::now() }
     }
 
-    /// `operations` were done since.
+    /// The measurement of `operations` since the start.
     pub fn measured(&self, operations: u64) -> Measured {
         let seconds = self.start.elapsed().as_secs_f64();
         Measured { operations, seconds, processors: Processors::now().since(self.before) }
     }
 }
 
-/// Runs `work` on so many threads at once, which say how many operations they did. Each thread
+/// Runs `work` on several threads at once; each returns how many operations it did. Each thread
 /// reads the clock itself: on a busy machine another one may notice a start or an end too late.
 ///
 /// # Errors
@@ -129,8 +129,8 @@ pub fn on_threads(threads: usize, work: impl Fn(usize) -> Result<u64> + Sync) ->
     Ok(Measured { operations, seconds, processors: Processors::now().since(before) })
 }
 
-/// Repeats `work` on every thread until the time is over, and tells `observe` how long each took on
-/// which thread. For operations that take so long that reading the clock costs nothing in
+/// Repeats `work` on every thread until the time is over, and tells `observe` the duration and the
+/// thread of each. For operations that take so long that reading the clock costs nothing in
 /// comparison.
 ///
 /// # Errors
@@ -156,11 +156,11 @@ pub fn for_a_while(
     })
 }
 
-/// Operations between two looks at the clock, where an operation may take less than a look.
+/// Operations between two reads of the clock, where an operation may take less than a read.
 const CLOCK_OPERATIONS: u64 = 16;
 
-/// Repeats `work` on every thread until the time is over, or it was done `most` times there. For
-/// short operations: the clock is read after every 16 of them.
+/// Repeats `work` on every thread until the time is over, or at most `most` times there. For short
+/// operations: the clock is read after every 16 of them.
 ///
 /// # Errors
 /// The first that `work` returned.
@@ -184,7 +184,7 @@ pub fn up_to(
     })
 }
 
-/// The middle one of some figures, of an even number the higher one in the middle.
+/// The median of some figures; of an even number the higher one of the two in the middle.
 ///
 /// # Panics
 /// When there are none.
@@ -193,13 +193,13 @@ pub fn median(mut figures: Vec<f64>) -> f64 {
     figures[figures.len() / 2]
 }
 
-/// Time in which a quiet process uses no more than a tick of the processors.
+/// Time in which an idle process uses no more than a tick of the processors.
 const QUIET_TIME: Duration = Duration::from_millis(60);
 /// Ticks that are no work: reading the clock of the processors takes some.
 const QUIET_SECONDS: f64 = 0.011;
 
-/// Waits until this process does nothing in the background any more, for `time_max` at the most;
-/// returns how long that took.
+/// Waits until this process is idle in the background, for at most `time_max`; returns how long
+/// that took.
 pub fn wait_until_quiet(time_max: Duration) -> Duration {
     let start = Instant::now();
     loop {
@@ -233,13 +233,13 @@ fn number_in(file: &str, name: &str) -> Result<u64> {
 /// Bytes that this process has caused to be written to the disk so far, by any of its threads.
 ///
 /// # Errors
-/// When the system does not say.
+/// When the system does not report them.
 pub fn written_bytes() -> Result<u64> {
     number_in("/proc/self/io", "write_bytes")
 }
 
-/// Time of a processor that this thread has taken so far, in seconds, within the kernel and outside.
-/// Of work that never waits this is the time that it takes on a machine of its own.
+/// Processor time of this thread so far, in seconds, in kernel and user mode. For work that never
+/// waits this is the time that it takes on an idle machine.
 pub fn thread_seconds() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
@@ -248,56 +248,55 @@ pub fn thread_seconds() -> f64 {
 /// Bytes of memory in use now.
 ///
 /// # Errors
-/// When the system does not say.
+/// When the system does not report them.
 pub fn memory_bytes() -> Result<u64> {
     Ok(number_in("/proc/self/status", "VmRSS")? * 1024)
 }
 
-/// Bytes of memory in use now that are no part of a file.
+/// Bytes of anonymous memory in use now.
 ///
 /// # Errors
-/// When the system does not say.
+/// When the system does not report them.
 pub fn memory_anonymous_bytes() -> Result<u64> {
     Ok(number_in("/proc/self/status", "RssAnon")? * 1024)
 }
 
-/// Bytes of memory in use now that are no part of a file, to the page, with those on a swap device.
+/// Bytes of anonymous memory in use now, exact to the page, including those on a swap device.
 ///
 /// # Errors
-/// When the system does not say.
+/// When the system does not report them.
 pub fn memory_private_bytes() -> Result<u64> {
     // The counters of `status` are kept for each thread and added up now and then.
     const FILE: &str = "/proc/self/smaps_rollup";
     Ok((number_in(FILE, "Anonymous")? + number_in(FILE, "Swap")?) * 1024)
 }
 
-/// Bytes of the tables by which the processor finds the pages of this process.
+/// Bytes of the page tables of this process.
 ///
 /// # Errors
-/// When the system does not say.
+/// When the system does not report them.
 pub fn memory_tables_bytes() -> Result<u64> {
     Ok(number_in("/proc/self/status", "VmPTE")? * 1024)
 }
 
-/// Most bytes of memory that were in use at once since the process began.
+/// Peak bytes of memory in use since the process began.
 ///
 /// # Errors
-/// When the system does not say.
+/// When the system does not report them.
 pub fn memory_peak_bytes() -> Result<u64> {
     Ok(number_in("/proc/self/status", "VmHWM")? * 1024)
 }
 
-/// Makes what is in use now the most that was in use at once, so that a later peak is of what came
-/// in between.
+/// Resets the peak to the current use, so that a later peak is of what came in between.
 ///
 /// # Errors
 /// When the system does not allow it.
 pub fn memory_peak_reset() -> Result<()> {
-    // 5: the peak only, after the documentation of the kernel's /proc.
+    // 5: the peak only, according to the documentation of the kernel's /proc.
     Ok(fs::write("/proc/self/clear_refs", "5")?)
 }
 
-/// Bytes that files take on the disk: all under `path`, or the file that it is. Holes take none.
+/// Bytes of files on the disk: all under `path`, or the file itself. Holes take none.
 ///
 /// # Errors
 /// When it cannot be read.

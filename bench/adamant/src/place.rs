@@ -1,7 +1,7 @@
-//! Where heaps are measured: in files that are memory, written as such.
+//! Heap locations: files in memory, written as such.
 //!
-//! Purpose: nothing of a disk is in the figures. What a commit costs on memory is its own work, with
-//! one fence at the end; a sync of a disk is measured by `kv`.
+//! Purpose: keeps disks out of the figures. A commit on memory costs its own work, with one fence
+//! at the end; `kv` measures a sync of a disk.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use tempfile::TempDir;
 
 use crate::error::Result;
 
-/// Names the rows of heaps.
+/// The engine name of heap rows.
 pub(crate) const ENGINE: &str = "adamant";
-/// What commits wait for.
+/// The durability of commits.
 pub(crate) const DURABILITY: Durability = Durability::Sync;
 
-/// Where Linux keeps files in memory.
+/// The directory in which Linux keeps files in memory.
 const MEMORY: &str = "/dev/shm";
 
-/// A directory to work in, removed with the value: in `path`, or if that is none in memory where the
-/// system has such a place, else in the current directory.
+/// A working directory, removed with the value: in `path`, else in memory where the system has such
+/// a place, else in the current directory.
 pub(crate) fn work(path: Option<&Path>) -> Result<TempDir> {
     let memory = || PathBuf::from(if Path::new(MEMORY).is_dir() { MEMORY } else { "." });
     let parent = path.map_or_else(memory, Path::to_path_buf);
@@ -28,7 +28,7 @@ pub(crate) fn work(path: Option<&Path>) -> Result<TempDir> {
     Ok(tempfile::Builder::new().prefix("adamant-bench-").tempdir_in(parent)?)
 }
 
-/// Opens the heap in a directory, creating both if there is nothing.
+/// Opens the heap in a directory; creates both if there is nothing.
 pub(crate) fn open(directory: &Path) -> Result<Heap> {
     let directory = Arc::new(OsDirectory::create(directory)?);
     let mut options = Options::default();

@@ -1,9 +1,9 @@
-//! The raw disk: what it costs to make a small record durable without any engine.
+//! The raw disk: the cost of making a small record durable without any engine.
 //!
-//! Purpose: the yardstick of durable puts, measured in the same seconds as they are.
-//! Two ways: append to a file and fdatasync (the file grows, so its metadata is written too), and
-//! overwrite a file that was written with zeros before (only data is written). With several
-//! threads each has a part of the file to itself and syncs after every write, without sharing.
+//! Purpose: the yardstick of durable puts, measured in the same seconds. Two ways: append to a file
+//! and fdatasync (the file grows, so its metadata is written, too), and overwrite a file that was
+//! filled with zeros before (only data is written). With several threads each has a part of the
+//! file of its own and syncs after every write, without sharing.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -14,9 +14,9 @@ use std::time::Duration;
 use crate::error::Result;
 use crate::measure::{Measured, for_a_while};
 
-/// Bytes of a record: about what a log needs for a put of 20 B + 100 B.
+/// Bytes of a record: about as many as a log needs for a put of 20 B + 100 B.
 const RECORD_BYTES: usize = 160;
-/// Bytes of the preallocated file for each thread; written over again when used up.
+/// Bytes of the preallocated file for each thread; rewritten from the start when used up.
 const PART_BYTES: u64 = 1 << 20;
 /// Threads at most.
 const THREADS_MAX: u64 = 8;
@@ -50,7 +50,7 @@ impl RawDisk {
         Ok(Self { appended, preallocated })
     }
 
-    /// Appends and syncs on so many threads; `observe` as in `for_a_while`.
+    /// Appends and syncs on several threads; `observe` as in `for_a_while`.
     ///
     /// # Errors
     /// Those of the file system.
@@ -66,8 +66,8 @@ impl RawDisk {
         })
     }
 
-    /// One thread overwrites, without a sync, while another syncs over and over: `observe` is told 0
-    /// for the first and 1 for the second.
+    /// One thread overwrites, without a sync, while another syncs repeatedly: `observe` gets 0 for
+    /// the first and 1 for the second.
     ///
     /// # Errors
     /// Those of the file system.
@@ -86,7 +86,7 @@ impl RawDisk {
         })
     }
 
-    /// Overwrites and syncs on so many threads; `observe` as in `for_a_while`.
+    /// Overwrites and syncs on several threads; `observe` as in `for_a_while`.
     ///
     /// # Errors
     /// Those of the file system.

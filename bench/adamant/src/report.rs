@@ -1,8 +1,8 @@
-//! Rows: what was measured, over rounds, beside what was asked.
+//! Reports: measured rows over rounds, with their targets.
 //!
 //! Purpose: a table for people and JSON lines for programs, from the same rows.
-//! Invariants: a row is named by (row, engine); its samples stand in the order of the rounds, so
-//! that a ratio compares the two figures of each round.
+//! Invariants: a row is named by (row, engine); its samples are in the order of the rounds, so that
+//! a ratio compares the two figures of each round.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use crate::asked::{Asked, AskedRows, Better};
 use crate::error::{Result, ensure};
 use crate::measure::{Measured, Processors};
 
-/// What a figure counts.
+/// The unit of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Thousands of operations in a second.
@@ -27,17 +27,17 @@ pub enum Unit {
     Bytes,
     /// Mebibytes.
     Mebibytes,
-    /// One figure by another of its kind, of which more is better.
+    /// The ratio of two figures, of which more is better.
     Speedup,
-    /// One figure by another of its kind, of which less is better.
+    /// The ratio of two figures, of which less is better.
     Share,
-    /// Hundredths of which less is better.
+    /// Hundredths, of which less is better.
     Percent,
     /// Fences for an operation.
     Fences,
     /// Cache lines flushed for an operation.
     Lines,
-    /// How often something happened.
+    /// The number of occurrences.
     Count,
 }
 
@@ -82,8 +82,8 @@ struct Series {
     unit: Unit,
     n: u64,
     samples: Vec<f64>,
-    /// Of rows that have a rate: operations of all samples, and the time of processors they took.
-    /// Together, because a single sample may be shorter than a step of that clock.
+    /// For rows with a rate: operations of all samples, and their processor time. Together, because
+    /// a single sample may be shorter than a step of that clock.
     operations: u64,
     processors: Processors,
 }
@@ -95,7 +95,7 @@ impl Series {
         sorted
     }
 
-    /// Nanoseconds of processors for an operation, outside the kernel and in it.
+    /// Processor nanoseconds for an operation, in user and in kernel mode.
     fn nanoseconds(&self) -> Option<(f64, f64)> {
         let of = |seconds: f64| seconds * 1e9 / self.operations as f64;
         let Processors { user_seconds, system_seconds } = self.processors;
@@ -112,7 +112,7 @@ fn median_of(sorted: &[f64]) -> f64 {
     (sorted[middle - 1] + sorted[middle]) / 2.0
 }
 
-/// What a bench has measured so far.
+/// The results of a bench so far.
 #[derive(Debug)]
 pub struct Report {
     bench: &'static str,
@@ -121,12 +121,12 @@ pub struct Report {
 }
 
 impl Report {
-    /// An empty report; rows of `judged_engine` are judged by what is asked of `bench`.
+    /// An empty report; rows of `judged_engine` are rated by the targets of `bench`.
     pub fn new(bench: &'static str, judged_engine: &'static str) -> Self {
         Self { bench, judged_engine, series: Vec::new() }
     }
 
-    /// Adds the sample of a round; `n` says with how many entries (of the raw disk: writes).
+    /// Adds the sample of a round; `n` is the number of entries (for the raw disk: writes).
     pub fn add(&mut self, row: &str, engine: &'static str, unit: Unit, n: u64, sample: f64) {
         match self.series.iter_mut().find(|known| known.row == row && known.engine == engine) {
             Some(known) => {
@@ -142,7 +142,7 @@ impl Report {
         }
     }
 
-    /// Adds a rate of a round, with the processor time that it took.
+    /// Adds a rate of a round, with its processor time.
     pub fn add_rate(&mut self, row: &str, engine: &'static str, n: u64, measured: Measured) {
         self.add(row, engine, Unit::ThousandPerSecond, n, measured.thousand_per_second());
         let series =
@@ -167,7 +167,8 @@ impl Report {
         Ok(median_of(&series.sorted()))
     }
 
-    /// Adds a row of the judged engine: its `above` by another engine's `below`, round by round.
+    /// Adds a row of the rated engine: its `above` divided by another engine's `below`, round by
+    /// round.
     ///
     /// # Errors
     /// When either was not measured, or not in the same rounds.
@@ -193,7 +194,7 @@ impl Report {
         if series.engine == self.judged_engine { asked.get(&series.row) } else { None }
     }
 
-    /// Checks that every row that something is asked of was measured.
+    /// Checks that every row with a target was measured.
     ///
     /// # Errors
     /// Names the first that was not.
@@ -236,7 +237,7 @@ impl Report {
         lines
     }
 
-    /// A table, and how many of the figures asked for hold.
+    /// A table, and how many of the targets are reached.
     pub fn table(&self, asked: &AskedRows) -> String {
         let row_width = self.series.iter().map(|series| series.row.len()).max().unwrap_or(0).max(3);
         let mut table = format!(
@@ -277,7 +278,7 @@ impl Report {
     }
 }
 
-/// Enough digits to compare by, and no more.
+/// Enough digits for a comparison, and no more.
 pub(crate) fn figure_text(figure: f64) -> String {
     let digits = match figure.abs() {
         size if size >= 1000.0 => 0,

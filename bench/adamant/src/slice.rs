@@ -1,9 +1,10 @@
-//! `slice`: strings of bytes, one operation at a time, and many of them.
+//! `slice`: byte strings, one operation at a time, and many of them.
 //!
-//! Purpose: the groups of rows and their rounds, over a small trait, so that other types of such
-//! strings can be measured by the same code in the same process (`cargo xtask peers slice`).
-//! Types take turns in every group, in an order that is reversed from round to round. A figure of a
-//! round is the least of several short batches: who is interrupted measures the interruption.
+//! Purpose: the groups of rows and their rounds, over a small trait, so that other types of byte
+//! strings can be measured by the same code in the same process (`cargo xtask peers slice`). Types
+//! take turns in every group, in an order that is reversed from round to round. A figure of a round
+//! is the minimum of several short batches: a batch that is interrupted would measure the
+//! interruption.
 
 mod string;
 mod ground;
@@ -19,10 +20,10 @@ use crate::slice::ground::Ground;
 pub use crate::slice::ground::Settings;
 pub use crate::slice::string::{ByteString, VecBytes};
 
-/// What measures a group for one type.
+/// The function that measures a group for one type.
 type Measure = fn(&mut Ground<'_>) -> Result<()>;
 
-/// A type that takes part.
+/// A type under measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Contender {
     name: &'static str,
@@ -40,21 +41,21 @@ impl Contender {
         Self { name: S::NAME, groups }
     }
 
-    /// As the engine of rows.
+    /// The engine name of rows.
     pub fn name(&self) -> &'static str {
         self.name
     }
 }
 
-/// The type that is judged.
+/// The rated type.
 pub const JUDGED: &str = <adamant_slice::Slice as ByteString>::NAME;
 
-/// What `adamant-bench` measures by itself: the slice, beside a vector.
+/// The types that `adamant-bench` measures by itself: the slice, and a vector.
 pub fn own_contenders() -> Vec<Contender> {
     vec![Contender::of::<adamant_slice::Slice>(), Contender::of::<VecBytes>()]
 }
 
-/// Measures all rows of all contenders for one round; `tell` is called with what comes next.
+/// Measures all rows of all types for one round; `tell` is called with each next step.
 ///
 /// # Errors
 /// Contents that are not what was written, and a thread that panicked.

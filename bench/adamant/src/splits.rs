@@ -1,9 +1,9 @@
-//! `splits`: three ways in which a leaf of a B+ tree can split, side by side.
+//! `splits`: three ways to split a leaf of a B+ tree, side by side.
 //!
-//! Purpose: to try the claims of the report that Adamant's own tree grew from. Each way is a small
+//! Purpose: tests the claims of the report from which Adamant's own tree grew. Each way is a small
 //! crash-safe tree on the heap ([`leaves::Leaves`]), whose splits are part of the transaction of
-//! the insert that needs room. They are filled in the order of the keys, which the report does too,
-//! on memory with flushes on.
+//! the insert that needs room. They are filled in key order, as in the report, on memory with
+//! flushes on.
 
 mod settings;
 
@@ -27,7 +27,7 @@ pub use crate::splits::settings::Settings;
 pub use crate::splits::slots::Slots;
 pub use crate::splits::strings::{Copied, Swapped, SwappedWide};
 
-/// Measures everything; `tell` is called with what comes next.
+/// Measures everything; `tell` is called with each next step.
 ///
 /// # Errors
 /// The first of the heap or the file system, and contents that are not what was written.

@@ -1,7 +1,7 @@
-//! `transactions`: snapshots, transactions, and how long anybody waits for anybody.
+//! `transactions`: snapshots, transactions, and the waits of threads for each other.
 //!
-//! Purpose: what readers and writers cost one another: threads side by side, gets while a large batch
-//! commits, commits under a load that lasts, snapshots and serializable transactions.
+//! Purpose: the mutual cost of readers and writers: threads side by side, gets while a large batch
+//! commits, commits under a lasting load, snapshots and serializable transactions.
 
 mod settings;
 
@@ -25,7 +25,7 @@ use crate::transactions::settings::VALUE_BYTES;
 
 pub use crate::transactions::settings::Settings;
 
-/// Measures everything; `tell` is called with what comes next.
+/// Measures everything; `tell` is called with each next step.
 ///
 /// # Errors
 /// The first of the store or the file system, and contents that are not what was written.

@@ -1,4 +1,4 @@
-//! Workloads, over any engine: each measures, records rows, and checks what is there afterwards.
+//! Workloads, over any engine: each measures, records rows, and verifies the contents afterwards.
 
 pub mod session;
 

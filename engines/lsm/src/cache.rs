@@ -1,10 +1,10 @@
-//! What a store keeps in memory of its tables and blob files.
+//! The block cache and the table cache of a store.
 //!
 //! Purpose: one cache of blocks, bounded in bytes, and one of open files, bounded in number, for
-//! all keyspaces. Both are Clock-PRO (`quick_cache`): what is looked at once, as by a scan, goes
-//! before what is looked at often.
-//! Invariants: a block is verified before it is cached, and never changes. The numbers of files are
-//! never used again, so nothing in here is ever wrong.
+//! all keyspaces. Both are Clock-PRO (`quick_cache`): an entry that is used once, as by a scan, is
+//! evicted before one that is used often.
+//! Invariants: a block is verified before it is cached, and never changes. File numbers are never
+//! used again, so no cached entry is ever wrong.
 //! Thread safety: shared freely. A block that several threads miss is read once.
 
 use std::fmt;
@@ -19,12 +19,12 @@ use quick_cache::{UnitWeighter, Weighter};
 use crate::block::EntryBlock;
 use crate::error::Result;
 
-/// Bytes that a block takes in the cache beside its own.
+/// Bytes of overhead of a cached block.
 const OVERHEAD_BYTES: u64 = 100;
-/// Bytes of a block, about; only for the first size of a hash table.
+/// Approximate bytes of a block; only for the initial size of a hash table.
 const BLOCK_BYTES_GUESS: u64 = 4096;
 
-/// How much a [`Cache`] holds.
+/// The capacity of a [`Cache`].
 #[derive(Clone, Copy, Debug)]
 pub struct CacheOptions {
     /// Bytes of blocks.
@@ -39,7 +39,7 @@ impl Default for CacheOptions {
     }
 }
 
-/// What is in a directory of files that have numbers.
+/// The kind of a numbered file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Shelf {
     Tables = 0,
@@ -90,7 +90,7 @@ impl Weighter<BlockKey, CachedBlock> for ByBytes {
     }
 }
 
-/// Hashes words by a multiplication each; keys are numbers that nobody chooses.
+/// Hashes words by one multiplication each; no attacker chooses the keys, which are numbers.
 #[derive(Clone, Debug, Default)]
 struct Mixing;
 
@@ -153,10 +153,10 @@ impl Cache {
         Self { blocks, files }
     }
 
-    /// The block at `offset` of a file; read by `load` if it is not here.
+    /// The block at `offset` of a file; loaded by `load` on a miss.
     ///
     /// # Errors
-    /// Those of `load`; then nothing is kept.
+    /// Those of `load`; then nothing is cached.
     #[inline]
     pub(crate) fn block(
         &self,
@@ -171,16 +171,16 @@ impl Cache {
         }
     }
 
-    /// The block at `offset` of a file, if it is here.
+    /// The block at `offset` of a file, if it is cached.
     #[inline]
     pub(crate) fn known_block(&self, file: FileKey, offset: u64) -> Option<CachedBlock> {
         self.blocks.get(&BlockKey { file, offset })
     }
 
-    /// The open file; opened by `open` if it is not here.
+    /// The open file; opened by `open` on a miss.
     ///
     /// # Errors
-    /// Those of `open`; then nothing is kept.
+    /// Those of `open`; then nothing is cached.
     pub(crate) fn file(
         &self,
         key: FileKey,
@@ -189,23 +189,23 @@ impl Cache {
         self.files.get_or_insert_with(&key, open)
     }
 
-    /// Closes a file that is about to be removed. Its blocks go when others need their place.
+    /// Closes a file that is about to be removed. Its blocks are evicted in time.
     pub(crate) fn forget_file(&self, key: FileKey) {
         self.files.remove(&key);
     }
 
-    /// Lets go of all blocks and files.
+    /// Drops all blocks and files.
     pub(crate) fn clear(&self) {
         self.blocks.clear();
         self.files.clear();
     }
 
-    /// Bytes of the blocks in here, with what they take beside their own.
+    /// Bytes of the cached blocks, with their overhead.
     pub fn block_bytes(&self) -> u64 {
         self.blocks.weight()
     }
 
-    /// Files that are kept open.
+    /// Number of open files.
     pub fn file_count(&self) -> usize {
         self.files.len()
     }

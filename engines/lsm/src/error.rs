@@ -1,4 +1,4 @@
-//! What can go wrong in the tables and blob files of a log-structured merge tree.
+//! Errors of the tables and blob files of a log-structured merge tree.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -13,42 +13,42 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The medium failed.
+    /// The storage backend failed.
     Medium(MediumError),
-    /// The heap failed, or what lies there is not what a tree keeps there.
+    /// The heap failed, or a heap object is not what a tree keeps there.
     Heap(HeapError),
-    /// There are no more numbers for files.
+    /// File numbers are exhausted.
     FilesExhausted,
-    /// The work was told to end.
+    /// The work was told to stop.
     Stopped,
     /// One transaction wrote more than a memtable can hold.
     TransactionTooLarge,
-    /// The key is longer than a key may be.
+    /// The key is too long.
     KeyTooLong {
         /// Bytes of the key.
         bytes: usize,
-        /// Bytes that a key may have.
+        /// Maximum bytes of a key.
         bytes_max: usize,
     },
-    /// The value is longer than a value may be where it was to be put.
+    /// The value is too long for where it was to be stored.
     ValueTooLong {
         /// Bytes of the value.
         bytes: u64,
-        /// Bytes that a value may have there.
+        /// Maximum bytes of a value there.
         bytes_max: u64,
     },
     /// The sequence number is larger than any commit's.
     SequenceTooLarge {
         /// The number.
         sequence: u64,
-        /// The largest there is.
+        /// The maximum.
         sequence_max: u64,
     },
-    /// Entries that were to be written in order are not.
+    /// Entries to be written in order are not in order.
     NotAscending {
         /// The file that was being written.
         file: PathBuf,
-        /// How many entries come before the one that is not above the entry before it.
+        /// The position of the entry that is not above the previous one.
         position: u64,
     },
     /// The value of an entry of kind `Blob` is no pointer.
@@ -56,40 +56,40 @@ pub enum Error {
         /// Bytes of the value.
         bytes: usize,
     },
-    /// A table that was to be finished holds nothing.
+    /// A table was to be finished without any entry.
     TableEmpty,
     /// The start of a range is not below its end.
     RangeEmpty,
-    /// A file that belongs to the store is not there.
+    /// A file of the store is missing.
     Missing {
         /// The file.
         file: PathBuf,
     },
-    /// The file is whole, but none that can be used here: of another kind, format, pool or number.
+    /// The file is intact but cannot be used here: it has another kind, format, pool or number.
     Unsupported {
         /// The file.
         file: PathBuf,
-        /// What was expected, what was found, and what to do.
+        /// The expected and the found state, and what to do.
         what: String,
     },
-    /// The file does not hold what was written to it.
+    /// The content of the file is not what was written to it.
     Damaged {
         /// The file.
         file: PathBuf,
-        /// Byte offset in the file.
+        /// Offset in the file, in bytes.
         offset: u64,
-        /// What was expected, and what was found.
+        /// The expected and the found content.
         what: String,
     },
 }
 
 impl Error {
-    /// What was found at `offset` of `file` cannot have been written there.
+    /// The content at `offset` of `file` cannot have been written there.
     pub fn damaged(file: &Path, offset: u64, what: impl Into<String>) -> Self {
         Self::Damaged { file: file.into(), offset, what: what.into() }
     }
 
-    /// Whether more space on the device would cure it.
+    /// Whether more space on the device would cure the error.
     pub fn is_out_of_space(&self) -> bool {
         match self {
             Self::Medium(error) => error.is_out_of_space(),
@@ -98,7 +98,7 @@ impl Error {
         }
     }
 
-    /// The file that is damaged, if this is the damage of one.
+    /// The damaged file, if the error is the damage of a file.
     pub(crate) fn damaged_file(&self) -> Option<&Path> {
         match self {
             Self::Medium(MediumError::Truncated { path, .. }) => Some(path),
@@ -109,7 +109,7 @@ impl Error {
         }
     }
 
-    /// Whether a file is missing, cut, or does not hold what was written to it.
+    /// Whether a file is missing, truncated, or has other content than was written to it.
     pub fn is_damage(&self) -> bool {
         match self {
             Self::Medium(error) => matches!(error, MediumError::Truncated { .. }),

@@ -1,10 +1,10 @@
-//! Bloom filters: which keys a part of a table does not have.
+//! Blocked Bloom filters over the keys of a part of a table.
 //!
-//! Purpose: most searches for what is not in a table end after one look at 64 bytes. Blocked, so all
-//! bits of a key lie in one cache line (Putze, Sanders, Singler: Cache-, Hash- and Space-Efficient
-//! Bloom Filters, 2007); with 10 bits a key about 1 of 100 keys that are not there passes, where a
-//! plain filter lets 0.8 pass, at six times the cache misses.
-//! Invariants: a key whose hash was put in always passes. The layout is that of
+//! Purpose: most searches for an absent key end after a look at 64 bytes. All bits of a key lie in
+//! one cache line (Putze, Sanders, Singler: Cache-, Hash- and Space-Efficient Bloom Filters, 2007).
+//! With 10 bits a key about 1 of 100 absent keys passes; a plain filter passes 0.8, at six times
+//! the cache misses.
+//! Invariants: a key whose hash was added always passes. The layout is that of
 //! `docs/format/table.md`.
 //! Thread safety: immutable once built.
 
@@ -12,16 +12,16 @@ use adamant_slice::Slice;
 
 use crate::block::{Malformed, Read};
 
-/// Bytes that hold all bits of a key: a cache line.
+/// Bytes of a cache line, which holds all bits of a key.
 const LINE_BYTES: usize = 64;
-/// Bits for each key that a filter may be made with.
+/// Maximum bits per key of a filter.
 pub(crate) const BITS_PER_KEY_MAX: u32 = 32;
-/// Bits that are set for a key, at most.
+/// Maximum number of bits that are set for a key.
 const PROBES_MAX: u8 = 16;
 /// Spreads the probes: 2^32 divided by the golden ratio.
 const SPREAD: u32 = 0x9E37_79B9;
 
-/// A filter as it is read.
+/// A filter to query.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Filter<'a> {
     lines: &'a [u8],
@@ -32,7 +32,7 @@ impl<'a> Filter<'a> {
     /// Takes the payload of a filter block.
     ///
     /// # Errors
-    /// `Malformed` if it is none.
+    /// `Malformed` if it is no filter.
     #[inline]
     pub(crate) fn new(payload: &'a Slice) -> Read<Self> {
         match payload.as_bytes().split_last() {
@@ -47,7 +47,7 @@ impl<'a> Filter<'a> {
         }
     }
 
-    /// Whether a key of that hash may have been put in.
+    /// Whether a key with that hash may have been added.
     #[inline]
     pub(crate) fn may_contain(&self, hash: u64) -> bool {
         let start = line_of(hash, self.lines.len() / LINE_BYTES) * LINE_BYTES;
@@ -56,13 +56,13 @@ impl<'a> Filter<'a> {
     }
 }
 
-/// The line of a key: by the upper half of its hash.
+/// The line of a key, from the upper half of its hash.
 #[inline]
 pub(crate) fn line_of(hash: u64, line_count: usize) -> usize {
     (((hash >> 32) * line_count as u64) >> 32) as usize
 }
 
-/// The bits of a key in its line: by the lower half of its hash.
+/// The bits of a key in its line, from the lower half of its hash.
 #[inline]
 pub(crate) fn probes_of(hash: u64, probes: u8) -> impl Iterator<Item = usize> {
     let spread = |bits: &u32| Some(bits.wrapping_mul(SPREAD));
@@ -71,18 +71,18 @@ pub(crate) fn probes_of(hash: u64, probes: u8) -> impl Iterator<Item = usize> {
         .map(|bits| (bits >> 23) as usize)
 }
 
-/// Bytes of the filter of so many keys.
+/// Bytes of a filter of `key_count` keys.
 pub(crate) fn filter_bytes(key_count: usize, bits_per_key: u32) -> usize {
     let bits = key_count.saturating_mul(bits_per_key as usize);
     bits.div_ceil(LINE_BYTES * 8).max(1) * LINE_BYTES + 1
 }
 
-/// Makes the filter of the keys of these hashes, in `payload`.
+/// Builds the filter of these hashes in `payload`.
 pub(crate) fn build(hashes: &[u64], bits_per_key: u32, payload: &mut Vec<u8>) {
     let bytes = filter_bytes(hashes.len(), bits_per_key);
     payload.clear();
     payload.resize(bytes, 0);
-    // 0.69 bits for each would be best if lines were evenly full; they are not.
+    // 0.69 probes per bit would be best if all lines were equally full; they are not.
     let probes = (bits_per_key * 3 / 5).clamp(1, PROBES_MAX.into()) as u8;
     let line_count = bytes / LINE_BYTES;
     for &hash in hashes {
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn every_key_passes_and_few_others() {
-        // Share of keys that pass and were not put in: 1 of so many at least.
+        // False positives: at most 1 of `rate_min`.
         for (bits_per_key, rate_min) in [(4, 6), (8, 35), (10, 75), (16, 500), (20, 1200)] {
             for key_count in [1_u32, 10, 1000, 20_000] {
                 let keys: Vec<_> = (0..key_count).map(|n| n.to_le_bytes().to_vec()).collect();

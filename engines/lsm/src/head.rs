@@ -1,7 +1,7 @@
-//! The head of a tree: what it begins with on the heap.
+//! The head of a tree: its root object on the heap.
 //!
 //! Purpose: names the newest buffer and the manifest.
-//! Invariants: it is proved by its checksum whenever it is read, also before it is changed.
+//! Invariants: its checksum is verified whenever the head is read, also before a change.
 //! Thread safety: as of the heap: a view reads, a transaction writes.
 
 use adamant_heap::access::{Read, Write};
@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::layout::{HEAD_MAGIC, HEAD_SUM_AT, Head};
 use crate::sum::{damaged, sum_of, update_summed};
 
-/// Makes the head of a tree without files. Returns its heap offset.
+/// Creates the head of a tree without files. Returns its heap offset.
 pub(crate) fn create<W: Write>(heap: &mut W, identity: [u8; 16], buffer: u64) -> Result<u64> {
     let block = heap.reserve(size_of::<Head>() as u64)?;
     let (manifest, sum) = (0.into(), 0.into());
@@ -23,7 +23,7 @@ pub(crate) fn create<W: Write>(heap: &mut W, identity: [u8; 16], buffer: u64) ->
     Ok(block)
 }
 
-/// The head at a heap offset, if one is there.
+/// The head at a heap offset.
 pub(crate) fn read<R: Read>(heap: &R, block: u64) -> Result<&Head> {
     let head = heap.read(Ptr::<Head>::new(block))?;
     if head.magic != HEAD_MAGIC {

@@ -1,11 +1,11 @@
-//! Looking at a tree: what it is made of, and whether all of it is as it should be.
+//! Statistics and checks of a tree.
 //!
-//! Purpose: figures for operators, and a check that reads everything: each file by its own check, the
-//! manifest beside the files, the levels beside their rules, counters of blob files beside what tables
-//! say of them.
-//! Invariants: nothing is changed. A check goes on after what it finds, so its report names all of it.
-//! Thread safety: any thread. The heap is looked at in the first part of a check, in several holds where
-//! others want it; files, which take long, in the second, under no lock.
+//! Purpose: figures for operators, and a check that reads everything: each file by its own check,
+//! the manifest against the files, the levels against their invariants, and the counters of blob
+//! files against the tables.
+//! Invariants: nothing is changed. A check continues after a finding, so its report names them all.
+//! Thread safety: any thread. The first part of a check reads the heap, in several holds if others
+//! want it; the second part reads the files, which takes long, without a lock.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use crate::version::manifest::{self, BlobInfo};
 pub struct MemtableStats {
     /// Bytes of keys and values.
     pub bytes: u64,
-    /// Entries, ranges that were made empty among them.
+    /// Entries, including range tombstones.
     pub entries: u64,
     /// Bytes of memory that its index takes.
     pub index_bytes: u64,
@@ -43,7 +43,7 @@ pub struct LevelStats {
     pub tables: u64,
     /// Bytes of their files.
     pub bytes: u64,
-    /// Their entries, tombstones among them.
+    /// Their entries, including tombstones.
     pub entries: u64,
     /// Their tombstones.
     pub tombstones: u64,
@@ -65,21 +65,21 @@ pub struct BlobStats {
     pub files: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Values in them, stale ones among these.
+    /// Values in them, including stale ones.
     pub values: u64,
-    /// Bytes of the values as they are stored.
+    /// Stored bytes of the values.
     pub stored_bytes: u64,
     /// Values that no table points to any more.
     pub stale_values: u64,
-    /// Their bytes as they are stored.
+    /// Stored bytes of the stale values.
     pub stale_bytes: u64,
     /// Bytes of files that flushes wrote since the tree was opened.
     pub written_bytes: u64,
-    /// Bytes of files that merges wrote since then: of values that were moved.
+    /// Bytes of files that merges wrote since then, with moved values.
     pub moved_bytes: u64,
 }
 
-/// What a tree is made of, and what its background did since it was opened.
+/// The composition of a tree, and its background work since it was opened.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct LsmStats {
@@ -91,29 +91,29 @@ pub struct LsmStats {
     pub blobs: BlobStats,
     /// Memtables that were written to tables.
     pub flushes: u64,
-    /// Bytes of the files that this made.
+    /// Bytes of the files that flushes wrote.
     pub flushed_bytes: u64,
     /// Merges of tables.
     pub compactions: u64,
-    /// Bytes of the files that these made.
+    /// Bytes of the files that merges wrote.
     pub compacted_bytes: u64,
-    /// Tables that went to another level as they are.
+    /// Tables that moved to another level unchanged.
     pub moves: u64,
-    /// What is written and not merged yet: [`Lsm::debt`].
+    /// The compaction debt: [`Lsm::debt`].
     pub debt: f64,
-    /// Numbers of tables that a merge could not read: they stay where they are until the store is opened
-    /// again or the tree compacted by hand, and others are merged around them.
+    /// Numbers of tables that a merge could not read. They stay in place until the store is opened
+    /// again or the tree is compacted by hand, and others are merged around them.
     pub damaged_tables: Vec<u64>,
 }
 
 impl Lsm {
-    /// The tables of each level, from level 0 on: that from the newest to the oldest, the others by key.
+    /// The tables of each level: level 0 from the newest to the oldest, the others by key.
     pub fn levels(&self) -> Vec<Vec<TableMeta>> {
         let metas = |files: &Vec<Arc<TableFile>>| files.iter().map(|f| f.meta.clone()).collect();
         self.layers().levels.iter().map(metas).collect()
     }
 
-    /// What the tree is made of. O(tables), reads no file.
+    /// The composition of the tree. O(tables), reads no file.
     pub fn stats(&self) -> LsmStats {
         let (layers, work) = (self.layers(), &self.work);
         let memtables = layers.memtables().map(|memtable| MemtableStats {
@@ -163,10 +163,11 @@ impl Lsm {
         }
     }
 
-    /// The first part of a check: of what the tree has on the heap. O(memtables and tables).
+    /// The first part of a check: the tree's heap objects. O(memtables and tables).
     ///
     /// # Errors
-    /// Those of the heap, also when the head or a buffer is none: then there is nothing to go on with.
+    /// Those of the heap, also when the head or a buffer is invalid: then the check cannot
+    /// continue.
     pub fn check<R: Read>(&self, heap: &R) -> Result<LsmCheck> {
         let mut checking = LsmChecking::default();
         loop {
@@ -176,9 +177,9 @@ impl Lsm {
         }
     }
 
-    /// As [`Lsm::check`], but `None` some 2,048 records of memtables on if `is_wanted` says that
-    /// others want the heap. To be called again then, with what was seen so far; the tree may change
-    /// in between.
+    /// As [`Lsm::check`], but returns `None` after some 2,048 records of memtables if `is_wanted`
+    /// says that others want the heap. Call it again then, with what was seen so far; the tree may
+    /// change in between.
     ///
     /// # Errors
     /// As [`Lsm::check`].
@@ -218,7 +219,7 @@ impl Lsm {
             blocks += 1 + buffer_chunks(heap, buffer)?.len() as u64;
             buffer = open_buffer(heap, buffer)?.older.get();
         }
-        // A manifest lists tables in whatever order.
+        // A manifest lists tables in any order.
         let (mut listed, mut used) = (manifest::read(heap, layers.manifest)?, layers.listed());
         listed.tables.sort_unstable();
         used.tables.sort_unstable();
@@ -239,16 +240,16 @@ impl Lsm {
     }
 }
 
-/// Records that are looked at in one hold, at least: some 500 us.
+/// Minimum records of one hold: about 500 us.
 const HOLD_RECORDS: u64 = 2048;
 
-/// What the first part of a check has seen of memtables, to which more is written meanwhile.
+/// The progress of the first part of a check through memtables, which may grow meanwhile.
 #[derive(Debug, Default)]
 pub struct LsmChecking(Vec<(Arc<Memtable>, BufferWalk)>);
 
 impl LsmChecking {
-    /// Walks on through the records of the memtables: how many each has by now, in the order of
-    /// `layers`; `None` if others want the heap before all were seen.
+    /// Continues the walk through the records of the memtables. Returns how many each has by now,
+    /// in the order of `layers`; `None` if others want the heap before all were seen.
     fn count_records<R: Read>(
         &mut self,
         heap: &R,
@@ -275,7 +276,7 @@ impl LsmChecking {
     }
 }
 
-/// A check of which the first part is done.
+/// A check whose first part is done.
 #[derive(Debug)]
 pub struct LsmCheck {
     context: Arc<TreeContext>,
@@ -284,13 +285,13 @@ pub struct LsmCheck {
     findings: Vec<Error>,
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct LsmReport {
-    /// Blocks of the heap that the tree has: head, buffers and their chunks, manifest, records.
+    /// Heap blocks of the tree: head, buffers and their chunks, manifest, records.
     pub blocks: u64,
-    /// Entries in memtables and tables: versions of keys, tombstones among them.
+    /// Entries in memtables and tables: versions of keys, including tombstones.
     pub entries: u64,
     /// Tables that were read.
     pub tables: u64,
@@ -298,24 +299,24 @@ pub struct LsmReport {
     pub blob_files: u64,
     /// Bytes of all files that were read.
     pub file_bytes: u64,
-    /// What is wrong. Each names the file, or the place on the heap.
+    /// The findings. Each names the file, or the heap offset.
     pub findings: Vec<Error>,
 }
 
 impl LsmReport {
-    /// Whether nothing is wrong.
+    /// Whether there are no findings.
     pub fn is_clean(&self) -> bool {
         self.findings.is_empty()
     }
 }
 
 impl LsmCheck {
-    /// Blocks of the heap that the tree has.
+    /// Heap blocks of the tree.
     pub fn blocks(&self) -> u64 {
         self.blocks
     }
 
-    /// The second part: reads all files. They stay as long as it runs, whatever else is done.
+    /// The second part: reads all files. They stay until it ends, whatever else happens.
     pub fn finish(self) -> LsmReport {
         let Self { context, layers, blocks, findings } = self;
         let entries = layers.memtables().map(|memtable| memtable.entries()).sum();
@@ -362,7 +363,7 @@ fn wrong_file(context: &TreeContext, shelf: Shelf, number: u64, what: impl Into<
     Error::damaged(&context.directory(shelf).path().join(name), 0, what)
 }
 
-/// Looks whether the tables are where they belong.
+/// Checks that the tables are on the levels where they belong.
 fn check_levels(context: &TreeContext, layers: &Layers, findings: &mut Vec<Error>) {
     let next_file = context.next_file();
     for number in layers.blobs.keys().filter(|number| **number >= next_file) {
@@ -407,7 +408,7 @@ fn check_levels(context: &TreeContext, layers: &Layers, findings: &mut Vec<Error
     }
 }
 
-/// Looks whether counters of blob files say what tables point to.
+/// Checks the counters of blob files against the tables' references.
 fn check_counters(context: &TreeContext, layers: &Layers, findings: &mut Vec<Error>) {
     let mut used: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
     for file in layers.levels.iter().flatten() {

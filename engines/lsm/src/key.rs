@@ -1,9 +1,8 @@
-//! Entries: versions of keys, and the order they are kept in.
+//! Entries: versions of keys, and their order.
 //!
-//! Purpose: what a memtable holds, a table stores and a merge compares.
+//! Purpose: the unit that a memtable holds, a table stores and a merge compares.
 //! Invariants: entries are ordered by key, ascending, and those of one key by sequence number,
-//! descending: the newest version comes first. There is one entry at most of a key and a sequence
-//! number.
+//! descending: the newest version comes first. A key has at most one entry per sequence number.
 //! Thread safety: plain data.
 
 use std::cmp::Ordering;
@@ -13,28 +12,28 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{Error, Result};
 
-/// Bytes that a key may have. The empty key is one like any other, below all of them.
+/// Maximum bytes of a key. The empty key is a valid key, below all others.
 pub const KEY_BYTES_MAX: usize = 65_535;
-/// Bytes that a value may have that lies in a table: 64 MiB. Longer ones go to blob files, because
-/// a block is read as a whole.
+/// Maximum bytes of a value in a table: 64 MiB. Longer ones go to blob files, because a block is
+/// read as a whole.
 pub const VALUE_BYTES_MAX: usize = 64 << 20;
-/// The largest sequence number: 62 bits, for tables keep it in one number with the kind.
+/// The largest sequence number: 62 bits, because tables store it in one number with the kind.
 pub const SEQUENCE_MAX: u64 = (1 << 62) - 1;
 
-/// What an entry says about its key.
+/// The kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum EntryKind {
-    /// It has this value.
+    /// The key has this value.
     Value = 0,
-    /// It is absent from this commit on.
+    /// The key is absent from this commit on.
     Tombstone = 1,
-    /// It has the value that the [`BlobPointer`] leads to.
+    /// The key has the value that the [`BlobPointer`] points to.
     Blob = 2,
 }
 
 impl EntryKind {
-    /// The kind of that number, if there is one.
+    /// The kind with that number, if there is one.
     #[inline]
     pub fn from_number(number: u64) -> Option<Self> {
         match number {
@@ -46,12 +45,12 @@ impl EntryKind {
     }
 }
 
-/// What was said about a key by one commit.
+/// One commit's change of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
     /// Sequence number of the commit.
     pub sequence: u64,
-    /// What the value is.
+    /// The kind of entry.
     pub kind: EntryKind,
     /// The value, nothing, or an encoded [`BlobPointer`].
     pub value: Slice,
@@ -62,12 +61,12 @@ pub struct Version {
 pub struct Entry {
     /// The user's key.
     pub key: Slice,
-    /// What was said about it.
+    /// Its version.
     pub version: Version,
 }
 
 impl Entry {
-    /// Where the entry stands beside another: by key, then the newer one first.
+    /// The order of entries: by key, then the newer one first.
     #[inline]
     pub fn order(&self, other: &Self) -> Ordering {
         let newer = other.version.sequence.cmp(&self.version.sequence);
@@ -75,13 +74,13 @@ impl Entry {
     }
 }
 
-/// The hash of a key that filters and hash indexes are made with: XXH3, 64 bits, without a seed.
+/// The hash of a key for filters and hash indexes: XXH3, 64 bits, without a seed.
 #[inline]
 pub(crate) fn key_hash(key: &[u8]) -> u64 {
     xxh3_64(key)
 }
 
-/// A key that is searched for in many tables; its hash is computed once.
+/// A lookup of a key in many tables; its hash is computed once.
 #[derive(Clone, Copy, Debug)]
 pub struct Lookup<'a> {
     pub(crate) key: &'a [u8],
@@ -90,7 +89,7 @@ pub struct Lookup<'a> {
 }
 
 impl<'a> Lookup<'a> {
-    /// The newest version of the key that is not newer than `sequence_max`.
+    /// Looks up the newest version of the key that is not newer than `sequence_max`.
     #[inline]
     pub fn new(key: &'a [u8], sequence_max: u64) -> Self {
         Self { key, hash: key_hash(key), sequence_max }
@@ -108,36 +107,36 @@ impl<'a> Lookup<'a> {
 pub struct RangeTombstone {
     /// The first key.
     pub start: Slice,
-    /// The first key beyond them.
+    /// The first key after the range.
     pub end: Slice,
-    /// Sequence number of the commit; entries of larger ones are not touched.
+    /// Sequence number of the commit; entries with larger ones are not affected.
     pub sequence: u64,
 }
 
 impl RangeTombstone {
-    /// Whether it lies over the key, whatever the commit.
+    /// Whether the range holds the key, whatever the commit.
     #[inline]
     pub fn contains(&self, key: &[u8]) -> bool {
         &*self.start <= key && key < &*self.end
     }
 }
 
-/// Where a value lies in a blob file.
+/// The location of a value in a blob file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BlobPointer {
     /// Number of the blob file.
     pub file: u64,
     /// Byte offset of the record in it.
     pub offset: u64,
-    /// Bytes of the value as it is stored, which may be compressed.
+    /// Stored bytes of the value, which may be compressed.
     pub stored_bytes: u32,
 }
 
 impl BlobPointer {
-    /// Bytes of an encoded pointer: what a [`Slice`] holds without an allocation.
+    /// Bytes of an encoded pointer, which a [`Slice`] holds without an allocation.
     pub const BYTES: usize = 20;
 
-    /// File, offset and length, little-endian, one behind the other.
+    /// Encodes file, offset and length in that order, little-endian.
     pub fn to_bytes(&self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         bytes[..8].copy_from_slice(&self.file.to_le_bytes());
@@ -146,7 +145,7 @@ impl BlobPointer {
         bytes
     }
 
-    /// The pointer that these bytes are; `None` if they are not 20.
+    /// Decodes a pointer; `None` if the length is not 20.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (file, rest) = bytes.split_first_chunk()?;
         let (offset, rest) = rest.split_first_chunk()?;
@@ -158,7 +157,7 @@ impl BlobPointer {
     }
 }
 
-/// Refuses what is no key.
+/// Refuses a key that is too long.
 ///
 /// # Errors
 /// `KeyTooLong`.
@@ -186,7 +185,8 @@ mod tests {
 
     #[test]
     fn the_hash_is_the_one_that_is_on_the_media() {
-        // The first is from the specification of XXH3, the others are what this code wrote first.
+        // The first is from the specification of XXH3, the others from the first version of this
+        // code.
         assert_eq!(key_hash(b""), 0x2D06_8005_38D3_94C2);
         assert_eq!(key_hash(b"key"), 0xBBEA_0D63_A051_65E3);
         assert_eq!(key_hash(&[7; 300]), 0x8AEC_4A54_14DA_D453);

@@ -1,8 +1,8 @@
-//! Every persistent byte that a log-structured merge tree keeps on the heap, and nothing volatile.
+//! On-heap layout of a log-structured merge tree.
 //!
 //! Purpose: see `docs/format/lsm.md`. Its files have pages of their own.
-//! Invariants: all integers are little-endian, so that any bytes are valid objects (S3). Each object
-//! has a checksum.
+//! Invariants: all integers are little-endian, so that any bytes are valid objects (S3). Each
+//! object has a checksum.
 
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -18,7 +18,7 @@ pub const BUFFER_MAGIC: [u8; 8] = *b"AdaBuf\0\x02";
 pub struct Head {
     /// `HEAD_MAGIC`.
     pub magic: [u8; 8],
-    /// What all of its files carry.
+    /// The identity that all of its files carry.
     pub identity: [u8; 16],
     /// The newest buffer; each names the one before it.
     pub buffer: U64,
@@ -28,10 +28,10 @@ pub struct Head {
     pub sum: U64,
 }
 
-/// Chunks that a buffer can have: each is a quarter of those before it, so they do not run out.
+/// Maximum chunks of a buffer: each is a quarter of those before it, so they do not run out.
 pub const BUFFER_CHUNKS: usize = 120;
 
-/// What a memtable holds, in the order in which it came.
+/// The content of a memtable, in the order of arrival.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct Buffer {
@@ -41,29 +41,29 @@ pub struct Buffer {
     pub older: U64,
     /// Checksum of the fields before and of all chunks.
     pub sum: U64,
-    /// Chunks there are, times 2^56, bytes used of the last one, times 2^16, and the lower half of a
-    /// checksum of both: this changes with every record.
+    /// Number of chunks, times 2^56, bytes used of the last one, times 2^16, and the lower half of
+    /// a checksum of both: this changes with every record.
     pub end: U64,
-    /// Where the chunks are.
+    /// Offsets of the chunks.
     pub chunks: [U64; BUFFER_CHUNKS],
 }
 
-/// Where in `Buffer::end` the bytes begin: a chunk holds an entry of any size.
+/// Bit position of the bytes in `Buffer::end`: a chunk holds an entry of any size.
 pub const END_BYTES_SHIFT: u32 = 16;
-/// Where in it the chunks begin.
+/// Bit position of the chunks in it.
 pub const END_CHUNKS_SHIFT: u32 = 56;
 /// Bytes of the checksum that each record of a buffer begins with.
 pub const RECORD_SUM_BYTES: usize = 4;
 
-/// Begins a manifest; `Slot`s of tables and heap offsets of blob records follow.
+/// The start of a manifest; `Slot`s of tables and heap offsets of blob records follow.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct Manifest {
-    /// The largest sequence number that a file of the tree had ever.
+    /// The largest sequence number that a file of the tree ever had.
     pub sequence_max: U64,
-    /// How many tables there are.
+    /// Number of tables.
     pub tables: U32,
-    /// How many blob files there are.
+    /// Number of blob files.
     pub blobs: U32,
     /// Checksum of the fields before and of what follows.
     pub sum: U64,
@@ -81,8 +81,7 @@ pub struct Slot {
     pub reserved: U32,
 }
 
-/// What is known of a table without opening it. The lowest and the highest key follow, and the
-/// `BlobUse`s.
+/// The properties of a table. The lowest and the highest key follow, and the `BlobUse`s.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct TableRecord {
@@ -90,11 +89,11 @@ pub struct TableRecord {
     pub file: U64,
     /// Its bytes.
     pub file_bytes: U64,
-    /// Entries, tombstones among them.
+    /// Entries, including tombstones.
     pub entries: U64,
     /// Those that are tombstones.
     pub tombstones: U64,
-    /// Tombstones of ranges.
+    /// Range tombstones.
     pub range_tombstones: U64,
     /// The lowest sequence number.
     pub sequence_min: U64,
@@ -102,13 +101,13 @@ pub struct TableRecord {
     pub sequence_max: U64,
     /// Bytes of data blocks before compression.
     pub data_bytes_plain: U64,
-    /// Bytes of data blocks in the file.
+    /// Stored bytes of data blocks.
     pub data_bytes_stored: U64,
     /// Bytes of the lowest key, or of the start of the first range if that is lower.
     pub key_min_bytes: U16,
     /// Bytes of the highest key, or of the end of a range that ends higher.
     pub key_max_bytes: U16,
-    /// How many blob files its entries point into.
+    /// Number of blob files that its entries point into.
     pub blob_uses: U32,
     /// 1 if the highest key is only the end of a range, which does not hold it; else 0.
     pub key_max_is_exclusive: U64,
@@ -116,19 +115,19 @@ pub struct TableRecord {
     pub sum: U64,
 }
 
-/// That entries of a table point into a blob file.
+/// A reference of a table to a blob file.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct BlobUse {
     /// The number of the blob file.
     pub file: U64,
-    /// Entries that do.
+    /// Entries of the table that point into it.
     pub entries: U64,
-    /// Bytes of their values as they are stored.
+    /// Stored bytes of their values.
     pub stored_bytes: U64,
 }
 
-/// What is known of a blob file.
+/// The properties of a blob file.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct BlobRecord {
@@ -138,11 +137,11 @@ pub struct BlobRecord {
     pub file_bytes: U64,
     /// Values in it.
     pub values: U64,
-    /// Bytes of the values as they are stored.
+    /// Stored bytes of the values.
     pub stored_bytes: U64,
     /// Values that no table points to any more.
     pub stale_values: U64,
-    /// Their bytes as they are stored.
+    /// Stored bytes of the stale values.
     pub stale_bytes: U64,
     /// Checksum of the fields before.
     pub sum: U64,

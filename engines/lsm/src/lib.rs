@@ -1,11 +1,13 @@
 //! The log-structured merge tree of Adamant: data much larger than memory.
 //!
-//! An [`Entry`] is one version of one key. What is written goes to a memtable, whose bytes lie on the
-//! heap and are durable as everything there is; full ones are written to sorted, immutable files, the
-//! tables, and these merged with one another in the background. Large values lie in files of their own,
-//! which entries point into. [`Lsm`] is one such tree, [`TreeContext`] what all trees of a store share.
+//! An [`Entry`] is one version of one key. Writes go to a memtable, whose bytes lie on the heap and
+//! are as durable as everything there. Full memtables are written to sorted, immutable files, the
+//! tables, which the background merges with one another. Large values lie in files of their own,
+//! which entries point into. [`Lsm`] is one such tree, [`TreeContext`] the state that all trees of
+//! a store share.
 //!
-//! A tree has no journal of its own: its writes, and which files it has, are changes of the heap.
+//! A tree has no journal of its own: its writes, and the list of its files, are changes of the
+//! heap.
 #![forbid(unsafe_code)]
 
 pub mod error;

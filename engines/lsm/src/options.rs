@@ -1,38 +1,39 @@
-//! How trees behave: sizes and thresholds. None of it is part of the format.
+//! Options of trees: sizes and thresholds. None of them is part of the format.
 
 use crate::block::Compression;
 
-/// How the log-structured merge trees of a store behave. Other values at the next opening are fine.
+/// Options of the log-structured merge trees of a store. They may change with every opening.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Options {
-    /// Bytes of keys and values in a memtable from which on it is written to a table.
+    /// Bytes of keys and values at which a memtable is flushed to a table.
     pub memtable_bytes_max: u64,
-    /// Bytes of a table from which on the next one is begun.
+    /// Bytes at which a table ends and the next one begins.
     pub table_bytes_max: u64,
     /// Bytes of a data block before compression.
     pub block_bytes: usize,
-    /// Bits of Bloom filter a key: 10 let 1 of 100 absent keys pass.
+    /// Bits of the Bloom filter per key: with 10, 1 of 100 absent keys passes.
     pub filter_bits_per_key: u8,
-    /// Whether data blocks have a hash index: for single reads of short values.
+    /// Whether data blocks have a hash index, which speeds up point reads of short values.
     pub hash_index: bool,
     /// How data blocks are compressed.
     pub compression: Compression,
-    /// Levels from the newest on that are never compressed: they are soon written again.
+    /// Number of levels, from the newest on, that are never compressed: they are rewritten soon.
     pub plain_levels: u32,
-    /// Tables of level 0 from which on they are merged with the level below: a read may have to look at
-    /// each.
+    /// Number of level 0 tables at which they are merged with the level below: a read may have to
+    /// search each.
     pub level0_tables_max: usize,
-    /// Bytes of the first level below level 0, at least. Twice as many are merged on level 0 however few
-    /// tables they are.
+    /// Minimum bytes of the first level below level 0. Level 0 is merged at twice as many bytes,
+    /// however few tables it has.
     pub base_bytes_min: u64,
-    /// How many times larger than the one before it a level may be.
+    /// Maximum size ratio of a level to the level before it.
     pub level_ratio: u64,
-    /// Bytes of a value from which on it is kept in a blob file; `None`: only what no table can hold.
+    /// Minimum bytes of a value that is stored in a blob file; `None`: only values that no table
+    /// can hold.
     pub blob_bytes_min: Option<u32>,
-    /// Bytes of a blob file from which on the next one is begun.
+    /// Bytes at which a blob file ends and the next one begins.
     pub blob_file_bytes_max: u64,
-    /// Percent of a blob file's bytes that may be stale before what is left of it is moved.
+    /// Percentage of stale bytes of a blob file above which its live values are moved.
     pub blob_stale_percent_max: u8,
 }
 
@@ -56,12 +57,12 @@ impl Default for Options {
     }
 }
 
-/// Bytes of level 0, in what the base has at least. Merging it writes the base anew: the more at once, the
-/// less is written for each byte; and the more space is taken twice until then.
+/// Bytes of level 0, in units of the base's minimum. A merge of level 0 rewrites the base: larger
+/// merges write less per byte, but take more space twice until then.
 const LEVEL0_BASES: u64 = 2;
 
 impl Options {
-    /// How much of what level 0 may be so many tables of so many bytes are: from 1 on they are merged.
+    /// The fill of level 0 with `tables` tables of `bytes` bytes: it is merged at 1.
     pub(crate) fn level0_share(&self, tables: usize, bytes: u64) -> f64 {
         let by_count = tables as f64 / self.level0_tables_max.max(1) as f64;
         by_count.max(bytes as f64 / self.base_bytes_min.saturating_mul(LEVEL0_BASES).max(1) as f64)

@@ -1,12 +1,12 @@
-//! Sequence numbers: which commit wrote an entry, and which ones readers see.
+//! Sequence numbers: which commit wrote an entry, and which commits readers see.
 //!
-//! Purpose: the one clock of all trees of a store, so that a number stands for one moment in all of
-//! them; and which moments of the past somebody looks at.
-//! Invariants: each change of a tree has a number that no other one has; what is visible is complete.
-//! Numbers of transactions that were undone are not used again.
-//! Thread safety: numbers are assigned by who has the turn to write, and become visible under the
-//! heap's exclusive lock. Readers look at what is visible under its shared lock. What keeps
-//! something for moments is held while it lets go.
+//! Purpose: the one clock of all trees of a store, so that a number means the same point in time in
+//! all of them; and the past sequence numbers that snapshots read at.
+//! Invariants: each change of a tree has a unique number; what is visible is complete. Numbers of
+//! transactions that were undone are not reused.
+//! Thread safety: the holder of the write permit assigns numbers; they become visible under the
+//! heap's exclusive lock. Readers load the visible number under its shared lock. A keeper stays
+//! alive while it lets go.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,23 +14,23 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::{Mutex, RwLock};
 
-/// What keeps something for moments of the past.
+/// Holds state for past sequence numbers.
 pub(crate) trait Keeper: Send + Sync {
-    /// Lets go what nobody sees any more.
+    /// Drops what no reader sees any more.
     fn let_go(&self, sequences: &Sequences);
 
-    /// Bytes of memory that are kept for moments of the past, about.
+    /// Approximate bytes of memory that are held for past sequence numbers.
     fn kept_bytes(&self) -> u64;
 }
 
-/// Moments that there is room for from the beginning: a commit allocates nothing to note as many.
+/// Initial capacity for snapshot numbers: up to as many need no allocation at a commit.
 const HELD_MANY: usize = 16;
 
 /// The clock.
 pub struct Sequences {
     assigned: AtomicU64,
     visible: AtomicU64,
-    /// The moments of snapshots, ascending.
+    /// The sequence numbers of snapshots, ascending.
     held: RwLock<Vec<u64>>,
     keepers: Mutex<Vec<Weak<dyn Keeper>>>,
 }
@@ -67,7 +67,7 @@ impl Sequences {
         self.assigned.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// The number of the last change, seen or not.
+    /// The number of the last change, visible or not.
     pub(crate) fn assigned(&self) -> u64 {
         self.assigned.load(Ordering::Relaxed)
     }
@@ -77,15 +77,15 @@ impl Sequences {
         self.visible.fetch_max(sequence, Ordering::AcqRel);
     }
 
-    /// Takes note of a number that was found when a tree was opened.
+    /// Notes a number that was found when a tree was opened.
     pub(crate) fn note(&self, sequence: u64) {
         self.assigned.fetch_max(sequence, Ordering::AcqRel);
         self.show(sequence);
     }
 
-    /// Says which moments of the past snapshots see, ascending: what none of them can tell apart is
-    /// let go. Those that are opened later see what is visible then, or more. To be called by one
-    /// at a time, while no snapshot is opened.
+    /// Sets the sequence numbers that snapshots read at, ascending; state that none of them can
+    /// tell apart is dropped. Snapshots that are opened later see what is visible then, or more. To
+    /// be called by one thread at a time, while no snapshot is opened.
     pub fn hold(&self, moments: impl Iterator<Item = u64> + Clone) {
         if self.held.read().iter().copied().eq(moments.clone()) {
             return;
@@ -104,13 +104,13 @@ impl Sequences {
         });
     }
 
-    /// Bytes of memory that trees keep for snapshots beside what is in them, about.
+    /// Approximate bytes of memory that trees hold for snapshots beside their content.
     pub fn kept_bytes(&self) -> u64 {
         let keepers = self.keepers.lock();
         keepers.iter().filter_map(Weak::upgrade).map(|keeper| keeper.kept_bytes()).sum()
     }
 
-    /// The moments that somebody looks at, ascending: those of snapshots, and the last one.
+    /// The sequence numbers that readers look at, ascending: those of snapshots, and the last one.
     pub(crate) fn seen(&self) -> Vec<u64> {
         let visible = self.visible();
         let mut seen = self.held.read().to_vec();
@@ -118,7 +118,7 @@ impl Sequences {
         seen
     }
 
-    /// Has somebody let go what snapshots see, when they are closed.
+    /// Registers a keeper, which is told to drop state when snapshots are closed.
     pub(crate) fn keep<K: Keeper + 'static>(&self, keeper: &Arc<K>) {
         let keeper: Weak<dyn Keeper> = Arc::<K>::downgrade(keeper);
         let mut keepers = self.keepers.lock();

@@ -1,8 +1,8 @@
-//! Checksums of what a tree has on the heap.
+//! Checksums of a tree's heap objects.
 //!
-//! Purpose: they prove that what is read is what was written, also where nobody has checked the
-//! page that it is on.
-//! Invariants: a checksum covers the place of its object, so another one never passes for it.
+//! Purpose: they verify that what is read is what was written, also on pages that were not
+//! verified.
+//! Invariants: a checksum covers the location of its object, so no other object passes for it.
 //! Thread safety: pure functions.
 
 use adamant_heap::access::Write;
@@ -10,19 +10,20 @@ use adamant_wire::checksum::crc32c;
 
 use crate::error::{Error, Result};
 
-/// The checksum of an object that lies in bytes of a block: of all but the word that holds it.
+/// The checksum of an object in a block, over all but the word that holds it.
 pub(crate) fn sum_of(block: u64, bytes: &[u8], sum_at: usize) -> u64 {
     let (before, behind) = bytes.split_at(sum_at.min(bytes.len()));
     let sum = crc32c(crc32c(0, &block.to_le_bytes()), before);
     u64::from(crc32c(sum, behind.get(size_of::<u64>()..).unwrap_or_default()))
 }
 
-/// The error of an object whose checksum is another one, or that is none.
+/// The error of an object whose checksum is wrong, or that is no such object.
 pub(crate) fn damaged(offset: u64, what: &'static str) -> Error {
     Error::Heap(adamant_heap::Error::InvalidPointer { offset, what })
 }
 
-/// Changes words of an object that was proved before, and its checksum with them. `len` is its bytes.
+/// Changes words of an object that was verified before, and its checksum with them. `len` is its
+/// length.
 pub(crate) fn update_summed<W: Write>(
     heap: &mut W,
     block: u64,

@@ -1,10 +1,10 @@
-//! A log-structured merge tree: one keyspace.
+//! The log-structured merge tree of one keyspace.
 //!
-//! Purpose: what is written goes to the memtable, what is read comes from all layers, and in between
-//! layers are written anew. See `docs/lsm.md`.
-//! Invariants: layers change in commits only, and only by who has the turn to write.
-//! Thread safety: reads from any thread, under the heap's lock where a heap is taken; one flush and one
-//! compaction at a time, which may be on threads of their own.
+//! Purpose: writes go to the memtable, reads merge all layers, and the background rewrites layers.
+//! See `docs/lsm.md`.
+//! Invariants: layers change in commits only, and only the holder of the write permit changes them.
+//! Thread safety: reads from any thread, under the heap's lock where a heap is taken; one flush and
+//! one compaction at a time, which may run on threads of their own.
 
 use std::ops::{Bound, ControlFlow};
 use std::path::Path;
@@ -35,22 +35,22 @@ use crate::version::edit::Edit;
 use crate::version::gaps::Gaps;
 use crate::version::layers::{Blob, LEVELS, Layers, TableFile};
 
-/// Sequence numbers above all there are: what a transaction looks at, which sees its own writes.
+/// Above all sequence numbers: transactions read at it, because they see their own writes.
 pub const NEWEST: u64 = u64::MAX;
 
-/// Memtables of full size that may be in memory before those beyond count twice: one that is filled and one,
-/// half of it on average, that is flushed.
+/// Memtables of full size in memory beyond which the excess counts twice: one that is filled and
+/// one that is flushed, half of it on average.
 const HELD_SOFT: f64 = 1.5;
 
-/// The part of a full memtable that what it says of whole ranges may take of memory.
+/// Maximum part of a memtable's size that its range tombstones may take.
 const MEMTABLE_RANGES_PART: u64 = 4;
 
-/// Removed entries that scans stepped over from which on a memtable is written to a table and what
-/// it says merged; and when nobody writes.
+/// Removed entries that scans stepped over before a memtable is flushed and its tombstones are
+/// merged; and the same when the store is idle.
 const STEPPED_MAX: u64 = 100_000;
 const STEPPED_REST: u64 = 1_000;
 
-/// What the background did.
+/// Counters of the background work.
 #[derive(Debug, Default)]
 pub(crate) struct Work {
     pub(crate) flushes: AtomicU64,
@@ -60,7 +60,7 @@ pub(crate) struct Work {
     pub(crate) moves: AtomicU64,
     /// Bytes of tables, by the level that they were written to.
     pub(crate) written: [AtomicU64; LEVELS],
-    /// Bytes of blob files that flushes wrote, and that merges did.
+    /// Bytes of blob files that flushes wrote, and that merges wrote.
     pub(crate) blobs_written: AtomicU64,
     pub(crate) blobs_moved: AtomicU64,
 }
@@ -88,17 +88,17 @@ pub struct Lsm {
     context: Arc<TreeContext>,
     current: ArcSwap<Layers>,
     gaps: Arc<Gaps>,
-    /// Held by who flushes.
+    /// Held during a flush.
     flushing: Mutex<()>,
-    /// Held by who compacts.
+    /// Held during a compaction.
     compacting: Mutex<Picker>,
     /// Files that a merge could not read, until the tree is opened again or compacted by hand.
     parked: Mutex<Parked>,
     is_destroyed: AtomicBool,
-    /// Whether there was no room for the last memtable that was to be written.
+    /// Whether there was no room for the last memtable that was to be flushed.
     is_short: AtomicBool,
-    /// Layers of edits of the running transaction, the last one last: they are kept by what will show
-    /// them, so those of edits that were undone are gone.
+    /// Layers of the running transaction's edits, in order. The commit handlers own them, so those
+    /// of edits that were undone are gone.
     pending: Mutex<Vec<Weak<Layers>>>,
     pub(crate) work: Work,
 }
@@ -113,7 +113,7 @@ impl Lsm {
         head::create(heap, context.uuid(), buffer)
     }
 
-    /// What all files of the tree with this head carry.
+    /// The identity that all files of the tree with this head carry.
     ///
     /// # Errors
     /// Those of the heap, also when there is no head.
@@ -121,7 +121,8 @@ impl Lsm {
         Ok(head::read(heap, head)?.identity)
     }
 
-    /// The tree with a head. O(n log n) in what memtables hold, O(n) in tables; opens no file.
+    /// Opens the tree with a head. O(n log n) in the content of memtables, O(n) in tables; opens no
+    /// file.
     ///
     /// # Errors
     /// Those of the heap, also when there is no head, or what it names is damaged.
@@ -130,11 +131,11 @@ impl Lsm {
         Ok(Self::of(head, layers, context))
     }
 
-    /// As [`Lsm::open`], for reading only, with what is left of memtables that are damaged; `lost` is told
-    /// what is not. Of a key that was written there an older value, or one that was removed, may be seen.
+    /// As [`Lsm::open`], read-only, with what is left of damaged memtables; `lost` is told what is
+    /// lost. For a lost key an older value, or a removed one, may be visible.
     ///
     /// # Errors
-    /// As [`Lsm::open`], for all else.
+    /// As [`Lsm::open`], for everything else.
     pub fn salvage(
         heap: &Salvage,
         head: u64,
@@ -166,17 +167,17 @@ impl Lsm {
         self.head
     }
 
-    /// What it shares with other trees.
+    /// The state that it shares with other trees.
     pub fn context(&self) -> &Arc<TreeContext> {
         &self.context
     }
 
-    /// The layers as they are now.
+    /// The current layers.
     pub(crate) fn layers(&self) -> Arc<Layers> {
         self.current.load_full()
     }
 
-    /// The layers as the running transaction has them. To be called by it.
+    /// The layers as the running transaction sees them. To be called by it.
     fn layers_now(&self) -> Arc<Layers> {
         let mut pending = self.pending.lock();
         while let Some(last) = pending.last() {
@@ -188,15 +189,15 @@ impl Lsm {
         self.layers()
     }
 
-    /// Whether a file of this number is the tree's.
+    /// Whether a file of this number belongs to the tree.
     pub fn has_file(&self, number: u64) -> bool {
         self.current.load().files().any(|file| file == number)
     }
 
-    /// Sets values, or removes keys, of which there is no other in the same call.
+    /// Sets values, or removes keys; each key at most once in a call.
     ///
     /// # Errors
-    /// Those of keys, and of the heap. Then the transaction, or the savepoint, is to be undone.
+    /// Those of keys, and of the heap. Then the transaction, or the savepoint, must be undone.
     pub fn write<'w>(
         &self,
         heap: &mut Transaction<'_>,
@@ -220,15 +221,14 @@ impl Lsm {
         })
     }
 
-    /// Whether a memtable could not be written for lack of room, and waits yet: then values are
-    /// refused, so that no more is in memtables than finds room in what is kept for them; what
-    /// removes is not.
+    /// Whether a memtable could not be flushed for lack of room, and still waits. Then values are
+    /// refused, so that memtables hold no more than the reserved room can take; removals are not.
     pub fn is_short(&self) -> bool {
         self.is_short.load(Ordering::Acquire) && !self.current.load().frozen.is_empty()
     }
 
-    /// Bytes that [`Write::keep_log`] is to keep for what memtables hold, of which one after the
-    /// other can be written.
+    /// Bytes that [`Write::keep_log`] must keep for the memtables, which can be flushed one after
+    /// the other.
     pub fn log_bytes_kept(&self) -> u64 {
         let layers = self.current.load();
         let bytes = layers.memtables().map(|memtable| memtable.bytes_written_at_most());
@@ -265,7 +265,8 @@ impl Lsm {
         Ok(())
     }
 
-    /// Makes a change of the active memtable, under a number of its own: seen with the commit.
+    /// Makes a change of the active memtable under a number of its own; it is visible with the
+    /// commit.
     fn change(
         &self,
         heap: &mut Transaction<'_>,
@@ -278,7 +279,7 @@ impl Lsm {
         Ok(())
     }
 
-    /// Looks for a key in memtables, as of a moment.
+    /// Looks a key up in memtables, at a sequence number.
     ///
     /// # Errors
     /// Those of the heap.
@@ -287,25 +288,27 @@ impl Lsm {
         look(&self.current.load(), heap, key, sequence)
     }
 
-    /// What somebody is to look at who is going to write what depends on it, before the turn to write is
-    /// there, so that nobody waits for the device meanwhile; [`Lsm::is_as_seen`] says whether that holds.
-    /// To be called under the heap's lock.
+    /// A pre-read for a write that depends on what it reads. It is made before the writer has the
+    /// write permit, so that no other writer waits for the device meanwhile; [`Lsm::is_as_seen`]
+    /// tells whether it still holds. To be called under the heap's lock.
     pub fn glance(&self) -> Glance {
         Glance::new(self.layers(), self.context.sequences().visible())
     }
 
-    /// Whether what was seen of keys between bounds is what a transaction that has done nothing yet would
-    /// see; false where that is not certain. Looks at no file. O(keys between the bounds in memtables).
+    /// Whether a transaction that has changed nothing yet would see the same keys between bounds as
+    /// the pre-read; false where that is not certain. Reads no file. O(keys between the bounds in
+    /// memtables).
     pub fn is_as_seen(&self, glance: &Glance, bounds: (Bound<&[u8]>, Bound<&[u8]>)) -> bool {
         glance.holds(&self.layers(), bounds)
     }
 
-    /// Begins to count the entries as they are now. To be called under the heap's lock.
+    /// Begins to count the current entries. To be called under the heap's lock.
     pub fn count(&self) -> Count {
         Count::new(self.layers(), self.context.sequences().visible())
     }
 
-    /// Copies what memtables have of a range, as of a moment, for about so many entries and bytes.
+    /// Copies the memtables' entries of a range, as seen at a sequence number, about as many as the
+    /// limits say.
     ///
     /// # Errors
     /// Those of the heap.
@@ -322,11 +325,13 @@ impl Lsm {
         scan(&self.current.load(), heap, bounds, forward, (sequence, limits), gaps)
     }
 
-    /// Hands on the entries between bounds, as of a moment, until `each` breaks, by as many scans as that
-    /// takes. For who holds the heap anyhow, in a transaction or of a store that nobody has open.
+    /// Hands on the entries between bounds, as seen at a sequence number, until `each` breaks, by
+    /// as many scans as necessary. For callers that hold the heap anyway: a transaction, or a store
+    /// that is not open.
     ///
     /// # Errors
-    /// As [`Lsm::scan`] and [`TableScan::finish`], and those of blob files; what came before was handed on.
+    /// As [`Lsm::scan`] and [`TableScan::finish`], and those of blob files; what came before was
+    /// handed on.
     pub fn walk<R: Read>(
         &self,
         heap: &R,
@@ -358,13 +363,13 @@ impl Lsm {
         failed
     }
 
-    /// Whether there may be an entry between bounds: false is certain.
+    /// Whether there may be an entry between bounds; false is certain.
     pub fn may_hold(&self, bounds: (Bound<&[u8]>, Bound<&[u8]>)) -> bool {
         let layers = self.current.load();
         layers.are_in_memtables(bounds) || layers.are_in_tables(bounds)
     }
 
-    /// Whether a commit after a moment changed a key between bounds.
+    /// Whether a commit after `since` changed a key between bounds.
     ///
     /// # Errors
     /// Those of tables.
@@ -372,7 +377,7 @@ impl Lsm {
         self.current.load().has_changed(bounds, since)
     }
 
-    /// Frees all that the tree has on the heap; its files are removed when that is durable.
+    /// Frees all heap objects of the tree; its files are removed when that is durable.
     ///
     /// # Errors
     /// Those of the heap.
@@ -397,14 +402,14 @@ impl Lsm {
         let tree = Arc::clone(self);
         heap.on_commit(move |_| {
             tree.is_destroyed.store(true, Ordering::Release);
-            // Whoever has the tree keeps no file, and no memory of a memtable, for as long.
+            // A reference to the tree must not keep its files and memtables alive.
             tree.current.store(Arc::new(Layers::nothing()));
             tree.context.doom(gone);
         });
         Ok(())
     }
 
-    /// Makes an edit in a transaction; its layers are shown by the commit. False for a tree that was
+    /// Makes an edit in a transaction; the commit publishes its layers. False for a tree that was
     /// destroyed.
     fn edit(self: &Arc<Self>, heap: &mut Transaction<'_>, edit: Edit) -> Result<bool> {
         if self.is_destroyed.load(Ordering::Acquire) {
@@ -423,7 +428,7 @@ impl Lsm {
         Ok(true)
     }
 
-    /// Entries, about: versions of a key that were not merged yet count one by one.
+    /// Approximate number of entries: versions of a key that were not merged yet count one by one.
     pub fn entries_about(&self) -> u64 {
         let layers = self.current.load();
         let memtables: u64 = layers.memtables().map(|memtable| memtable.entries()).sum();
@@ -446,39 +451,39 @@ impl Lsm {
             || self.gaps.stepped() >= STEPPED_MAX
     }
 
-    /// Entries that were removed and that scans stepped over since a memtable was last frozen.
+    /// Removed entries that scans stepped over since a memtable was last frozen.
     pub fn stepped(&self) -> u64 {
         self.gaps.stepped()
     }
 
-    /// Ranges that are remembered as having nothing in them: those that scans pass by.
+    /// Number of gaps, the empty ranges that scans skip.
     pub fn gaps(&self) -> usize {
         self.gaps.len()
     }
 
-    /// Whether the active memtable is to be written to a table when nobody writes: scans have
-    /// stepped over entries that are removed.
+    /// Whether the active memtable is to be flushed when the store is idle, because scans have
+    /// stepped over removed entries.
     pub fn wants_flush_at_rest(&self) -> bool {
         self.gaps.stepped() >= STEPPED_REST
     }
 
-    /// What is written and not merged yet, in memtables of full size: what memtables hold, beyond one and a half
-    /// of them twice, for that is memory; and half for each table of level 0 beyond those that are merged at
-    /// once.
+    /// The compaction debt, in memtables of full size: the content of memtables, of which the part
+    /// beyond one and a half counts twice, because it is memory; and half for each table of level 0
+    /// beyond those that are merged at once.
     pub fn debt(&self) -> f64 {
         let layers = self.current.load();
         let options = self.context.options();
         let bytes: u64 = layers.memtables().map(|memtable| memtable.bytes()).sum();
         let held = bytes as f64 / options.memtable_bytes_max.max(1) as f64;
         let held = held + (held - HELD_SOFT).max(0.0);
-        // Nobody waits for what cannot be merged.
+        // Files that cannot be merged must not stall writers.
         let tables = self.parked.lock().movable(&layers);
         let bytes = tables.iter().map(|file| file.meta.file_bytes).sum();
         let share = options.level0_share(tables.len(), bytes).max(1.0);
         held + tables.len() as f64 * (1.0 - 1.0 / share) / 2.0
     }
 
-    /// Freezes the active memtable, if anything is in it: what is written from now on goes to a new one.
+    /// Freezes the active memtable, unless it is empty: later writes go to a new one.
     ///
     /// # Errors
     /// Those of the heap; nothing is changed.
@@ -492,12 +497,12 @@ impl Lsm {
         })
     }
 
-    /// Writes the oldest frozen memtable to tables; false if there is none. `oldest_seen` gives the
-    /// oldest moment that anybody looks at, or will; `progress` is told how many bytes were read, and can
-    /// end the work by an error.
+    /// Flushes the oldest frozen memtable; false if there is none. `oldest_seen` returns the oldest
+    /// sequence number that a reader looks at, or will look at; `progress` is told how many bytes
+    /// were read, and can end the work by an error.
     ///
     /// # Errors
-    /// Those of the medium and the heap; nothing is changed, and it can be tried again.
+    /// Those of the storage backend and the heap; nothing is changed, and it can be tried again.
     pub fn flush(
         self: &Arc<Self>,
         heap: &Heap,
@@ -507,7 +512,8 @@ impl Lsm {
         self.flush_with(heap, oldest_seen, progress, false)
     }
 
-    /// As [`Lsm::flush`], without what newer memtables say is gone: takes longer, and less room.
+    /// As [`Lsm::flush`], without the entries that newer memtables remove: takes longer, and less
+    /// room.
     ///
     /// # Errors
     /// As [`Lsm::flush`].
@@ -549,8 +555,8 @@ impl Lsm {
         Ok(is_done)
     }
 
-    /// Commits what was written. Where that fails and might yet be found to have succeeded the files
-    /// stay, for the next opening to judge.
+    /// Commits the files that were written. If that fails and the commit may yet turn out to have
+    /// succeeded, the files stay, and the next opening decides.
     fn commit(self: &Arc<Self>, heap: &Heap, outcome: Outcome, edit: Edit) -> Result<bool> {
         let result =
             heap.transaction(Durability::Buffered, |transaction| self.edit(transaction, edit));
@@ -564,9 +570,9 @@ impl Lsm {
         result
     }
 
-    /// Merges the tables that need it most; false if none do. As [`Lsm::flush`]. A file that turns out to be
-    /// damaged is left alone from then on, and others are merged, until the tree is opened again or
-    /// [`Lsm::compact_all`] is called.
+    /// Merges the tables that need it most; false if none do. As [`Lsm::flush`]. A file that turns
+    /// out to be damaged is left alone from then on, and others are merged, until the tree is
+    /// opened again or [`Lsm::compact_all`] is called.
     ///
     /// # Errors
     /// As [`Lsm::flush`].
@@ -579,7 +585,7 @@ impl Lsm {
         self.compact_next(heap, Pace::Busy, oldest_seen, progress)
     }
 
-    /// Whether there is a memtable to be written, or tables to be merged.
+    /// Whether there is a memtable to be flushed, or tables to be merged.
     pub fn has_work(&self) -> bool {
         let layers = self.current.load();
         let options = (self.context.options(), Pace::Rest);
@@ -588,12 +594,12 @@ impl Lsm {
             || pick(&layers, options, &mut Picker::default(), &self.parked.lock()).is_some()
     }
 
-    /// Whether [`Lsm::compact_at_rest`] may have something to do that [`Lsm::compact_once`] has not.
+    /// Whether [`Lsm::compact_at_rest`] may find work that [`Lsm::compact_once`] does not.
     pub fn wants_rest(&self) -> bool {
         wants_rest(&self.current.load(), self.context.options())
     }
 
-    /// As [`Lsm::compact_once`], when nobody writes: also what is worth it only then.
+    /// As [`Lsm::compact_once`], for an idle store: also does what is worth it only then.
     ///
     /// # Errors
     /// As [`Lsm::flush`].
@@ -626,7 +632,7 @@ impl Lsm {
         done
     }
 
-    /// Has a file of a job left alone.
+    /// Parks a file of a job.
     fn park(&self, job: &Job, file: &Path) {
         let is_it = |shelf: Shelf, number: u64| {
             let name = self.context.identity(number).name();
@@ -644,8 +650,8 @@ impl Lsm {
         self.parked.lock().tables.iter().copied().collect()
     }
 
-    /// Merges all tables to one ordered run on the last level, without what nobody sees any more. As
-    /// [`Lsm::flush`].
+    /// Merges all tables to one ordered run on the last level, without entries that no reader sees
+    /// any more. As [`Lsm::flush`].
     ///
     /// # Errors
     /// As [`Lsm::flush`].
@@ -658,7 +664,7 @@ impl Lsm {
         self.rotate(heap)?;
         while self.flush(heap, oldest_seen, progress)? {}
         let _picker = self.compacting.lock();
-        // It reads all of them: an error, or they are whole again.
+        // The job reads all of them: it fails, or they are intact again.
         *self.parked.lock() = Parked::default();
         let layers = self.layers();
         if let Some(job) = pick_all(&layers) {
@@ -667,12 +673,12 @@ impl Lsm {
         Ok(())
     }
 
-    /// Gives back the room of what nobody sees any more, table by table, from the oldest on: each
-    /// takes no more room than what is left of it, and none where nothing is. For a device that is
-    /// too full for a merge. Whether any was given back.
+    /// Reclaims the room of entries that no reader sees any more, table by table, from the oldest
+    /// on. Each rewrite takes no more room than what is left of its table, and none if nothing is
+    /// left. For a device that is too full for a merge. Returns whether any room was reclaimed.
     ///
     /// # Errors
-    /// As [`Lsm::flush`]. Where there is no room for a table the others are tried, too; that is an
+    /// As [`Lsm::flush`]. If there is no room for a table the others are tried, too; that is an
     /// error if none was written.
     pub fn reclaim(
         self: &Arc<Self>,
@@ -688,7 +694,7 @@ impl Lsm {
         for (level, file) in files {
             match self.reclaim_table(heap, (level, file), oldest_seen()?, progress) {
                 Ok(is_some) => is_done |= is_some,
-                // Room is nothing that damage of one table keeps from the others.
+                // Damage of one table must not prevent others from giving room back.
                 Err(error) if error.is_out_of_space() || error.is_damage() => {
                     failed = failed.or(Some(error));
                 }
@@ -753,13 +759,14 @@ impl Lsm {
         Ok(is_done)
     }
 
-    /// Writes pairs whose keys ascend strictly straight to tables, as part of a transaction. They replace
-    /// what is there. False, and nothing is done, where memtables have a key between the first and the
-    /// last of them: what is in tables is older than what is in memtables. If the transaction is undone
-    /// the files are removed by the next [`TreeContext::bury`].
+    /// Writes pairs whose keys ascend strictly directly to tables, as part of a transaction. They
+    /// replace existing pairs. Does nothing and returns false if memtables have a key between the
+    /// first and the last of them, because tables are older than memtables. If the transaction is
+    /// undone, the next [`TreeContext::bury`] removes the files.
     ///
     /// # Errors
-    /// `NotAscending`; those of keys, the medium and the heap. Then the transaction is to be undone.
+    /// `NotAscending`; those of keys, the storage backend and the heap. Then the transaction must
+    /// be undone.
     pub fn load(
         self: &Arc<Self>,
         heap: &mut Transaction<'_>,
@@ -774,8 +781,9 @@ impl Lsm {
         }
     }
 
-    /// The first part of [`Lsm::load`], which waits for the device: to be called by who has the turn to write,
-    /// under no lock, and followed by [`Load::commit`] in that turn. `None` where `load` does nothing.
+    /// The first part of [`Lsm::load`], which waits for the device. The holder of the write permit
+    /// calls it under no lock, and then calls [`Load::commit`] with the same permit. `None` where
+    /// `load` does nothing.
     ///
     /// # Errors
     /// As [`Lsm::load`].
@@ -807,7 +815,7 @@ impl Lsm {
     }
 }
 
-/// What was said of a range that nobody is to rely on unless the transaction commits.
+/// A gap that must be forgotten unless the transaction commits.
 struct UndoneGap(Option<Arc<Gaps>>);
 
 impl UndoneGap {
@@ -831,7 +839,7 @@ pub struct Load {
     outcome: Outcome,
     level: usize,
     sequence: u64,
-    /// The first one and the last one.
+    /// The first and the last key.
     keys: (Slice, Slice),
 }
 
@@ -839,10 +847,10 @@ impl Load {
     /// Makes them part of the tree with the transaction.
     ///
     /// # Errors
-    /// Those of the heap. Then the transaction is to be undone.
+    /// Those of the heap. Then the transaction must be undone.
     pub fn commit(self, heap: &mut Transaction<'_>) -> Result<()> {
         let Self { tree, outcome, level, sequence, keys: (first, last) } = self;
-        // Where the edit fails the transaction is undone: nothing names the files.
+        // If the edit fails the transaction is undone: nothing names the files.
         if !tree.edit(heap, outcome.edit(level))? {
             return Ok(());
         }
@@ -857,8 +865,8 @@ impl Load {
     }
 }
 
-/// Files that are named when the transaction commits; if it is undone they go, as soon as a sync says that
-/// it really is.
+/// Files that are named when the transaction commits. If it is undone they are removed, as soon as
+/// a sync confirms that.
 struct Unnamed(Option<Outcome>);
 
 impl Unnamed {

@@ -1,4 +1,5 @@
-//! Blob files: values come back by their pointers and in order, and nothing else does.
+//! Blob files: blob pointers round-trip, the stream returns values in order, and no other pointer
+//! or key resolves.
 
 mod common;
 
@@ -24,7 +25,8 @@ fn written(
 
 fn pairs(random: &mut fastrand::Rng, count: usize) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut pair = |index: usize| {
-        // Some above what is read, and written, at once, and above what is read with its key.
+        // Some larger than a read or write chunk, and some larger than what is read together with
+        // its key.
         let bytes = match index % 40 {
             7 => 300_000,
             19 => 1_200_000,
@@ -77,7 +79,7 @@ fn a_value_that_was_read_is_shared() {
     let file = BlobFile::open(&directory, identity(5), &cache()).unwrap();
     let [first, again] = [0, 1].map(|_| file.get(&pointers[0], b"a").unwrap());
     assert_eq!(first.as_ptr(), again.as_ptr());
-    // A cache that holds nothing is no error.
+    // A cache without capacity is no error.
     let cache = Arc::new(Cache::new(CacheOptions { block_bytes: 0, file_count: 0 }));
     let file = BlobFile::open(&directory, identity(5), &cache).unwrap();
     assert_eq!(file.get(&pointers[0], b"a").unwrap(), first);

@@ -1,4 +1,4 @@
-//! The cache: bounded, whatever is read through it, and shared by threads that read beside one another.
+//! The block cache: bounded, whatever is read through it, and shared by concurrent readers.
 
 mod common;
 
@@ -69,7 +69,7 @@ fn a_scan_of_more_than_fits_stays_within_bounds() {
     }
     let bytes = cache.block_bytes();
     assert!(bytes > 1 << 19 && bytes <= 1 << 20, "short ones use it: {bytes} bytes");
-    // Values outlive their place in the cache.
+    // Values outlive their eviction.
     assert!(kept.iter().all(|value| *value == [0; 100]));
     assert!(table.memory_bytes() < 64 << 10, "{} bytes", table.memory_bytes());
 }

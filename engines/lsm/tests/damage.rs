@@ -1,6 +1,6 @@
-//! Damage of tables and blob files: whichever bit flips, wherever the file ends, an error or what was
-//! written, never anything else. A store above that sees an error knows that it lost something; one
-//! that sees another value does not.
+//! Damage of tables and blob files: after any bit flip or truncation, reads give an error or the
+//! written data, and nothing else. A store that gets an error knows that data is lost; a wrong
+//! value would go unnoticed.
 
 mod common;
 
@@ -22,7 +22,7 @@ fn small_cache() -> Arc<Cache> {
     Arc::new(Cache::new(CacheOptions { block_bytes: 32 << 10, file_count: 2 }))
 }
 
-/// What a table of few entries must say, with blocks of every kind.
+/// The expected content of a table of few entries, with blocks of every kind.
 struct Written {
     model: Model,
     ranges: Vec<RangeTombstone>,
@@ -51,7 +51,7 @@ fn small_table(directory: &Arc<dyn Directory>, options: TableOptions) -> Written
     Written { model, ranges }
 }
 
-/// What was read before an error is the beginning of what there is.
+/// Entries that were read before an error are a prefix of the expected entries.
 fn judge_run(found: impl Iterator<Item = Result<Entry>>, expected: &[Entry], at: &str) -> bool {
     let mut count = 0;
     for entry in found {
@@ -68,7 +68,7 @@ fn judge_run(found: impl Iterator<Item = Result<Entry>>, expected: &[Entry], at:
     true
 }
 
-/// Reads all there is by all ways; false if that brought an error.
+/// Reads everything in all ways; false if there was an error.
 fn judge(directory: &Arc<dyn Directory>, written: &Written, at: &str) -> bool {
     let mut entries = between(&written.model, Bound::Unbounded, Bound::Unbounded);
     let mut is_whole = match TableStream::open(directory, identity(NUMBER)) {
@@ -163,7 +163,7 @@ fn a_table_that_is_cut_or_longer_is_refused() {
     }
 }
 
-/// A scan reads ahead, and what it reads too much of may be gone.
+/// A scan reads ahead, and the file may end within what it reads too much of.
 #[test]
 fn of_a_table_that_is_cut_while_it_is_open_a_scan_shows_what_is_left() {
     for options in small_options() {
@@ -176,7 +176,7 @@ fn of_a_table_that_is_cut_while_it_is_open_a_scan_shows_what_is_left() {
         for len in (0..bytes.len()).rev().step_by(37) {
             file.set_len(len as u64).unwrap();
             for forward in [true, false] {
-                // What is read by itself, key by key, from the same end.
+                // Key by key, from the same end.
                 let is_there = |entry: &Entry| {
                     table.get(&entry.key, entry.version.sequence).is_ok_and(|found| found.is_some())
                 };
@@ -206,14 +206,14 @@ fn files_of_others_and_none_are_refused() {
     directory.rename(&file_name(NUMBER), &file_name(4)).unwrap();
     let other_number = open(identity(4));
     assert!(matches!(other_number, Error::Unsupported { .. }), "{other_number}");
-    // A blob file where a table should be.
+    // A blob file in place of a table.
     let mut writer = BlobWriter::create(&directory, identity(5), BlobOptions::default()).unwrap();
     writer.add(b"key", b"value").unwrap();
     writer.finish().unwrap();
     assert!(matches!(open(identity(5)), Error::Damaged { offset: 0, .. }));
 }
 
-/// A block that lies whole at another place of the same file, or in another file, is refused.
+/// An intact block from another place of the same file, or from another file, is refused.
 #[test]
 fn a_table_of_parts_of_another_is_refused() {
     let [one, other] = [directory(), directory()];
@@ -236,7 +236,7 @@ fn a_table_of_parts_of_another_is_refused() {
     assert!(check_table(&mixed, identity(NUMBER)).is_err());
 }
 
-/// Values of a blob file, and where they lie.
+/// Values of a blob file, with their locations.
 fn small_blob_file(directory: &Arc<dyn Directory>, compression: Compression) -> Vec<Blob> {
     let options = BlobOptions { compression };
     let mut writer = BlobWriter::create(directory, identity(NUMBER), options).unwrap();

@@ -12,7 +12,7 @@ use adamant_medium::storage::Directory;
 use adamant_sim::{SimDirectory, SimDisk};
 use common::*;
 
-/// Crash points with more states than this are tried at so many of them.
+/// Maximum number of states that are tried at a crash point.
 const STATES_MAX: u64 = 40;
 
 fn root(disk: &SimDisk) -> Arc<dyn Directory> {
@@ -32,7 +32,7 @@ fn write_blobs(directory: &Arc<dyn Directory>, number: u64) -> Result<()> {
     Ok(())
 }
 
-/// A table and a blob file, which count once `directory` was synced.
+/// A table and a blob file, which are durable once `directory` was synced.
 fn write_both(directory: &Arc<dyn Directory>, model: &Model) -> Result<()> {
     write(directory, 1, options(), model)?;
     write_blobs(directory, 2)?;
@@ -76,14 +76,14 @@ fn an_operation_that_fails_leaves_no_file_and_the_number_can_be_used_again() {
     }
 }
 
-/// A sync that failed says nothing of what the next one writes: whoever goes on after an error, which
-/// only comes from one of many calls, must not end with a file that passes for durable.
+/// After a failed sync the next one may not write what the first lost. A writer that goes on after
+/// an error, which only one of many calls returns, must not finish a file that looks durable.
 #[test]
 fn a_writer_that_goes_on_after_an_error_never_finishes() {
     let write_on = |directory: &Arc<dyn Directory>| {
         let mut writer = BlobWriter::create(directory, identity(1), BlobOptions::default())?;
         for index in 0..12_u8 {
-            // Synced in between, and with pieces of both kinds: copied, and as they are.
+            // Synced in between, and with pieces of both kinds: copied and uncopied.
             let value = vec![index; if index % 2 == 0 { 1 << 20 } else { 100_000 }];
             let _ = writer.add(&[index], &value);
         }
@@ -117,7 +117,7 @@ fn a_disk_that_is_full_refuses_and_takes_more_when_there_is_space() {
         assert!(error.is_out_of_space(), "{error}");
         let names = directory.list().unwrap();
         assert!(names.iter().all(|name| !name.ends_with(".new")), "{names:?}");
-        // What was finished before stays whole.
+        // Files that were finished before stay intact.
         if names.contains(&file_name(1)) {
             check_table(&directory, identity(1)).unwrap();
             directory.remove(&file_name(1)).unwrap();

@@ -1,5 +1,5 @@
-//! The bytes of the worked examples of docs/format: what is on a medium stays readable, or gets
-//! another version.
+//! Golden bytes of the examples in docs/format: existing files stay readable, or get another
+//! version.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! Tables made to do harm are read to an end, or to an error: the short form of the fuzz target.
+//! Hostile tables: reading ends, with entries or an error. The short form of the fuzz target.
 
 #[path = "hostile/mod.rs"]
 mod program;
@@ -14,7 +14,8 @@ fn tables_with_changed_bytes_and_right_checksums() {
         let changes = random.usize(1..6);
         let mut bytes = vec![0; 1 + 4 * changes];
         random.fill(&mut bytes);
-        // Lengths, counts and offsets are near the ends of blocks, and small numbers do more.
+        // Lengths, counts and offsets are near the ends of blocks, and small numbers are more
+        // effective.
         for change in bytes[1..].as_chunks_mut::<4>().0 {
             if random.bool() {
                 change[1..3].copy_from_slice(&random.u16(0..40).to_le_bytes());

@@ -1,5 +1,4 @@
-//! Tables beside a sorted map: what was written is what is read, by every way of reading, whatever
-//! the options.
+//! Tables against a sorted map: every way of reading returns what was written, with any options.
 
 mod common;
 
@@ -72,7 +71,7 @@ fn ranges_give_what_the_model_has_from_both_ends() {
 fn a_stream_gives_all_entries() {
     let mut random = fastrand::Rng::with_seed(4);
     for (number, options) in options().into_iter().enumerate() {
-        // More than is read at once.
+        // More than one read-ahead chunk.
         let mut model = model(&mut random, 4000);
         for (_, value) in model.values_mut().filter(|(kind, _)| *kind == EntryKind::Value) {
             value.extend_from_slice(&[random.u8(..); 150]);
@@ -108,8 +107,8 @@ fn a_table_says_what_is_in_it() {
     assert!(!meta.key_max_is_exclusive && meta.blob_references.is_empty());
 }
 
-/// A value of the largest size has a block of its own; keys of the largest size make an index of
-/// which each part names one block.
+/// A value of the maximum size has a block of its own; keys of the maximum size give an index whose
+/// parts name one block each.
 #[test]
 fn the_largest_keys_and_values_fit() {
     let directory = directory();

@@ -1,4 +1,4 @@
-//! What a table writer refuses: it says so, and goes on with what is right.
+//! Refusals of the table writer: it returns an error, and continues with valid entries.
 
 mod common;
 

@@ -1,21 +1,21 @@
-//! A check in parts, and what it found.
+//! Checks in parts, and their reports.
 //!
-//! Purpose: others change a tree while it is checked; each part holds it for a bounded time.
-//! Invariants: a part judges one state of the tree: every rule of each node that it looks at, and of its
-//! bounds. Totals, and that nothing refers to one block twice, are judged where one part was
-//! enough, as then the tree was in one state.
+//! Purpose: the tree may change during a check; each part holds it for a bounded time.
+//! Invariants: a part verifies one state of the tree: every rule of each node that it visits, and
+//! of its bounds. Totals, and that no block is referred to twice, are verified only if one part was
+//! enough, because then the tree was in one state.
 
-/// What a check found in a whole tree.
+/// The result of a check of a whole tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
-    /// Pairs.
+    /// Number of pairs.
     pub pairs: u64,
     /// Levels above the leaves.
     pub height: u64,
-    /// Leaves.
+    /// Number of leaves.
     pub leaves: u64,
-    /// Inner nodes.
+    /// Number of inner nodes.
     pub inner_nodes: u64,
     /// Slots of all leaves, used or not.
     pub leaf_slots: u64,
@@ -28,32 +28,32 @@ pub struct Report {
 }
 
 impl Report {
-    /// Used slots of all slots, 0 to 1.
+    /// The share of used slots, 0 to 1.
     pub fn leaf_fill(&self) -> f64 {
         self.pairs as f64 / self.leaf_slots.max(1) as f64
     }
 }
 
-/// Pairs that a part looks at, at least: some 500 us, where nothing is in a cache.
+/// Minimum pairs of a part: some 500 us with a cold cache.
 const PART_PAIRS: u64 = 2048;
 
 /// A check that is made in parts.
 #[derive(Clone, Debug, Default)]
 pub struct Checking {
     pub(crate) report: Report,
-    /// A key that says where the next part begins.
+    /// The key where the next part begins.
     rest: Option<Vec<u8>>,
     parts: u64,
 }
 
 impl Checking {
-    /// What was found so far. After more than one part some pairs and nodes may have been counted
+    /// The counts so far. After more than one part some pairs and nodes may have been counted
     /// twice, and others not at all.
     pub fn report(&self) -> Report {
         self.report
     }
 
-    /// Whether one part was enough, so that totals were judged too.
+    /// Whether one part was enough, so that totals were verified, too.
     pub fn is_whole(&self) -> bool {
         self.parts <= 1
     }
@@ -71,22 +71,22 @@ impl Checking {
     }
 }
 
-/// What a part is about.
+/// The range of a part.
 pub(crate) struct Stretch<'w> {
-    /// From the highest key down: the key below which all is left. The other way: the last one that
-    /// was looked at.
+    /// From the highest key down: the key below which everything is left. The other way: the last
+    /// one that was visited.
     pub(crate) rest: Option<Vec<u8>>,
     pairs_end: u64,
     is_wanted: &'w dyn Fn() -> bool,
 }
 
 impl Stretch<'_> {
-    /// Whether enough pairs were looked at, and others wait.
+    /// Whether enough pairs were visited, and others want the tree.
     pub(crate) fn is_over(&self, report: &Report) -> bool {
         report.pairs >= self.pairs_end && (self.is_wanted)()
     }
 
-    /// From the highest key down: whether what has no lower keys than these is left, or some of it.
+    /// From the highest key down: whether part of what has no lower keys than `lower` is left.
     pub(crate) fn is_left(&self, lower: Option<&[u8]>) -> bool {
         match (&self.rest, lower) {
             (Some(rest), Some(lower)) => lower < &rest[..],
@@ -96,7 +96,7 @@ impl Stretch<'_> {
 
     /// The same walk: whether the part ends before what lies below a key, and where.
     pub(crate) fn end<'k>(&self, report: &Report, upper: Option<&'k [u8]>) -> Option<&'k [u8]> {
-        // Each part comes further.
+        // Each part makes progress.
         upper.filter(|upper| self.is_left(Some(upper)) && self.is_over(report))
     }
 }

@@ -1,7 +1,7 @@
-//! A cursor over a tree of single pairs.
+//! The cursor of the trees of single pairs.
 //!
 //! Purpose: a gap is a pair and a side of it, so that a step to and fro over a gap moves nothing.
-//! Invariants: keys only rise (fall) as the cursor goes forward (back), which is checked at each
+//! Invariants: keys only rise (fall) as the cursor goes forward (back). This is checked at each
 //! step, so that a scan of a damaged tree ends.
 
 use std::cmp::Ordering;
@@ -14,7 +14,7 @@ use crate::kind::Trail;
 use crate::slot::Entry;
 use crate::tree::{Cursor, Pair, Seek, Walk};
 
-/// Pairs that a walk hands out before it says that here is a good place to pause.
+/// Pairs that a walk hands out before it reports a good place to pause.
 const WALK_PAIRS: usize = 64;
 
 /// A cursor of a `btree`, `critbit` or `redblack`.
@@ -26,7 +26,7 @@ pub struct PairCursor<'r, R, T> {
     entry: Option<Entry<'r>>,
     /// Whether the gap lies above that pair.
     above: bool,
-    /// Whether the trail leads anywhere.
+    /// Whether the trail has a position.
     started: bool,
 }
 
@@ -36,7 +36,7 @@ impl<'r, R: Read, T: Trail> PairCursor<'r, R, T> {
         Self { read, tree, trail: T::NEW, entry: None, above: false, started: false }
     }
 
-    /// Goes to a pair, which lies beyond the one at hand in a direction.
+    /// Goes to a pair, which lies beyond the current one in a direction.
     fn enter(&mut self, entry: Entry<'r>, forward: bool) -> Result<Entry<'r>> {
         let order = if forward { Ordering::Greater } else { Ordering::Less };
         if self.entry.is_some_and(|last| entry.key.cmp(last.key) != order) {
@@ -58,7 +58,7 @@ impl<'r, R: Read, T: Trail> PairCursor<'r, R, T> {
             self.above = forward;
             return Ok(Some(entry));
         }
-        // Until the step has succeeded, the cursor stands before the first pair.
+        // Until the step has succeeded, the cursor is before the first pair.
         self.started = false;
         let entry = match self.trail.step(self.read, forward)? {
             Some(entry) => Some(self.enter(entry, forward)?),
@@ -112,7 +112,7 @@ impl<'r, R: Read, T: Trail> Cursor<'r> for PairCursor<'r, R, T> {
         self.advance(false)?.map(|entry| self.pair(&entry)).transpose()
     }
 
-    /// Always: each pair is as good a place to pause as any other.
+    /// Always true: each pair is as good a place to pause as any other.
     fn is_at_edge(&self, _forward: bool) -> bool {
         true
     }
@@ -133,7 +133,7 @@ impl<'r, R: Read, T: Trail> Cursor<'r> for PairCursor<'r, R, T> {
                 Bound::Excluded(key) => entry.key > key,
             };
             if !is_within {
-                // Back over it.
+                // Steps back over it.
                 self.above = !forward;
                 return Ok(Walk::End);
             }
@@ -155,7 +155,7 @@ impl<'r, R: Read, T: Trail> Cursor<'r> for PairCursor<'r, R, T> {
         if ahead.advance(false)?.is_none() {
             return Ok(None);
         }
-        // The pair above the gap, over which the walk that led here went.
+        // The pair above the gap, which the last step crossed.
         let above = if self.above { self.clone().advance(true)? } else { self.entry };
         Ok(above.map(|entry| entry.key))
     }

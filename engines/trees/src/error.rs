@@ -1,4 +1,4 @@
-//! What can go wrong in a tree.
+//! Errors of the trees.
 
 use std::fmt;
 
@@ -11,20 +11,20 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The heap failed. Within a transaction the caller must let the transaction fail too.
+    /// The heap failed. Within a transaction the caller must let the transaction fail, too.
     Heap(HeapError),
-    /// The key is longer than a key may be.
+    /// The key is too long.
     KeyTooLong {
         /// Bytes of the key.
         bytes: usize,
-        /// Bytes that a key may have.
+        /// Maximum bytes of a key.
         bytes_max: usize,
     },
-    /// The value is longer than a value may be.
+    /// The value is too long.
     ValueTooLong {
         /// Bytes of the value.
         bytes: usize,
-        /// Bytes that a value may have.
+        /// Maximum bytes of a value.
         bytes_max: u64,
     },
     /// The tree holds pairs of 8-byte keys and 8-byte values only.
@@ -34,9 +34,9 @@ pub enum Error {
         /// Bytes of the value.
         value_bytes: usize,
     },
-    /// Pairs that were to be loaded in order are not.
+    /// Pairs to be loaded in order are not in order.
     NotAscending {
-        /// How many pairs come before the one whose key is not above the key before it.
+        /// The position of the pair whose key is not above the previous one.
         position: u64,
     },
     /// The block is not the head of a tree of this kind.
@@ -46,22 +46,22 @@ pub enum Error {
         /// The kind of tree that was expected there.
         expected: &'static str,
     },
-    /// A block of the tree does not hold what it must.
+    /// A block of the tree has invalid content.
     Damaged {
         /// Heap offset of the block.
         block: u64,
-        /// What is wrong with it.
+        /// The fault.
         what: &'static str,
     },
-    /// The tree would need more levels than a tree may have.
+    /// The tree would exceed the maximum number of levels.
     TooHigh {
-        /// Levels at most.
+        /// The maximum.
         height_max: usize,
     },
 }
 
 impl Error {
-    /// Whether more space on the device would cure it.
+    /// Whether more space on the device would cure the error.
     pub fn is_out_of_space(&self) -> bool {
         matches!(self, Self::Heap(error) if error.is_out_of_space())
     }

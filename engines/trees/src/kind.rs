@@ -1,9 +1,9 @@
-//! What tells one tree of single pairs from another.
+//! Kinds of trees of single pairs.
 //!
 //! Purpose: the trait behind which `btree`, `critbit` and `redblack` share their handle, their
 //! cursor, and everything that visits all of a tree.
 //! Invariants: a kind changes nothing but nodes, entries, and root and height of the head; the
-//! count of pairs is the handle's.
+//! handle maintains the count of pairs.
 
 use std::cmp::Ordering;
 
@@ -16,19 +16,19 @@ use crate::layout::{Head, MAGIC_FORM_AT, MAGIC_WORDS};
 use crate::slot::{Entry, Slot};
 use crate::words::{Form, Item, New, Old};
 
-/// How a kind of tree is known.
+/// The identification of a kind of tree.
 #[derive(Clone, Copy, Debug)]
 pub struct Label {
     /// First bytes of the head.
     pub magic: [u8; 8],
-    /// The name, as in messages.
+    /// The name, for messages.
     pub name: &'static str,
-    /// Whether there are trees of words.
+    /// Whether the kind has trees of words.
     pub has_words: bool,
 }
 
 impl Label {
-    /// First bytes of the head of a tree in a form, which is one that there is.
+    /// First bytes of the head of a tree in a form that the kind has.
     pub(crate) fn magic_of(self, form: Form) -> [u8; 8] {
         let mut magic = self.magic;
         if form == Form::Words {
@@ -38,7 +38,7 @@ impl Label {
     }
 }
 
-/// What a node refers to.
+/// A reference from a node.
 #[derive(Clone, Copy, Debug)]
 pub enum Link {
     /// A node, at a level above the leaves where the kind counts levels.
@@ -54,16 +54,16 @@ pub enum Link {
     Words {
         /// Heap offset of the node.
         block: u64,
-        /// Where in it the key lies.
+        /// Offset of the key in it.
         key_at: usize,
-        /// Where in it the value lies.
+        /// Offset of the value in it.
         value_at: usize,
     },
 }
 
-/// A way to a pair, and from there to its neighbours.
+/// A path to a pair, and from there to its neighbours.
 pub trait Trail: Clone {
-    /// A way to nowhere yet.
+    /// A trail without a position.
     const NEW: Self;
 
     /// Goes to the first or the last pair; `None` in an empty tree. O(log n).
@@ -73,8 +73,8 @@ pub trait Trail: Clone {
     fn end<'r, R: Read>(&mut self, read: &'r R, tree: u64, last: bool)
     -> Result<Option<Entry<'r>>>;
 
-    /// Goes to the pair of a key, or to one next to the gap where it would be, and says how the key
-    /// of that pair compares with it. O(log n).
+    /// Goes to the pair of a key, or to one next to the gap where it would be, and returns how the
+    /// key of that pair compares with it. O(log n).
     ///
     /// # Errors
     /// As [`Trail::end`].
@@ -85,8 +85,8 @@ pub trait Trail: Clone {
         key: &[u8],
     ) -> Result<Option<(Entry<'r>, Ordering)>>;
 
-    /// Goes to the next or previous pair; stays where it is and says `None` if there is none.
-    /// O(1) amortised.
+    /// Goes to the next or previous pair; stays in place and returns `None` if there is none. O(1)
+    /// amortised.
     ///
     /// # Errors
     /// As [`Trail::end`].
@@ -95,11 +95,11 @@ pub trait Trail: Clone {
 
 /// A kind of tree whose nodes hold slots.
 pub trait Kind: Copy + 'static {
-    /// How it is known.
+    /// The label.
     const LABEL: Label;
-    /// What the head's `order` is unless said otherwise.
+    /// The default of the head's `order`.
     const ORDER: u64;
-    /// The way to a pair.
+    /// The trail type.
     type Trail: Trail;
 
     /// The entry of a key. O(log n).
@@ -108,7 +108,7 @@ pub trait Kind: Copy + 'static {
     /// `Error::Damaged`, or the heap's.
     fn find<'r, R: Read>(read: &'r R, tree: u64, key: &[u8]) -> Result<Option<Entry<'r>>>;
 
-    /// Puts what is new of a key, which is of the tree's form, into the tree; returns what it
+    /// Puts the new value of a key, which has the tree's form, into the tree; returns what it
     /// replaced. O(log n).
     ///
     /// # Errors
@@ -121,10 +121,10 @@ pub trait Kind: Copy + 'static {
     /// `Error::Damaged`, or the heap's.
     fn take<W: Write>(tx: &mut W, tree: u64, key: &[u8]) -> Result<Option<Item>>;
 
-    /// What the head refers to.
+    /// The reference to the root.
     fn root(head: &Head) -> Option<Link>;
 
-    /// Appends what a node refers to.
+    /// Appends the references of a node.
     ///
     /// # Errors
     /// `Error::Damaged`, or the heap's.
@@ -138,7 +138,7 @@ pub trait Kind: Copy + 'static {
     /// Verifies every rule of the structure, in parts: see [`crate::OrderedMap::check_part`].
     ///
     /// # Errors
-    /// `Error::Damaged` with the first thing that is wrong, or the heap's.
+    /// `Error::Damaged` with the first fault, or the heap's.
     fn check<R: Read>(
         read: &R,
         tree: u64,
@@ -158,7 +158,7 @@ pub(crate) fn head<R: Read>(read: &R, tree: u64, label: Label) -> Result<&Head> 
     Ok(head)
 }
 
-/// What is wrong with a block.
+/// The error of a damaged block.
 pub(crate) fn damaged<T>(block: u64, what: &'static str) -> Result<T> {
     Err(Error::Damaged { block, what })
 }

@@ -1,6 +1,6 @@
-//! The head that the trees of one pair a slot share, and nothing volatile.
+//! On-heap layout of the head that the trees of single pairs share.
 //!
-//! Purpose: see `docs/format/maps.md`. The nodes behind it are those of each tree.
+//! Purpose: see `docs/format/maps.md`. Each tree has its own nodes.
 //! Invariants: all integers are little-endian, so that any bytes are a valid head (S3).
 
 use zerocopy::little_endian::U64;
@@ -10,11 +10,11 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct Head {
-    /// What tells the kind of tree; the last byte is the form of its nodes.
+    /// The kind of tree; the last byte is the form of its nodes.
     pub magic: [u8; 8],
-    /// What the root is referred to by; 0 in an empty tree.
+    /// The reference to the root; 0 in an empty tree.
     pub root: U64,
-    /// Pairs.
+    /// Number of pairs.
     pub pairs: U64,
     /// `btree`: levels above the leaves. Else zero.
     pub height: U64,
@@ -24,7 +24,7 @@ pub struct Head {
     pub spare: U64,
 }
 
-/// Where in the magic the form of a tree's nodes is said: 1 for slots of entries.
+/// Index of the byte of the magic that holds the form of a tree's nodes: 1 for slots of entries.
 pub(crate) const MAGIC_FORM_AT: usize = 7;
 /// The form with pairs of words.
 pub(crate) const MAGIC_WORDS: u8 = 2;

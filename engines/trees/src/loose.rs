@@ -1,9 +1,9 @@
-//! Entries that no tree refers to.
+//! Detached entries: entries that no tree refers to.
 //!
-//! Purpose: what lies between taking an entry out of one tree and putting it into another: the
-//! block stays where it is, and with it the value.
-//! Invariants: a loose entry is owned by whoever holds it: it is adopted by a tree or freed within
-//! the same transaction, else its blocks are lost.
+//! Purpose: the state between taking an entry out of one tree and putting it into another: the
+//! block stays in place, and with it the value.
+//! Invariants: the holder of a detached entry owns it: within the same transaction it must be
+//! inserted into a tree or freed, or its blocks leak.
 
 use adamant_heap::access::{Read, Write};
 
@@ -11,13 +11,13 @@ use crate::error::Result;
 use crate::slot::{Entry, free_entry, write_body, write_entry};
 
 /// An entry in no tree, between [`OrderedMap::take`](crate::OrderedMap::take) and
-/// [`OrderedMap::insert_entry`](crate::OrderedMap::insert_entry). It is no more than the heap offset of its block, or
-/// a pair of words, and good for the transaction and the heap that it comes from only.
+/// [`OrderedMap::insert_entry`](crate::OrderedMap::insert_entry). It is only the heap offset of its
+/// block, or a pair of words, and valid only for the transaction and the heap that it comes from.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "an entry that no tree adopts and nobody frees is lost"]
 pub struct DetachedEntry(Place);
 
-/// Where a loose entry is.
+/// The location of a detached entry.
 #[derive(Debug, PartialEq, Eq)]
 enum Place {
     /// In a block.
@@ -59,7 +59,7 @@ impl DetachedEntry {
         }
     }
 
-    /// The same value by another key. A small new entry takes over the block of a value of more
+    /// The same value under another key. A small new entry takes over the block of a value of more
     /// than 4 KiB; a shorter value, which lies in its entry, is copied. O(key.len()).
     ///
     /// # Errors

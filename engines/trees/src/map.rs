@@ -1,6 +1,6 @@
 //! The handle of a tree of single pairs.
 //!
-//! Purpose: what `btree`, `critbit` and `redblack` have in common as an ordered map.
+//! Purpose: the common part of `btree`, `critbit` and `redblack` as ordered maps.
 //! Thread safety: the handle is a number; the heap's `Read` or `Write` carries the locks.
 
 use std::fmt;
@@ -52,7 +52,7 @@ impl<K: Kind> fmt::Debug for Tree<K> {
 }
 
 impl<K: Kind> Tree<K> {
-    /// Bytes of the block that a head is in.
+    /// Bytes of a head block.
     pub const HEAD_BYTES: u64 = HEAD_BYTES as u64;
 
     /// Creates an empty tree of a form, whose head has this order.
@@ -77,7 +77,7 @@ impl<K: Kind> Tree<K> {
     }
 
     /// Hands out, in no order, what can be read of a damaged tree whose head was at `head`, and
-    /// word of what cannot. Goes on after everything that is wrong. O(n).
+    /// reports what cannot. Continues after every fault. O(n).
     pub fn salvage<'r, R: Read>(read: &'r R, head: u64, each: &mut dyn FnMut(Salvaged<'r>)) {
         salvage::<K, R>(read, head, each);
     }
@@ -210,7 +210,7 @@ impl<K: Kind> OrderedMap for Tree<K> {
     }
 }
 
-/// Inserts a pair; whether it replaced one. The count of pairs is the caller's.
+/// Inserts a pair; returns whether it replaced one. The caller updates the count of pairs.
 fn insert<K: Kind, W: Write>(tx: &mut W, tree: u64, key: &[u8], value: &[u8]) -> Result<bool> {
     let new = match form::<K, W>(tx, tree)? {
         Form::Entries => New::Value(value),
@@ -228,7 +228,7 @@ fn form<K: Kind, R: Read>(read: &R, tree: u64) -> Result<Form> {
     Ok(Form::of(head(read, tree, K::LABEL)?))
 }
 
-/// Frees what a tree no longer holds.
+/// Frees an item that a tree no longer holds.
 fn free<W: Write>(tx: &mut W, item: Option<Item>) -> Result<()> {
     match item {
         Some(Item::Entry(block)) => free_entry(tx, block),
@@ -236,7 +236,7 @@ fn free<W: Write>(tx: &mut W, item: Option<Item>) -> Result<()> {
     }
 }
 
-/// Removes a key; whether it was there. The count of pairs is the caller's.
+/// Removes a key; returns whether it was there. The caller updates the count of pairs.
 fn remove<K: Kind, W: Write>(tx: &mut W, tree: u64, key: &[u8]) -> Result<bool> {
     let old = K::take(tx, tree, key)?;
     free(tx, old)?;

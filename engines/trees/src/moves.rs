@@ -1,12 +1,11 @@
-//! Moving values without copying them: to other keys, and to other trees.
+//! Moves of values without a copy: to other keys, and to other trees.
 //!
-//! Purpose: what the blocks of entries being the same in all trees is good for. A pair that keeps
-//! its key goes from one tree to another, of whatever kind, as it is: one word leaves a node, and one
-//! comes into another. By another key, a small new entry takes over the block of the value. So a move
-//! costs the same for a value of 5 KB and one of 500 MB, and whoever was lent the value goes on
-//! reading it.
-//! Invariants: a move replaces what is at its target, as `rename(2)` does. Whatever fails, the
-//! transaction must fail too, and then nothing has moved.
+//! Purpose: all trees share the same entry blocks. So a pair that keeps its key moves unchanged
+//! from one tree to another, of any kind: one word leaves a node, and one is added to another.
+//! Under another key, a small new entry takes over the block of the value. So a move costs the same
+//! for a value of 5 KB and one of 500 MB, and a reader that borrowed the value goes on reading it.
+//! Invariants: a move replaces what is at its target, as `rename(2)` does. After any failure the
+//! transaction must fail, too, and then nothing has moved.
 
 use std::ops::{Bound, ControlFlow};
 
@@ -17,13 +16,13 @@ use crate::loose::DetachedEntry;
 use crate::slot::{Body, validate_key, write_body};
 use crate::tree::{Cursor, OrderedMap, Seek, Walk};
 
-/// Bytes of keys after which a piece of a range ends, whatever it was asked for.
+/// Maximum key bytes of a piece of a range, whatever the caller asked for.
 const PIECE_KEY_BYTES_MAX: usize = 1 << 20;
 
-/// What became of a pair that was to be moved.
+/// The result of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Moved {
-    /// There was none: nothing was changed.
+    /// There was no pair to move: nothing was changed.
     Absent,
     /// It is in its new place, where there was none before.
     Placed,
@@ -32,7 +31,7 @@ pub enum Moved {
 }
 
 impl Moved {
-    /// Whether there was something to be moved.
+    /// Whether there was a pair to move.
     pub fn is_moved(self) -> bool {
         self != Self::Absent
     }
@@ -46,25 +45,25 @@ pub struct Piece {
     pub moved: u64,
     /// How many of them replaced one.
     pub replaced: u64,
-    /// The key behind which the next piece begins; `None` when nothing was left of the range.
+    /// The key after which the next piece begins; `None` when nothing was left of the range.
     pub last: Option<Vec<u8>>,
 }
 
 /// Moves between places of one tree, and between trees on one heap: O(1) in the size of values.
 pub trait Moves: OrderedMap {
-    /// Moves the pair of `key` to `new_key`, where it replaces what is there. To its own key it
-    /// moves by staying. O(log n).
+    /// Moves the pair of `key` to `new_key`, where it replaces any existing pair. A move to its own
+    /// key does nothing. O(log n).
     ///
     /// # Errors
-    /// `Error::KeyTooLong` of the new key (nothing was changed);
-    /// `Error::Damaged`, or the heap's, out of space among them.
+    /// `Error::KeyTooLong` of the new key (nothing was changed); `Error::Damaged`, or the heap's,
+    /// out of space among them.
     fn rename<W: Write>(&self, tx: &mut W, key: &[u8], new_key: &[u8]) -> Result<Moved> {
         self.move_to(tx, key, self, new_key)
     }
 
     /// Moves the pair of `key` to `new_key` of a tree on the same heap, which may be of another
-    /// kind, or this one. It replaces what is there. Under the same key nothing is written but nodes,
-    /// and nothing allocated but what the target needs to take one more pair. O(log n).
+    /// kind, or this one. It replaces any existing pair. Under the same key only nodes are written,
+    /// and only what the target needs for one more pair is allocated. O(log n).
     ///
     /// # Errors
     /// As [`Moves::rename`].
@@ -84,9 +83,9 @@ pub trait Moves: OrderedMap {
         insert_entry(tx, target, entry)
     }
 
-    /// Sets the value of a key to the first `len` bytes of a block that belongs to nobody, and to this tree
-    /// from then on: `len` is above 4,096, since shorter values lie in their entries. It replaces what
-    /// is there. O(log n).
+    /// Sets the value of a key to the first `len` bytes of an unowned block, which the tree owns
+    /// from then on. `len` must be above 4,096, since shorter values lie in their entries. It
+    /// replaces any existing pair. O(log n).
     ///
     /// # Errors
     /// As [`Moves::rename`], and `Error::ValueTooLong`.
@@ -102,8 +101,8 @@ pub trait Moves: OrderedMap {
     }
 
     /// Swaps the values of two keys, the other of which may be of another tree on the same heap;
-    /// false, and nothing is changed, unless both are there. O(log n): both trees stay as they are
-    /// but for one slot, and blocks of values only change their owners.
+    /// false, and nothing is changed, unless both are there. O(log n): one slot of each tree
+    /// changes, and blocks of values only change their owners.
     ///
     /// # Errors
     /// `Error::Damaged`, or the heap's, out of space among them.
@@ -131,9 +130,9 @@ pub trait Moves: OrderedMap {
     }
 
     /// Moves the pairs of a range, from the lowest key up, to another tree on the same heap, under
-    /// their keys, until `pairs_max` were moved or their keys have 1 MiB: a piece that a transaction
-    /// can hold whatever the range. The next piece begins behind the last key of this one. A range
-    /// moved to the tree that it is in stays. O(log n) a pair.
+    /// their keys, until `pairs_max` were moved or their keys have 1 MiB: a piece that fits a
+    /// transaction whatever the range. The next piece begins after the last key of this one. A move
+    /// within the same tree does nothing. O(log n) a pair.
     ///
     /// # Errors
     /// As [`Moves::rename`].
@@ -168,7 +167,7 @@ pub trait Moves: OrderedMap {
 
 impl<T: OrderedMap> Moves for T {}
 
-/// The first keys of a range, one behind the other, with where each ends, and whether they are all.
+/// The first keys of a range, concatenated, with the end of each, and whether they are all.
 fn keys_of<R: Read>(
     read: &R,
     source: &impl OrderedMap,
@@ -193,7 +192,7 @@ fn keys_of<R: Read>(
     }
 }
 
-/// Puts an entry into a tree, and frees what had its key there.
+/// Puts an entry into a tree, and frees the one that it replaces.
 fn insert_entry<W: Write>(
     tx: &mut W,
     target: &impl OrderedMap,

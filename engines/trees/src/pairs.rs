@@ -1,4 +1,4 @@
-//! Counting what a check comes upon.
+//! Counters of a check.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use crate::kind::damaged;
 use crate::slot::{Entry, Slot};
 use crate::visit::{entry, once};
 
-/// The blocks and pairs of a tree that is checked.
+/// The blocks and pairs of a tree that is being checked.
 #[derive(Default)]
 pub(crate) struct Pairs {
     seen: HashSet<u64>,
@@ -18,7 +18,7 @@ pub(crate) struct Pairs {
 }
 
 impl Pairs {
-    /// To be counted further.
+    /// Continues from a report.
     pub(crate) fn after(report: Report) -> Self {
         Self { seen: HashSet::new(), report }
     }
@@ -28,7 +28,7 @@ impl Pairs {
         once(&mut self.seen, block)
     }
 
-    /// Verifies a pair by itself, and counts it.
+    /// Verifies a single pair, and counts it.
     pub(crate) fn pair<'r, R: Read>(&mut self, read: &'r R, slot: Slot) -> Result<Entry<'r>> {
         once(&mut self.seen, slot.entry())?;
         let entry = entry(read, slot)?;
@@ -49,7 +49,7 @@ impl Pairs {
         self.report.value_bytes += entry.value_len() as u64;
     }
 
-    /// Ends the last part, if the head counts as many pairs as there are.
+    /// Ends the last part, if the head's count of pairs is correct.
     pub(crate) fn finish(self, tree: u64, pairs: u64, checking: &mut Checking) -> Result<bool> {
         if checking.is_whole() && self.report.pairs != pairs {
             return damaged(tree, "counts other pairs than there are");

@@ -1,7 +1,8 @@
-//! What a tree consists of.
+//! The parts of a tree: its blocks and values.
 //!
-//! Purpose: hand out every block of a tree and every value in it, to whoever accounts for blocks.
-//! Invariants: each block is handed out once, so that a walk ends in a damaged tree too.
+//! Purpose: hands out every block of a tree and every value in it to a caller that accounts for
+//! blocks.
+//! Invariants: each block is handed out once, so that a walk ends in a damaged tree, too.
 
 use std::collections::HashSet;
 
@@ -31,7 +32,7 @@ impl<'e, 'r> Parts<'e, 'r> {
         Self { seen: HashSet::new(), each }
     }
 
-    /// A node, or a block that belongs to one.
+    /// Hands out a node, or a block that belongs to one.
     pub(crate) fn block(&mut self, block: u64) -> Result<()> {
         if !self.seen.insert(block) {
             return Err(Error::Damaged { block, what: "is referred to twice by the tree" });
@@ -40,12 +41,12 @@ impl<'e, 'r> Parts<'e, 'r> {
         Ok(())
     }
 
-    /// A value that lies in a node.
+    /// Hands out a value that lies in a node.
     pub(crate) fn value(&mut self, value: &'r [u8]) {
         (self.each)(Part::Value(value));
     }
 
-    /// An entry, its value, and the block of that if it has one.
+    /// Hands out an entry, its value, and the value's block if it has one.
     pub(crate) fn entry<R: Read>(&mut self, read: &'r R, offset: u64) -> Result<()> {
         self.block(offset)?;
         let entry = Entry::read(read, offset)?;

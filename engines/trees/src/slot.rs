@@ -2,9 +2,9 @@
 //!
 //! Purpose: one pair of a tree, in a block of its own, and the 8-byte word by which a node refers
 //! to it. Moving an entry between nodes is moving that word. See `docs/format/bplus.md`.
-//! Invariants: of a published entry only the bytes of an inline value change, to others of the same
-//! length, and only while nobody has a slice of its block (S2); an external value block is owned by
-//! exactly one entry.
+//! Invariants: in a published entry only the bytes of an inline value change, to others of the same
+//! length, and only while no slice of its block is borrowed (S2); an external value block is owned
+//! by exactly one entry.
 //!
 //! ```text
 //! entry block   varint key_len | varint value_len << 1 | external | key | value
@@ -17,15 +17,15 @@ use adamant_wire::varint;
 
 use crate::error::{Error, Result};
 
-/// Bytes of the longest key. The shortest has none, and is below all others.
+/// Maximum bytes of a key. The empty key is valid, and below all others.
 pub const KEY_BYTES_MAX: usize = 65_535;
-/// Bytes of the longest value.
+/// Maximum bytes of a value.
 pub const VALUE_BYTES_MAX: u64 = u32::MAX as u64;
-/// Bytes of the longest value that lies in its entry block: one page, so that a rewrite of a
-/// larger value's key never copies more than the key.
+/// Maximum bytes of a value that lies in its entry block: one page, so that a rewrite of a larger
+/// value's key never copies more than the key.
 pub const VALUE_INLINE_BYTES_MAX: usize = 4096;
 
-/// In the word of a value's length: it has a block of its own.
+/// In the word of a value's length: the value has a block of its own.
 const EXTERNAL: u64 = 1;
 const OFFSET_BITS: u32 = 48;
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -55,7 +55,7 @@ impl KeyHash {
         Self(fold(state ^ MULTIPLIER, FINISHER))
     }
 
-    /// The byte by which a leaf is searched first.
+    /// The byte that the search of a leaf compares first.
     #[inline]
     pub fn fingerprint(self) -> u8 {
         self.0 as u8
@@ -85,14 +85,14 @@ impl Slot {
         self.0 & ((1 << OFFSET_BITS) - 1)
     }
 
-    /// Whether a key of this hash may be the one of the entry.
+    /// Whether a key with this hash may be the one of the entry.
     #[inline]
     pub fn admits(self, hash: KeyHash) -> bool {
         (self.0 ^ hash.0) >> OFFSET_BITS == 0
     }
 }
 
-/// One pair, as its block holds it.
+/// A decoded pair.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<'r> {
     /// The key.
@@ -107,7 +107,7 @@ enum Value<'r> {
 }
 
 impl<'r> Entry<'r> {
-    /// No entry: what an array of entries holds before it is filled.
+    /// No entry: the initial content of arrays.
     pub const NONE: Self = Self { key: &[], value: Value::Inline(&[]) };
 
     /// A pair that lies in a node.
@@ -123,7 +123,7 @@ impl<'r> Entry<'r> {
     #[inline(always)] // Else each entry of a scan is built twice, and moved once.
     pub fn read<R: Read>(read: &'r R, offset: u64) -> Result<Self> {
         let bytes = read.block(offset)?;
-        // Of nearly all entries the key is shorter than 128 bytes, and the value than 8 KiB.
+        // Nearly all entries have a key shorter than 128 bytes, and a value shorter than 8 KiB.
         if let [key_len @ ..0x80, low, high, ..] = *bytes {
             let (word, start) = match (low, high) {
                 (..0x80, _) => (u16::from(low), 2),
@@ -142,7 +142,7 @@ impl<'r> Entry<'r> {
         Self::read_long(bytes, offset)
     }
 
-    /// Reads an entry with long lengths or an external value, or finds what is wrong with it.
+    /// Reads an entry with long lengths or an external value, or finds its fault.
     #[cold]
     fn read_long(bytes: &'r [u8], offset: u64) -> Result<Self> {
         let mut rest = bytes;
@@ -185,7 +185,7 @@ impl<'r> Entry<'r> {
         }
     }
 
-    /// The value apart from its entry: a copy of an inline one, or where an external one lies.
+    /// The value apart from its entry: a copy of an inline one, or the location of an external one.
     pub(crate) fn body(&self) -> Body {
         match self.value {
             Value::Inline(value) => Body::Inline(value.to_vec()),
@@ -222,8 +222,7 @@ pub fn validate_key(key: &[u8]) -> Result<()> {
 /// Writes a new entry and returns its heap offset. O(key.len() + value.len()).
 ///
 /// # Errors
-/// `Error::KeyTooLong`, `Error::ValueTooLong`, or the heap's, out of space
-/// among them.
+/// `Error::KeyTooLong`, `Error::ValueTooLong`, or the heap's, out of space among them.
 pub fn write_entry<W: Write>(tx: &mut W, key: &[u8], value: &[u8]) -> Result<u64> {
     validate_key(key)?;
     if value.len() as u64 > VALUE_BYTES_MAX {
@@ -238,9 +237,9 @@ pub fn write_entry<W: Write>(tx: &mut W, key: &[u8], value: &[u8]) -> Result<u64
     write_block(tx, key, word, value)
 }
 
-/// Sets the value of the entry at a heap offset where it lies, if that is inline and not lent, and a new
-/// entry would take a block of the same length; whether it did. Nothing was changed if not.
-/// O(value.len()).
+/// Overwrites the value of the entry at a heap offset in place, if it is inline and not borrowed,
+/// and a new entry would take a block of the same length. Returns whether it did; if not, nothing
+/// was changed. O(value.len()).
 ///
 /// # Errors
 /// The heap's. A damaged entry is not overwritten.
@@ -269,7 +268,7 @@ pub(crate) fn overwrite<W: Write>(tx: &mut W, block: u64, value: &[u8]) -> Resul
     Ok(true)
 }
 
-/// A value that is to be in another entry than it was.
+/// A value that moves to another entry.
 pub(crate) enum Body {
     /// Its bytes, at most a page.
     Inline(Vec<u8>),
@@ -277,8 +276,8 @@ pub(crate) enum Body {
     External { block: u64, len: usize },
 }
 
-/// Writes a new entry of a value that lay in another one, and returns its heap offset. An external
-/// value is not looked at. O(key.len()), and a copy of an inline value.
+/// Writes a new entry for a value of another entry, and returns its heap offset. An external value
+/// is not read. O(key.len()), and a copy of an inline value.
 ///
 /// # Errors
 /// `Error::KeyTooLong`, or the heap's, out of space among them.
@@ -319,7 +318,7 @@ pub fn free_entry<W: Write>(tx: &mut W, offset: u64) -> Result<()> {
     Ok(tx.free(offset)?)
 }
 
-/// Writes a varint in place, so that an entry needs no buffer of its own first; returns the rest.
+/// Encodes a varint in place, so that an entry needs no buffer first; returns the rest.
 pub(crate) fn put_varint(mut bytes: &mut [u8], mut value: u64) -> &mut [u8] {
     loop {
         let (first, rest) = bytes.split_first_mut().expect("the block was sized for it");

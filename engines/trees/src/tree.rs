@@ -1,8 +1,8 @@
-//! What every tree can do, and how its pairs are walked.
+//! The trait of all trees, and its cursors.
 //!
 //! Purpose: the one trait behind which the trees are interchangeable.
-//! Thread safety: a tree is a heap offset; whoever holds the heap's `Read` or `Write` decides who
-//! may look and who may change (S1).
+//! Thread safety: a tree is a heap offset; the holder of the heap's `Read` or `Write` decides which
+//! threads may read and which may change it (S1).
 
 use std::ops::{Bound, ControlFlow};
 
@@ -26,7 +26,7 @@ pub struct Operation<'a> {
     pub value: Option<&'a [u8]>,
 }
 
-/// Where a cursor is put: always in a gap between two pairs, or before or after all.
+/// Where to put a cursor: always in a gap between two pairs, or before or after all.
 #[derive(Clone, Copy, Debug)]
 pub enum Seek<'a> {
     /// Before the first pair.
@@ -62,15 +62,15 @@ impl<'a> Seek<'a> {
 /// Where a walk over the pairs of a node stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Walk<'r> {
-    /// Behind the node's last pair in the direction of the walk: a good place to pause.
+    /// After the node's last pair in the direction of the walk: a good place to pause.
     Edge,
-    /// At the bound, or where the tree ends.
+    /// At the bound, or at the end of the tree.
     End,
-    /// Where the closure broke: behind the pair with this key.
+    /// Where the closure broke: after the pair with this key.
     Broken(&'r [u8]),
 }
 
-/// A gap between two pairs of a tree that nobody changes meanwhile.
+/// A cursor: a gap between two pairs of a tree that does not change meanwhile.
 pub trait Cursor<'r> {
     /// Goes to a gap. O(log n).
     ///
@@ -93,9 +93,9 @@ pub trait Cursor<'r> {
     /// Whether the next step in a direction goes to another node.
     fn is_at_edge(&self, forward: bool) -> bool;
 
-    /// Steps over pairs in a direction as far as the node at hand goes, or the next one when none
-    /// is left in it, but not beyond `until`, and hands each to `each` until that breaks. O(1) a
-    /// pair, and less of it than by single steps.
+    /// Steps over pairs in a direction up to the end of the current node, or of the next one when
+    /// none is left in it, but not beyond `until`, and hands each to `each` until that breaks. O(1)
+    /// a pair, and cheaper than single steps.
     ///
     /// # Errors
     /// As [`Cursor::seek`].
@@ -106,8 +106,8 @@ pub trait Cursor<'r> {
         each: &mut impl FnMut(Pair<'r>) -> ControlFlow<()>,
     ) -> Result<Walk<'r>>;
 
-    /// The lowest key that may lie beyond the node at hand (`forward`), or the lowest that may lie
-    /// in it: at an edge, where a later scan goes on without walking this node again. `None` when
+    /// The lowest key that may lie beyond the current node (`forward`), or the lowest that may lie
+    /// in it: at an edge, where a later scan continues without walking this node again. `None` when
     /// nothing lies beyond.
     ///
     /// # Errors
@@ -115,7 +115,7 @@ pub trait Cursor<'r> {
     fn fence(&self, forward: bool) -> Result<Option<&'r [u8]>>;
 }
 
-/// Refuses pairs that are not in the order of their keys, or have a key twice.
+/// Refuses pairs that are not in the order of their keys, or have duplicate keys.
 pub(crate) fn check_ascending(pairs: &[Pair<'_>]) -> Result<()> {
     match pairs.windows(2).position(|two| two[0].0 >= two[1].0) {
         Some(before) => Err(Error::NotAscending { position: before as u64 + 1 }),
@@ -123,13 +123,13 @@ pub(crate) fn check_ascending(pairs: &[Pair<'_>]) -> Result<()> {
     }
 }
 
-/// An ordered map of byte strings on a heap. Keys are ordered as their bytes are.
+/// An ordered map of byte strings on a heap. Keys are ordered bytewise.
 ///
-/// A failed change may leave a part of it behind: the transaction must then fail too.
+/// A failed change may leave a part of it behind: the transaction must then fail, too.
 pub trait OrderedMap: Copy {
     /// The name of this kind of tree.
     const NAME: &'static str;
-    /// What walks the pairs.
+    /// The cursor type.
     type Cursor<'r, R: Read + 'r>: Cursor<'r>;
 
     /// Creates an empty tree. O(1).
@@ -138,8 +138,9 @@ pub trait OrderedMap: Copy {
     /// The heap's, out of space among them.
     fn create<W: Write>(tx: &mut W) -> Result<Self>;
 
-    /// Creates an empty tree that will only hold keys of 8 bytes with values of 8 bytes. Trees that have
-    /// a form for them hold such pairs in their nodes, and refuse all others (`Error::NotWords`). O(1).
+    /// Creates an empty tree that will only hold keys of 8 bytes with values of 8 bytes. Trees that
+    /// have a form for them hold such pairs in their nodes, and refuse all others
+    /// (`Error::NotWords`). O(1).
     ///
     /// # Errors
     /// The heap's, out of space among them.
@@ -173,7 +174,7 @@ pub trait OrderedMap: Copy {
     /// The entry of a key. O(log n).
     ///
     /// # Errors
-    /// `Error::Damaged`, or the heap's. A key that cannot be stored is only absent.
+    /// `Error::Damaged`, or the heap's. A key that cannot be stored is simply absent.
     fn find<'r, R: Read>(&self, read: &'r R, key: &[u8]) -> Result<Option<Entry<'r>>>;
 
     /// The value of a key. O(log n).
@@ -185,8 +186,8 @@ pub trait OrderedMap: Copy {
         self.find(read, key)?.map(|entry| entry.value(read)).transpose()
     }
 
-    /// The value of a key, and the heap offset of its block if it begins one of its own: such a
-    /// block can be lent. O(log n).
+    /// The value of a key, and the heap offset of its block if it has one of its own: such a block
+    /// can be borrowed. O(log n).
     ///
     /// # Errors
     /// As [`OrderedMap::find`].
@@ -249,8 +250,8 @@ pub trait OrderedMap: Copy {
     /// `Error::Damaged`, or the heap's.
     fn take<W: Write>(&self, tx: &mut W, key: &[u8]) -> Result<Option<DetachedEntry>>;
 
-    /// Puts an entry into the tree under its key, as it is; returns the one that it replaced, which
-    /// is then the caller's to free. O(log n + key).
+    /// Puts an entry into the tree under its key, unchanged; returns the one that it replaced,
+    /// which the caller must then free. O(log n + key).
     ///
     /// # Errors
     /// `Error::Damaged`, or the heap's, out of space among them.
@@ -272,9 +273,9 @@ pub trait OrderedMap: Copy {
         present: &mut Vec<bool>,
     ) -> Result<()>;
 
-    /// Inserts pairs whose keys ascend strictly, and fills nodes as it goes, also of a tree that is
-    /// not empty; returns how many of them replaced one. O(n log n) at most, and O(n) for what comes
-    /// behind all that is there.
+    /// Inserts pairs whose keys ascend strictly, and fills nodes as it goes, also in a tree that is
+    /// not empty; returns how many of them replaced one. O(n log n) at most, and O(n) for those
+    /// after all existing ones.
     ///
     /// # Errors
     /// `Error::NotAscending` (nothing was changed); as [`OrderedMap::insert`].
@@ -299,28 +300,28 @@ pub trait OrderedMap: Copy {
     /// As [`OrderedMap::clear`].
     fn destroy<W: Write>(self, tx: &mut W) -> Result<()>;
 
-    /// Hands out every block of the tree but its head, and every value, in no order: to whoever
-    /// accounts for the blocks of a heap. O(n); memory for 8 bytes and bookkeeping per block.
+    /// Hands out every block of the tree but its head, and every value, in no order, to a caller
+    /// that accounts for the blocks of a heap. O(n); memory for 8 bytes and bookkeeping per block.
     ///
     /// # Errors
-    /// `Error::Damaged` with the first thing that is wrong, behind which nothing is handed out; or
-    /// the heap's.
+    /// `Error::Damaged` with the first fault, after which nothing is handed out; or the heap's.
     fn parts<'r, R: Read>(&self, read: &'r R, each: &mut dyn FnMut(Part<'r>)) -> Result<()>;
 
     /// Verifies every rule of the tree's structure. O(n log n) time; memory for 8 bytes and
     /// bookkeeping per block of the tree.
     ///
     /// # Errors
-    /// `Error::Damaged` with the first thing that is wrong, or the heap's.
+    /// `Error::Damaged` with the first fault, or the heap's.
     fn check<R: Read>(&self, read: &R) -> Result<Report> {
         let mut checking = Checking::default();
         self.check_part(read, &mut checking, &|| false)?;
         Ok(checking.report())
     }
 
-    /// The same in parts, between which the tree may change, or be another one of its kind: each
-    /// goes on where the one before ended, and judges what is there by now. A part ends some 2,048
-    /// pairs on as soon as `is_wanted` says that others want the tree; whether it was the last.
+    /// The same in parts, between which the tree may change, or be replaced by another one of its
+    /// kind: each continues where the one before ended, and verifies the current state. A part ends
+    /// some 2,048 pairs on as soon as `is_wanted` says that others want the tree. Returns whether
+    /// it was the last.
     ///
     /// # Errors
     /// As [`OrderedMap::check`].

@@ -1,7 +1,7 @@
-//! Visiting all of a tree: to free it, to account for its blocks, or to save what is left of it.
+//! Visits of a whole tree: to free it, to account for its blocks, or to salvage it.
 //!
-//! Invariants: freeing ends in a damaged tree, since freeing twice is an error; the others
-//! look at each block once.
+//! Invariants: freeing ends in a damaged tree, since freeing twice is an error; the others visit
+//! each block once.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ use crate::parts::{Part, Parts};
 use crate::slot::{Entry, KeyHash, Slot, free_entry};
 use crate::words::WORD_BYTES;
 
-/// Frees every block but the head. Memory: what the nodes of one path refer to. O(n).
+/// Frees every block but the head. Memory: the references of one path's nodes. O(n).
 pub(crate) fn free_all<K: Kind, W: Write>(tx: &mut W, tree: u64) -> Result<()> {
     let head = *head(tx, tree, K::LABEL)?;
     let mut waiting: Vec<Link> = K::root(&head).into_iter().collect();
@@ -31,7 +31,7 @@ pub(crate) fn free_all<K: Kind, W: Write>(tx: &mut W, tree: u64) -> Result<()> {
     Ok(())
 }
 
-/// Hands out every block but the head, and every value. O(n); 8 bytes and bookkeeping a block.
+/// Hands out every block but the head, and every value. O(n); 8 bytes and bookkeeping per block.
 pub(crate) fn parts<'r, K: Kind, R: Read>(
     read: &'r R,
     tree: u64,
@@ -54,7 +54,7 @@ pub(crate) fn parts<'r, K: Kind, R: Read>(
 }
 
 /// Hands out what can be read of the tree with this head, in no order. O(n); 8 bytes and
-/// bookkeeping a block.
+/// bookkeeping per block.
 pub(crate) fn salvage<'r, K: Kind, R: Read>(
     read: &'r R,
     tree: u64,
@@ -113,7 +113,7 @@ pub(crate) fn once(seen: &mut HashSet<u64>, block: u64) -> Result<()> {
     if seen.insert(block) { Ok(()) } else { damaged(block, "is referred to twice by the tree") }
 }
 
-/// The entry of a slot, proved by the hash of its key.
+/// The entry of a slot, verified by the hash of its key.
 pub(crate) fn entry<R: Read>(read: &R, slot: Slot) -> Result<Entry<'_>> {
     let entry = Entry::read(read, slot.entry())?;
     if !slot.admits(KeyHash::of(entry.key)) {

@@ -1,10 +1,10 @@
-//! Two forms of pairs in nodes: references to entries, or the pairs themselves.
+//! The two forms of pairs in nodes: references to entries, or the pairs themselves.
 //!
-//! Purpose: a tree whose keys and values have 8 bytes each, as that of a typed map from numbers to
-//! numbers or pointers, needs no entries: its nodes hold both. A look-up is a miss of the cache
-//! shorter, and an insert or a remove allocates and frees nothing but nodes.
-//! Invariants: the form of a tree is said by its head, and never changes. Bytes of such pairs move
-//! with their nodes, so they are lent for as long as nobody writes, and never longer (S2).
+//! Purpose: a tree whose keys and values have 8 bytes each, such as a typed map from numbers to
+//! numbers or pointers, needs no entries: its nodes hold both. A lookup has one cache miss less,
+//! and an insert or a remove allocates and frees only nodes.
+//! Invariants: the head of a tree holds its form, which never changes. Bytes of such pairs move
+//! with their nodes, so they are borrowed only until the next write, and never longer (S2).
 
 use adamant_heap::access::{Read, Write};
 use adamant_wire::key::head_of;
@@ -19,17 +19,17 @@ use crate::slot::{Entry, KeyHash, Slot, overwrite, write_entry};
 /// Bytes of a key, and of a value, that a node can hold.
 pub(crate) const WORD_BYTES: usize = 8;
 
-/// What nodes hold of a pair.
+/// The form in which nodes hold a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// The slot of an entry, and the start of its key as a big-endian number.
     Entries,
-    /// The 8 bytes of the value, and the 8 bytes of the key, as they are.
+    /// The 8 bytes of the value, and the 8 bytes of the key, unchanged.
     Words,
 }
 
 impl Form {
-    /// That of the tree with this head.
+    /// The form of the tree with this head.
     #[inline]
     pub(crate) fn of(head: &Head) -> Self {
         if head.magic[MAGIC_FORM_AT] == MAGIC_WORDS { Self::Words } else { Self::Entries }
@@ -58,7 +58,7 @@ impl Form {
         }
     }
 
-    /// What a node's slot stands for.
+    /// The item of a node's slot.
     pub(crate) fn item(self, slot: U64) -> Item {
         match self {
             Self::Entries => Item::Entry(Slot(slot.get()).entry()),
@@ -66,7 +66,7 @@ impl Form {
         }
     }
 
-    /// What a node is to hold of a pair: head and slot. The key of a word has 8 bytes.
+    /// The head and the slot of a pair in a node. The key of a word has 8 bytes.
     pub(crate) fn words(key: &[u8], item: Item) -> (U64, U64) {
         match item {
             Item::Entry(entry) => {
@@ -78,7 +78,7 @@ impl Form {
     }
 }
 
-/// The value of a key in a tree: what is put into it, or taken out.
+/// The value of a key in a tree, as it is inserted or taken out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Item {
     /// Heap offset of the pair's entry.
@@ -99,7 +99,7 @@ impl Item {
         }
     }
 
-    /// The pair by itself.
+    /// The detached pair.
     pub(crate) fn loose(self, key: &[u8]) -> DetachedEntry {
         match self {
             Self::Entry(block) => DetachedEntry::at(block),
@@ -111,17 +111,17 @@ impl Item {
     }
 }
 
-/// What is to be under a key: an item that there is, or a value that has none yet.
+/// The new value of a key: an existing item, or a value without an item yet.
 #[derive(Clone, Copy, Debug)]
 pub enum New<'v> {
-    /// Of a tree's form.
+    /// In a tree's form.
     Item(Item),
-    /// To be written over the one that is there, or to a new entry.
+    /// To be written over the existing value, or to a new entry.
     Value(&'v [u8]),
 }
 
 impl New<'_> {
-    /// Whether it was written over what is there, which is no other item then.
+    /// Whether it was written over the existing value, which stays the same item then.
     #[inline]
     pub(crate) fn overwrites<W: Write>(self, tx: &mut W, old: Item) -> Result<bool> {
         match (self, old) {
@@ -140,13 +140,13 @@ impl New<'_> {
     }
 }
 
-/// What was under a key before something else was put there.
+/// The previous value of a key that was replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Old {
     /// Nothing.
     None,
-    /// This, which is in no tree now.
+    /// This item, which is in no tree now.
     Replaced(Item),
-    /// A value, which was overwritten where it lay.
+    /// A value, which was overwritten in place.
     Overwritten,
 }

@@ -1,4 +1,4 @@
-//! What can be asked of the command.
+//! Command line arguments.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use clap::{Parser, ValueEnum};
 pub(crate) struct Args {
     /// The store's directory, made if it is not there
     store: PathBuf,
-    /// Where to listen; anything but loopback needs a password, or certificates of clients
+    /// Where to listen; anything but loopback needs a password, or client certificates
     #[arg(long, default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     bind: IpAddr,
     /// The port; 0: one that is free, printed on standard output
@@ -22,26 +22,29 @@ pub(crate) struct Args {
     /// A file whose first line clients have to give with AUTH
     #[arg(long)]
     password_file: Option<PathBuf>,
-    /// The port of a page of status, with /metrics for Prometheus and /health; 0: one that is free [default: none]
+    /// The port of a page of status, with /metrics for Prometheus and /health; 0: one that is free
+    /// [default: none]
     #[arg(long, value_name = "PORT")]
     http: Option<u16>,
     /// Where to listen for that; anything but loopback needs what --bind does
     #[arg(long, value_name = "ADDRESS", requires = "http", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     http_bind: IpAddr,
-    /// The server's certificate in PEM, those behind it in the same file: all connections are encrypted
+    /// The server's certificate in PEM, with its chain in the same file: all connections are
+    /// encrypted
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_certificate: Option<PathBuf>,
     /// The key of that certificate in PEM
     #[arg(long, value_name = "FILE", requires = "tls_certificate")]
     tls_key: Option<PathBuf>,
-    /// Certificates in PEM of who signs those of clients; clients without one are not let in
+    /// Certificates in PEM of the authorities that sign client certificates; clients without one
+    /// are refused
     #[arg(long, value_name = "FILE", requires = "tls_certificate")]
     tls_client_ca: Option<PathBuf>,
     /// Seconds that a client may take to agree on encryption
     #[arg(long, default_value_t = 10)]
     tls_handshake_seconds: u64,
-    /// What a write is before its reply is sent: on the device, or with the system, which has it on
-    /// the device a second later
+    /// How durable a write is before its reply is sent: on the device, or with the system, which
+    /// has it on the device a second later
     #[arg(long, value_enum, default_value_t = Waits::Sync)]
     durability: Waits,
     /// The engine of databases that do not exist yet
@@ -56,7 +59,7 @@ pub(crate) struct Args {
     /// Bytes of one argument of a request
     #[arg(long, default_value_t = 512 << 20)]
     argument_bytes_max: usize,
-    /// Arguments of one request
+    /// Maximum number of concurrent clients
     #[arg(long, default_value_t = 1 << 20)]
     arguments_max: usize,
     /// Bytes of requests that are held for all clients together
@@ -65,13 +68,13 @@ pub(crate) struct Args {
     /// Bytes of the reply to one command
     #[arg(long, default_value_t = 512 << 20)]
     reply_bytes_max: usize,
-    /// Commands that one client queues by MULTI
+    /// Commands that one client may queue by MULTI
     #[arg(long, default_value_t = 1 << 16)]
     queued_max: usize,
-    /// Keys that one client watches
+    /// Keys that one client may watch
     #[arg(long, default_value_t = 1 << 14)]
     watched_max: usize,
-    /// Seconds after which a client that sends nothing is let go; 0: never
+    /// Seconds after which an idle client is disconnected; 0: never
     #[arg(long, default_value_t = 0)]
     idle_seconds: u64,
     /// Seconds for which a client may take none of its replies
@@ -86,7 +89,7 @@ pub(crate) struct Args {
     /// Where the other nodes reach this one; anything but loopback needs a secret
     #[arg(long, value_name = "ADDRESS:PORT", requires = "cluster")]
     cluster_listen: Option<SocketAddr>,
-    /// A file whose first line all nodes know, and nobody else
+    /// A file whose first line is the secret that all nodes share
     #[arg(long, value_name = "FILE", requires = "cluster")]
     cluster_secret_file: Option<PathBuf>,
     /// Makes a new cluster of this node alone: once, for its first node
@@ -95,29 +98,29 @@ pub(crate) struct Args {
     /// Joins the cluster of the node there, unless this one is in it already
     #[arg(long, value_name = "HOST:PORT", requires = "cluster")]
     cluster_join: Option<String>,
-    /// How often the leader tells the others that it is there; who hears nothing for three to seven times as long wants
-    /// to lead
+    /// How often the leader sends a heartbeat; a node that receives none for three to seven times
+    /// as long stands for election
     #[arg(long, value_name = "MILLISECONDS", requires = "cluster", default_value_t = 150)]
     cluster_heartbeat_ms: u64,
-    /// Seconds that a client waits while no node leads
+    /// Seconds that a client waits while there is no leader
     #[arg(long, value_name = "SECONDS", requires = "cluster", default_value_t = 10)]
     cluster_patience_seconds: u64,
-    /// Entries of the log after which a snapshot takes their place
+    /// Entries of the log after which a snapshot replaces them
     #[arg(long, value_name = "ENTRIES", requires = "cluster", default_value_t = 100_000)]
     cluster_snapshot_entries: u64,
 }
 
-/// What a write waits for.
+/// The durability that a write waits for.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Waits {
-    /// The device has it.
+    /// The device.
     Sync,
-    /// The system has it.
+    /// The system.
     Buffered,
 }
 
 impl Args {
-    /// The store's path and how it is served.
+    /// The store's path and the server's options.
     ///
     /// # Errors
     /// A file of a password or secret cannot be read.

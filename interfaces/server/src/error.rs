@@ -1,4 +1,4 @@
-//! What can go wrong with the server itself. What a client does wrong is a reply to it.
+//! Errors of the server itself. Errors of clients are replies to them.
 
 use std::fmt;
 use std::io;
@@ -14,49 +14,49 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum Error {
     /// The store could not be opened or closed, or has failed.
     Store(adamant::Error),
-    /// The address is reachable by others, and neither a password nor a certificate is asked of them.
+    /// The address is reachable by others, and requires neither a password nor a certificate.
     Unprotected {
         /// The address asked for.
         address: SocketAddr,
     },
-    /// The address for other nodes is reachable by others, and no secret is asked of them.
+    /// The address for other nodes is reachable by others, and requires no secret.
     UnprotectedNode {
         /// The address asked for.
         address: SocketAddr,
     },
-    /// The node cannot be opened, or cannot become or be a part of its cluster.
+    /// The node cannot be opened, or cannot become or stay a member of its cluster.
     Cluster {
-        /// What is wrong, and what to do.
+        /// The fault, and what to do.
         cause: String,
     },
     /// The address cannot be listened on.
     Listen {
         /// The address asked for.
         address: SocketAddr,
-        /// What the system says.
+        /// The error of the system.
         error: io::Error,
     },
     /// A file of certificates or keys cannot be used.
     Tls {
         /// The file.
         file: PathBuf,
-        /// What it should be.
+        /// The expected content.
         expected: &'static str,
-        /// What is wrong with it.
+        /// The fault.
         found: String,
     },
-    /// The system gave no threads, or no signals.
+    /// The system provided no threads, or no signals.
     System(io::Error),
     /// An option is out of its range.
     Option {
         /// Its name on the command line.
         name: &'static str,
-        /// What it may be.
+        /// The allowed values.
         expected: &'static str,
     },
-    /// The store refused a commit after the device had failed; what was acknowledged is there.
+    /// The store refused a commit after the device had failed; everything acknowledged is there.
     Poisoned {
-        /// What failed.
+        /// The failure.
         cause: String,
     },
 }

@@ -1,15 +1,16 @@
-//! The limit of open files, which each client takes one of.
+//! The limit of open files, of which each client takes one.
 //!
-//! Purpose: clients must never take the files that the store needs: a log file that cannot be made ends all
-//! writing. So the limit is raised for as many as are wanted, as far as the system allows.
+//! Purpose: clients must never take the files that the store needs: a log file that cannot be
+//! created ends all writes. So the limit is raised for as many as are wanted, as far as the system
+//! allows.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Files that are not clients': of the store some 256 tables and blobs, log files and the pool, those who look
-/// at the status, and what the runtime has.
+/// Files beyond those of clients: some 256 tables and blobs of the store, log files and the pool,
+/// status connections, and those of the runtime.
 const OWN_FILES: u64 = 512;
 
-/// How many clients there can be, if so many are wanted: one at least.
+/// The possible number of clients, if `wanted` are wanted: at least one.
 pub(crate) fn clients_max(wanted: usize) -> usize {
     let needed = OWN_FILES.saturating_add(wanted as u64);
     let limit = getrlimit(Resource::Nofile);

@@ -1,17 +1,20 @@
 //! A server for Redis clients on an Adamant store: RESP2 and RESP3, strings, expiry, transactions.
 //!
-//! What it does and does not do is in `docs/server.md`. [`Server::start`] is all of it; the program
-//! `adamant-server` has it behind options.
+//! What it supports is in `docs/server.md`. [`Server::start`] is the whole interface; the program
+//! `adamant-server` adds a command line.
 //!
-//! - A [`Server`] takes connections. Each is a task that parses all that came in one read as one unit.
-//! - A unit that only looks is done on that task, and so is one that writes: whose task has the turn runs all
-//!   units that wait in one transaction and commits it once: group commit over connections.
-//! - Replies to writes are sent when their commit is as durable as [`Options::durability`] asks for.
+//! - A [`Server`] takes connections. Each is a task that parses all that came in one read as one
+//!   unit.
+//! - A unit that only reads runs on that task, and so does one that writes: the task with the
+//!   commit lock runs all waiting units in one transaction and commits it once: group commit over
+//!   connections.
+//! - Replies to writes are sent when their commit is as durable as [`Options::durability`]
+//!   requires.
 //! - What clients can make the server hold is bounded: see [`Options`].
-//! - As a node of a cluster it gives units that write to the node that leads, whose proposing thread makes
-//!   one entry of the replicated log of all that wait; see `docs/cluster.md`.
+//! - A node of a cluster sends units that write to the leader, whose proposing thread makes one
+//!   entry of the replicated log of all that wait; see `docs/cluster.md`.
 #![forbid(unsafe_code)]
-// What only clusters need is where it belongs in any case.
+// Parts that only clusters need stay where they belong.
 #![cfg_attr(not(feature = "cluster"), allow(dead_code))]
 
 mod error;

@@ -1,6 +1,6 @@
-//! The `adamant-server` command: a store served to Redis clients.
+//! The `adamant-server` command: serves a store to Redis clients.
 //!
-//! Its address goes to standard output, talk to standard error.
+//! It writes its address to standard output, messages to standard error.
 
 #![forbid(unsafe_code)]
 
@@ -42,7 +42,7 @@ fn serve(args: Args) -> Result<()> {
     if let Some(address) = server.http_address() {
         words.push_str(&format!("status on {scheme}://{address}/\n"));
     }
-    // Who started it may not listen; the server does not need that.
+    // The starting process may not read the output; the server does not need that.
     let mut output = std::io::stdout();
     let _ = output.write_all(words.as_bytes()).and_then(|()| output.flush());
     server.wait()?;

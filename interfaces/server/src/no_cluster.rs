@@ -1,4 +1,4 @@
-//! In place of the part in a cluster, where the feature `cluster` is not built in: there is none.
+//! The placeholder for cluster membership, if the feature `cluster` is not built in: there is none.
 
 use std::convert::Infallible;
 use std::ops::ControlFlow;

@@ -1,4 +1,4 @@
-//! How a server is started, and what it allows its clients.
+//! Server options: how it starts, and its limits for clients.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -14,82 +14,83 @@ use crate::error::{Error, Result};
 pub struct Options {
     /// Where to listen; port 0: one that the system chooses. Default: 127.0.0.1:6379.
     pub address: SocketAddr,
-    /// What clients have to give with AUTH or HELLO. Default: none, which others than loopback allow only
-    /// where certificates say who a client is.
+    /// The password that clients must give with AUTH or HELLO. Default: none, which addresses other
+    /// than loopback allow only if certificates identify the clients.
     pub password: Option<String>,
-    /// Where to answer HTTP: a page of status, `/status.json`, `/metrics` for Prometheus, `/health`; port 0:
-    /// one that the system chooses. Encrypted, and with the password, where clients are. Default: nowhere.
+    /// Where to answer HTTP: a page of status, `/status.json`, `/metrics` for Prometheus,
+    /// `/health`; port 0: one that the system chooses. Encrypted, and with the password, where
+    /// clients are. Default: nowhere.
     pub http: Option<SocketAddr>,
     /// Encryption of all connections. Default: none.
     pub tls: Option<Tls>,
     /// How long a client may take to agree on encryption. Default: 10 s.
     pub handshake_wait: Duration,
-    /// Databases, 1 to 1,024: number N is the keyspace `dbN` of entries that end. Default: 16.
+    /// Databases, 1 to 1,024: number N is the keyspace `dbN` of expiring entries. Default: 16.
     pub databases: usize,
-    /// What a write is before its reply is sent. With [`Durability::Buffered`] the device has it
-    /// a second later. Default: [`Durability::Sync`].
+    /// How durable a write is before its reply is sent. With [`Durability::Buffered`] the device
+    /// has it a second later. Default: [`Durability::Sync`].
     pub durability: Durability,
     /// The engine of databases that do not exist yet. Default: [`Engine::Bplus`].
     pub engine: Engine,
-    /// Clients at once; who comes after them is told so. Default: 10,000.
+    /// Maximum number of clients; those that come after them are told so. Default: 10,000.
     pub clients_max: usize,
     /// Bytes of one argument of a request. Default: 512 MiB.
     pub argument_bytes_max: usize,
     /// Arguments of one request. Default: 1,048,576.
     pub arguments_max: usize,
-    /// Bytes of requests that are held for all clients together, those that have not wholly arrived
-    /// and those queued by MULTI; what a client holds of up to 64 KiB does not count. Default: 1 GiB.
+    /// Bytes of requests that are held for all clients together, including incomplete ones and
+    /// those queued by MULTI; up to 64 KiB of each client do not count. Default: 1 GiB.
     pub held_bytes_max: usize,
     /// Bytes of the reply to one command. Default: 512 MiB.
     pub reply_bytes_max: usize,
-    /// Commands that one client queues by MULTI. Default: 65,536.
+    /// Commands that one client may queue by MULTI. Default: 65,536.
     pub queued_max: usize,
-    /// Keys that one client watches. Default: 16,384.
+    /// Keys that one client may watch. Default: 16,384.
     pub watched_max: usize,
-    /// After how long a client that sends nothing is let go. Default: never.
+    /// Time after which an idle client is disconnected. Default: never.
     pub idle: Option<Duration>,
     /// How long a client may take none of its replies. Default: 60 s.
     pub reply_wait: Duration,
     /// Threads that serve clients, 1 to 256. Default: one a processor.
     pub threads: usize,
-    /// The part that the server has in a cluster. Default: none.
+    /// The cluster membership of the server. Default: none.
     pub cluster: Option<Cluster>,
 }
 
-/// The part of a server in a cluster: which node it is, and how it reaches the others.
+/// The cluster membership of a server: its node, and how it reaches the others.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Cluster {
-    /// The node's number, which no other node of the cluster has or had.
+    /// The node's number, unique in the cluster for ever.
     pub node: u64,
-    /// Where other nodes reach it, from wherever they are. Others than loopback need a secret.
+    /// The address at which all other nodes reach it. Addresses other than loopback need a secret.
     pub address: SocketAddr,
-    /// What all nodes know, and nobody else. Default: nothing.
+    /// The secret that all nodes share. Default: none.
     pub secret: Option<String>,
-    /// How it becomes a part of the cluster, if it is none yet. Default: it waits to be joined.
+    /// How it becomes a member of the cluster, if it is none yet. Default: it waits to be joined.
     pub start: ClusterStart,
-    /// How often the leader tells the others that it is there. Who hears nothing for three to seven times
-    /// as long wants to lead. Default: 150 ms.
+    /// How often the leader sends a heartbeat. A node that receives none for three to seven times
+    /// as long stands for election. Default: 150 ms.
     pub heartbeat: Duration,
-    /// How long a client waits while nobody leads. Default: 10 s.
+    /// How long a client waits while there is no leader. Default: 10 s.
     pub patience: Duration,
-    /// Entries of the log after which a snapshot takes their place. Default: 100,000.
+    /// Entries of the log after which a snapshot replaces them. Default: 100,000.
     pub snapshot_entries: u64,
 }
 
-/// How a node becomes a part of a cluster.
+/// How a node becomes a member of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClusterStart {
-    /// It is one, or another node is told of it.
+    /// It is one, or an administrator joins it through another node.
     Member,
-    /// It is the first one. An error where it is one of a cluster already.
+    /// It is the first one. An error if it is a member of a cluster already.
     First,
-    /// It asks a node at this address, `HOST:PORT`.
+    /// It asks the node at this address, `HOST:PORT`.
     Join(String),
 }
 
 impl Cluster {
-    /// A node of that number, which others reach at that address.
+    /// The node with that number, which others reach at that address.
     pub fn new(node: u64, address: SocketAddr) -> Self {
         Self {
             node,
@@ -107,12 +108,12 @@ impl Cluster {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Tls {
-    /// The server's certificate, and those that lead from it to one that clients trust.
+    /// The server's certificate, and the chain from it to one that clients trust.
     pub certificate: PathBuf,
     /// The key of that certificate.
     pub key: PathBuf,
-    /// Certificates of who may sign those of clients: clients without one are not let in. Default: none
-    /// is asked for.
+    /// Certificates of the authorities that sign client certificates: clients without one are
+    /// refused. Default: none are required.
     pub client_ca: Option<PathBuf>,
 }
 
@@ -151,15 +152,16 @@ impl Default for Options {
 }
 
 impl Options {
-    /// An address that others can reach who need not say who they are, where clients give no password.
-    /// Encryption alone does not tell.
+    /// An address that others can reach without identifying themselves, unless clients need a
+    /// password. Encryption alone does not identify them.
     pub(crate) fn open_address(&self) -> Option<SocketAddr> {
         let asks_for_certificates = self.tls.as_ref().is_some_and(|tls| tls.client_ca.is_some());
         let mut addresses = [Some(self.address), self.http].into_iter().flatten();
         addresses.find(|address| !address.ip().is_loopback() && !asks_for_certificates)
     }
 
-    /// Fails unless all options are what they may be, and who can reach the server has to say who it is.
+    /// Verifies that all options are valid, and that all clients that can reach the server must
+    /// identify themselves.
     ///
     /// # Errors
     /// [`Error::Option`], [`Error::Unprotected`].
@@ -224,7 +226,7 @@ mod tests {
         assert!(options.check().is_ok());
         options.address.set_ip(Ipv4Addr::UNSPECIFIED.into());
         assert!(matches!(options.check(), Err(Error::Unprotected { .. })));
-        // Encryption hides what is said, not from whom it comes.
+        // Encryption hides the content of messages, but does not identify their sender.
         options.tls = Some(Tls::new("certificate", "key"));
         assert!(matches!(options.check(), Err(Error::Unprotected { .. })));
         options.password = Some("secret".into());

@@ -1,7 +1,8 @@
-//! A server: opened, listening, ended.
+//! The server: startup, accepting connections, shutdown.
 //!
-//! Purpose: owns the threads: those of the runtime, one that brings commits to the device, and the keeper; in a cluster instead of both one that proposes.
-//! Invariants: when it has ended all replies that were sent are true of a store that was closed.
+//! Purpose: owns the threads: those of the runtime, one that syncs commits, and the keeper; in a
+//! cluster, one that proposes instead of the last two.
+//! Invariants: after the shutdown all replies that were sent are true of the closed store.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -34,17 +35,16 @@ use crate::state::clock;
 use crate::state::cursors::Cursors;
 use crate::state::data::Databases;
 
-/// Bytes of a thread's stack: as deep as a command, whose depth no request can change.
+/// Stack bytes of a thread: enough for a command, whose depth no request can change.
 const STACK_BYTES: usize = 1 << 20;
-/// How long tasks of clients may take to send their last replies when the server ends.
+/// How long client tasks may take to send their last replies at the shutdown.
 const GOODBYE: Duration = Duration::from_secs(5);
-/// How often is looked whether all clients have gone.
+/// Pause between two looks whether all clients have gone.
 const GOODBYE_LOOKS: Duration = Duration::from_millis(2);
-/// How long nothing is accepted after that failed, for want of file descriptors for example.
+/// Pause after a failed accept, for lack of file descriptors for example.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// A server that is running. [`Server::end`] closes its store; so does dropping it, without a word of
-/// what goes wrong.
+/// A running server. [`Server::end`] closes its store; so does dropping it, which ignores errors.
 #[derive(Debug)]
 pub struct Server {
     shared: Arc<Shared>,
@@ -58,18 +58,18 @@ pub struct Server {
 struct Running {
     runtime: Runtime,
     threads: Vec<JoinHandle<()>>,
-    /// Ends after all that may commit; a node has none.
+    /// Ends after all threads that may commit; a node has none.
     flusher: Option<JoinHandle<()>>,
     /// Not that of a node, which may get another one.
     store: Option<Store>,
 }
 
 impl Server {
-    /// Opens the store at a path, making it if there is none, and serves it.
+    /// Opens the store at a path, creates it if there is none, and serves it.
     ///
     /// # Errors
-    /// What the options may not be, as [`Error::Unprotected`]; a store that cannot be opened; an
-    /// address that cannot be listened on.
+    /// Invalid options, such as [`Error::Unprotected`]; a store that cannot be opened; an address
+    /// that cannot be listened on.
     pub fn start(path: impl AsRef<Path>, options: Options) -> Result<Self> {
         options.check()?;
         if let Some(cluster) = &options.cluster {
@@ -80,7 +80,8 @@ impl Server {
         Self::start_on(Store::open_with(path, opening)?, options)
     }
 
-    /// Serves a store that is open, and closes it in the end. It is no node of a cluster, whatever the options say.
+    /// Serves an open store, and closes it at the end. It is no node of a cluster, whatever the
+    /// options say.
     ///
     /// # Errors
     /// As [`Server::start`].
@@ -135,13 +136,13 @@ impl Server {
         self.http_address
     }
 
-    /// Asks for the end, from any thread; [`Server::wait`] returns then.
+    /// Requests the shutdown, from any thread; [`Server::wait`] then returns.
     pub fn ask_for_end(&self) {
         self.shared.ending.begin(None);
     }
 
-    /// Waits until somebody asks for the end: a client by SHUTDOWN, a signal to the process (SIGTERM
-    /// or Ctrl-C), [`Server::ask_for_end`], or a device that failed.
+    /// Waits until the shutdown is requested: by a client with SHUTDOWN, a signal to the process
+    /// (SIGTERM or Ctrl-C), [`Server::ask_for_end`], or a device that failed.
     ///
     /// # Errors
     /// Signals cannot be waited for.
@@ -159,7 +160,7 @@ impl Server {
         })
     }
 
-    /// Answers what was taken in, lets all clients go, and closes the store.
+    /// Answers accepted units, disconnects all clients, and closes the store.
     ///
     /// # Errors
     /// [`Error::Poisoned`] if the device failed; [`Error::Store`] if closing did.
@@ -172,7 +173,7 @@ impl Server {
             return Ok(());
         };
         self.shared.ending.begin(None);
-        // Units that wait are answered; those that come later are not taken.
+        // Waiting units are answered; later ones are not accepted.
         self.shared.queue.end();
         let join = |thread: JoinHandle<()>| {
             if thread.join().is_err() {
@@ -186,7 +187,7 @@ impl Server {
                     tokio::time::sleep(GOODBYE_LOOKS).await;
                 }
             };
-            // Who does not take its last replies goes without them.
+            // A client that does not take its last replies goes without them.
             let _ = tokio::time::timeout(GOODBYE, all_gone).await;
         });
         let left = match &self.shared.member {
@@ -211,7 +212,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Who wants to know calls `end`.
+        // A caller that wants the errors calls `end`.
         let _ = self.finish();
     }
 }
@@ -268,7 +269,7 @@ fn shared_of(
     })
 }
 
-/// Starts a thread; should it panic, the server ends: nobody would do its work.
+/// Starts a thread; if it panics, the server ends, because its work would not be done.
 fn spawn(name: &str, shared: &Arc<Shared>, work: fn(&Shared)) -> Result<JoinHandle<()>> {
     struct Alarm(Arc<Shared>);
     impl Drop for Alarm {

@@ -1,11 +1,11 @@
-//! What was read of a store, in a few bytes: to be compared.
+//! Digests of stores, for comparison.
 
 use std::fmt;
 
 use xxhash_rust::xxh3::Xxh3;
 
-/// Counts, and a checksum of all names, keys and values: the sum of one for each keyspace. Equal digests of
-/// stores mean equal keyspaces.
+/// Counts, and a checksum of all names, keys and values: the sum of one for each keyspace. Equal
+/// digests of stores mean equal keyspaces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Digest {
@@ -29,16 +29,16 @@ impl fmt::Display for Digest {
     }
 }
 
-/// Makes a digest while a store is read, in any order of its keyspaces.
+/// Computes a digest while a store is read, in any order of its keyspaces.
 #[derive(Default)]
 pub(super) struct Digester {
     digest: Digest,
-    /// Of the keyspace that is being read.
+    /// Of the current keyspace.
     hash: Option<Xxh3>,
 }
 
 impl Digester {
-    /// A keyspace begins.
+    /// Begins a keyspace.
     pub(super) fn keyspace(&mut self, name: &str) {
         self.end();
         self.digest.keyspaces += 1;

@@ -1,12 +1,11 @@
-//! What can go wrong when a store is copied.
+//! Errors of copies.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use super::digest::Digest;
 
-/// A failure of a copy. What was copied from is as it was; what was copied to is no store until the copy has
-/// ended.
+/// A failure of a copy. The source is unchanged; the target is no store until a copy has ended.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum CopyError {
@@ -14,30 +13,30 @@ pub enum CopyError {
     Local(adamant::Error),
     /// The store on objects failed.
     Remote(crate::Error),
-    /// Something is where the copy is to be.
+    /// Something exists at the target.
     TargetExists {
-        /// Where.
+        /// The target.
         target: String,
     },
-    /// The heap of the store holds objects of a program's own, which a copy by keyspaces would lose.
+    /// The heap of the store holds objects of a program, which a copy by keyspaces would lose.
     OtherObjects {
         /// The store.
         source: String,
     },
-    /// What is read of the copy is not what was written.
+    /// The copy, read again, differs from the source.
     Differs {
         /// The copy.
         target: String,
-        /// What was read of the source.
+        /// The digest of the source.
         expected: Digest,
-        /// What was read of the copy.
+        /// The digest of the copy.
         found: Digest,
     },
-    /// A directory could not be made, renamed or removed.
+    /// A directory could not be created, renamed or removed.
     Directory {
         /// The directory.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         why: String,
     },
 }

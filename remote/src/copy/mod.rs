@@ -1,12 +1,12 @@
-//! Copying all keyspaces of a store to another one, between a machine and objects.
+//! Copies of all keyspaces of a store to another one, between a machine and objects.
 //!
-//! Purpose: to move to objects when a store has grown larger than a disk, and back when it has not.
-//! Entries go through one by one, and what the stores keep in memory for that is bounded
+//! Purpose: moves a store to objects when it has grown larger than a disk, and back when it fits
+//! again. Entries are streamed, and what the stores keep in memory for that is bounded
 //! (docs/remote.md). The source is read at one moment, and is not written; a store on objects is
 //! read beside its writer.
-//! Invariants: the target is a store when all of it is durable and what was read of it again has
-//! the digest of what was read of the source; before, nobody takes it for one. Whatever ends a
-//! copy, running it again begins anew.
+//! Invariants: the target becomes a store when all of it is durable and, read again, has the digest
+//! of the source; before that it does not open as a store. After any failure, the next run begins
+//! anew.
 
 mod digest;
 mod error;
@@ -33,20 +33,20 @@ pub struct CopyOptions {
 }
 
 impl CopyOptions {
-    /// Nothing is replaced, and each keyspace keeps its engine.
+    /// Replaces nothing, and keeps the engine of each keyspace.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Whether keyspaces of a store on objects are dropped to make place. What they held is gone
-    /// from the moment when the copy begins.
+    /// Whether to drop existing keyspaces of a target on objects. Their content is gone as soon as
+    /// the copy begins.
     #[must_use]
     pub fn replace(mut self, replace: bool) -> Self {
         self.replace = replace;
         self
     }
 
-    /// The engine of all keyspaces of a store on a machine. Default: the one that each had when it
+    /// The engine of all keyspaces of a target on a machine. Default: the one that each had when it
     /// was copied to objects, `lsm` if it never was.
     #[must_use]
     pub fn engine(mut self, engine: Option<Engine>) -> Self {
@@ -55,8 +55,8 @@ impl CopyOptions {
     }
 }
 
-/// Copies a store to where none is. Both are directories of stores on a machine, or URLs of stores
-/// on objects; returns what was copied, which is what is there: all of it was read again. O(n).
+/// Copies a store to an empty place. Source and target are directories of stores on a machine, or
+/// URLs of stores on objects. Returns the digest of the copy, all of which was read again. O(n).
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -74,8 +74,8 @@ impl CopyOptions {
 /// ```
 ///
 /// # Errors
-/// Those of reading the one and writing the other, and [`CopyError`]'s own. The target is no store
-/// then.
+/// Those of reading the source and writing the target, and [`CopyError`]'s own. The target is no
+/// store then.
 pub fn copy(source: &str, target: &str, options: &CopyOptions) -> Result<Digest, CopyError> {
     let is_url = |place: &str| place.starts_with(SCHEME_PREFIX);
     let mut source = match is_url(source) {

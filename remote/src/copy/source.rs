@@ -1,4 +1,4 @@
-//! What is copied from: a store on a machine or on objects, as it is at one moment.
+//! The source of a copy: a store on a machine or on objects, at one moment.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -16,45 +16,45 @@ use crate::options::Options;
 use crate::shared::{Database, Shared};
 use crate::view::{entry, step};
 
-/// How long a reader holds on to the objects that it has begun to read: a copy that takes longer may fail. What
-/// a copy that is killed holds on to is let go after four times that.
+/// How long a reader pins the objects that it has begun to read: a copy that takes longer may fail.
+/// The pins of a killed copy expire after four times that.
 const READING_MS_MAX: u64 = 6 * 60 * 60 * 1000;
 
 /// Bytes of pages of a store on a machine that stay in memory.
 const MEMORY_BYTES_MAX: u64 = 64 << 20;
-/// Bytes of a cache, for which a copy has little use: it goes once from begin to end.
+/// Bytes of a cache, for which a copy has little use: it reads everything once, in order.
 pub(super) const CACHE_BYTES_MAX: u64 = 8 << 20;
 
-/// How a store on a machine is opened to be copied or filled.
+/// Options of a store on a machine that is copied or filled.
 pub(super) fn bounded() -> adamant::Options {
     adamant::Options::new().memory_bytes_max(MEMORY_BYTES_MAX).cache_bytes_max(CACHE_BYTES_MAX)
 }
 
-/// Entries of a keyspace, one after the other.
+/// The entries of a keyspace, in order.
 pub(super) type Entries<'s> = Box<dyn Iterator<Item = Result<(Slice, Slice), CopyError>> + 's>;
 
-/// A keyspace by name, and the name of the engine that it has or had; behind a blank that of its
-/// kind, if its entries end or it holds their deadlines.
+/// A keyspace's name, and the name of its engine; after a blank follows that of its kind, if its
+/// entries expire or it holds their deadlines.
 pub(super) type Named = (String, String);
 
-/// Something to copy from.
+/// A source.
 pub(super) enum Source {
     Local(adamant::Store),
     Remote(Box<Objects>),
 }
 
-/// A store on objects: all of it is one scan, and so one moment. The catalogue comes first, and then the
-/// keyspaces in the order of their numbers.
+/// A store on objects: all of it is one scan, and so one moment. The catalogue comes first, and
+/// then the keyspaces in the order of their numbers.
 pub(super) struct Objects {
     shared: Arc<Shared>,
     rest: Ends,
-    /// What was read of it and belongs to a keyspace that comes later.
+    /// An entry that was read and belongs to a later keyspace.
     ahead: Option<Pair>,
     keyspaces: BTreeMap<u32, Named>,
 }
 
 impl Source {
-    /// A store on a machine, which nobody writes meanwhile.
+    /// A store on a machine, which is not written meanwhile.
     pub(super) fn local(path: &Path) -> Result<Self, CopyError> {
         let store = adamant::Store::open_with(path, bounded().read_only(true))?;
         if has_other_objects(&store)? {
@@ -63,7 +63,8 @@ impl Source {
         Ok(Self::Local(store))
     }
 
-    /// A store on objects, which its writer may go on to write. `is_copy`: also one that is not finished.
+    /// A store on objects, which its writer may go on to write. `is_copy`: also one that is not
+    /// finished.
     pub(super) fn remote(url: &str, is_copy: bool) -> Result<Self, CopyError> {
         let location = Location::parse(url, false)?;
         let options =
@@ -109,7 +110,7 @@ impl Source {
     }
 }
 
-/// Whether a program has objects of its own on the heap: all of those have names.
+/// Whether a program has its own objects on the heap: all of those have names.
 fn has_other_objects(store: &adamant::Store) -> adamant::Result<bool> {
     Ok(!store.heap()?.view()?.named_roots()?.is_empty())
 }
@@ -149,7 +150,7 @@ impl Objects {
             while !is_over {
                 match self.next_of(id) {
                     Ok(Some(Some(found))) => return Some(Ok(entry(found))),
-                    // Of one that was dropped, and is not gone yet.
+                    // An entry of a dropped keyspace, not removed yet.
                     Ok(Some(None)) => {}
                     Ok(None) => is_over = true,
                     Err(error) => {
@@ -162,8 +163,8 @@ impl Objects {
         }))
     }
 
-    /// The next entry, if it is of this keyspace; `Some(None)` if it is of one before it, `None` if there is
-    /// none of it any more.
+    /// The next entry, if it is of this keyspace; `Some(None)` if it is of an earlier one, `None`
+    /// if there are no more of it.
     fn next_of(&mut self, id: u32) -> Result<Option<Option<Pair>>, CopyError> {
         let Some(found) = self.next()? else { return Ok(None) };
         let of = id_of(&found.0)?;

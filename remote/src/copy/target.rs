@@ -1,8 +1,8 @@
-//! What is copied to: no store, until the copy has ended.
+//! The target of a copy: no store, until the copy has ended.
 //!
-//! Invariants: on a machine the store has another name until all of it is durable and was read again; on
-//! objects a mark says that it is not whole, without which it is opened by nobody but another copy. A copy
-//! that ended in between leaves either, and the next one begins anew.
+//! Invariants: on a machine the store has another name until all of it is durable and was read
+//! again. On objects a mark says that it is incomplete, and only another copy opens it then. A copy
+//! that was interrupted leaves either, and the next one begins anew.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -17,24 +17,24 @@ use crate::open;
 use crate::options::Options;
 use crate::store::Store;
 
-/// What the name of a directory ends with that is to become a store.
+/// The name suffix of a directory that is to become a store.
 const SUFFIX: &str = ".copying";
-/// What may be in it.
+/// The names that may be in it.
 const OUR_NAMES: [&str; 7] = ["blobs", "lock", "log", "log.new", "pool", "pool.new", "tables"];
-/// Bytes of a commit on objects: as many are in memory at once, a few times.
+/// Bytes of a commit on objects: a few times as many are in memory at once.
 const BATCH_BYTES: usize = 4 << 20;
 
 /// Bytes of a memtable, of which several may wait to be written.
 const MEMTABLE_BYTES_MAX: u64 = 8 << 20;
 
-/// Something to copy to.
+/// A target.
 pub(super) enum Target {
     Local { store: adamant::Store, unfinished: PathBuf, path: PathBuf, engine: Option<Engine> },
     Remote { store: Store, url: String },
 }
 
 impl Target {
-    /// A directory where nothing is.
+    /// A new directory.
     pub(super) fn local(path: &Path, options: &CopyOptions) -> Result<Self, CopyError> {
         if fs::symlink_metadata(path).is_ok() {
             return Err(CopyError::TargetExists { target: path.display().to_string() });
@@ -67,7 +67,7 @@ impl Target {
         Ok(Self::Remote { store, url: url.to_owned() })
     }
 
-    /// A keyspace with all its entries. `engine`: the name of the one that it had.
+    /// Adds a keyspace with all its entries. `engine`: the name of its engine in the source.
     pub(super) fn add(
         &self,
         name: &str,
@@ -84,7 +84,7 @@ impl Target {
                     return add_ending(store, name, options, entries);
                 }
                 if kind == KeyspaceKind::Deadlines.name() {
-                    // Those whose entries have them came before it.
+                    // The keyspace to which they belong came before them.
                     return entries.into_iter().try_for_each(|entry| entry.map(drop));
                 }
                 let keyspace = store.create_keyspace_with(name, options)?;
@@ -98,7 +98,7 @@ impl Target {
         }
     }
 
-    /// Makes all durable and closes it, to be read again.
+    /// Makes everything durable and closes it, to be read again.
     pub(super) fn seal(self) -> Result<Sealed, CopyError> {
         match self {
             Self::Local { store, unfinished, path, .. } => {
@@ -111,7 +111,7 @@ impl Target {
     }
 }
 
-/// Entries that end, each behind its deadline (docs/format/expiring.md).
+/// Expiring entries, each stored after its deadline (docs/format/expiring.md).
 fn add_ending(
     store: &adamant::Store,
     name: &str,
@@ -163,14 +163,14 @@ fn add_remote(
     Ok(batch.commit()?)
 }
 
-/// All that there is to copy is there, durably, under another name or a mark.
+/// The complete copy, durable under another name or a mark.
 pub(super) enum Sealed {
     Local { unfinished: PathBuf, path: PathBuf },
     Remote { store: Store, url: String },
 }
 
 impl Sealed {
-    /// What is there, read from the disk or the objects and not from memory.
+    /// The content, read from the disk or the objects and not from memory.
     pub(super) fn source(&self) -> Result<Source, CopyError> {
         match self {
             Self::Local { unfinished, .. } => Source::local(unfinished),
@@ -178,7 +178,7 @@ impl Sealed {
         }
     }
 
-    /// Where it is to be.
+    /// The final place.
     pub(super) fn place(&self) -> String {
         match self {
             Self::Local { path, .. } => path.display().to_string(),
@@ -210,7 +210,7 @@ impl Sealed {
     }
 }
 
-/// Removes what a copy left that did not come to its end: nothing else, and not while it is under way.
+/// Removes what an interrupted copy left: nothing else, and not while it is running.
 fn remove_left(unfinished: &Path) -> Result<(), CopyError> {
     let failed = |why: String| CopyError::Directory { path: unfinished.to_owned(), why };
     let listed = fs::read_dir(unfinished).map_err(|error| failed(error.to_string()))?;
@@ -226,7 +226,7 @@ fn remove_left(unfinished: &Path) -> Result<(), CopyError> {
     if let Err(error @ adamant::Error::Locked { .. }) = opened {
         return Err(error.into());
     }
-    // It may be of no use at all: it was never to be opened.
+    // It may be unusable: it was never to be opened.
     drop(opened);
     fs::remove_dir_all(unfinished).map_err(|error| failed(error.to_string()))
 }

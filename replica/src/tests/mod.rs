@@ -1,3 +1,3 @@
-//! Tests of the whole crate by its own parts.
+//! Tests of the crate's internals.
 
 mod power_cuts;

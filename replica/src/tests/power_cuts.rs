@@ -1,7 +1,7 @@
-//! A node on a disk that loses its power, at every few operations.
+//! Power cuts of a node, at every few operations.
 //!
-//! What was acknowledged is there; what is applied is exactly what the entries up to its number make; the log has
-//! all that comes behind it; and a snapshot is installed whole, or not at all.
+//! Everything acknowledged is there; the applied state is exactly that of the entries up to its
+//! number; the log has all later entries; and a snapshot is installed as a whole, or not at all.
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, Range};
@@ -41,7 +41,7 @@ fn log_id(term: u64, index: u64) -> LogId {
     LogId::new(CommittedLeaderId::new(term, NODE_ID), index)
 }
 
-/// An entry puts something, removes something else, and says in another keyspace that it was there.
+/// An entry that puts one key, removes another, and records its number in another keyspace.
 fn entry(term: u64, index: u64) -> Entry {
     let (key, other) = keys(index);
     let changes = [
@@ -61,7 +61,7 @@ fn value(index: u64) -> Vec<u8> {
     index.to_string().repeat(20).into_bytes()
 }
 
-/// What the entries up to a number make.
+/// The content after the entries up to a number.
 fn content_at(applied: Option<u64>) -> Content {
     let mut content = Content::new();
     for index in 0..applied.map_or(0, |applied| applied + 1) {
@@ -72,7 +72,7 @@ fn content_at(applied: Option<u64>) -> Content {
     content
 }
 
-/// The state is what it says; returns how far it is.
+/// Verifies the state; returns how far it is.
 fn judge_state(node: &Node) -> Option<u64> {
     let state = node.state();
     let applied = state.applied_index();
@@ -87,11 +87,11 @@ fn judge_state(node: &Node) -> Option<u64> {
     applied
 }
 
-/// What a node does, one after the other.
+/// A step of a node's history.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Vote(u64),
-    /// So many entries behind the last one, of a term.
+    /// This many entries after the last one, of a term.
     Append(u64, u64),
     /// All entries from this one on are removed.
     Truncate(u64),
@@ -119,11 +119,11 @@ const STEPS: [Step; 16] = [
     Step::Append(3, 3),
 ];
 
-/// What must be there after some of the steps.
+/// The expected state after some of the steps.
 #[derive(Clone, Debug, Default)]
 struct Model {
     term: u64,
-    /// Terms of all entries there ever were, by index.
+    /// Terms of all entries that ever existed, by index.
     terms: Vec<u64>,
     applied: Option<u64>,
     purged: Option<u64>,
@@ -166,7 +166,7 @@ fn run(node: &Node, model: &Model, step: Step) {
     }
 }
 
-/// Whether the log is what the first steps left, but for a purge that was not made durable.
+/// Whether the log is that of the first steps, except for a purge that was not made durable.
 fn log_fits(node: &Node, model: &Model) -> bool {
     let log = node.log();
     let purged = log.purged().unwrap().map(|purged| purged.index);
@@ -204,7 +204,7 @@ fn what_was_acknowledged_survives_a_power_cut_and_nothing_is_applied_in_half() {
         assert!(models.any(|model| log_fits(&node, &model)), "{promise:?}");
         let applied = judge_state(&node);
         assert!(applied <= Model::after(&STEPS[..promise.most as usize]).applied);
-        // What comes next is in the log.
+        // The next entries are in the log.
         let purged = node.log().purged().unwrap().map(|purged| purged.index);
         assert!(purged <= applied, "purged up to {purged:?}, applied up to {applied:?}");
         if let Some(committed) = node.log().committed().unwrap() {
@@ -277,7 +277,7 @@ fn a_snapshot_is_installed_whole_or_not_at_all() {
     node.install_snapshot(&meta, snapshot).unwrap();
     Mark::Durable.put(&disk, 1);
     node.log().append(&entries(21..23)).unwrap();
-    // What follows goes to the new one.
+    // Later entries go to the new one.
     node.state().apply(&entries(21..23)).unwrap();
     node.state().sync().unwrap();
     Mark::Durable.put(&disk, 2);

@@ -4,7 +4,7 @@ use adamant::{Durability, Error, KEY_BYTES_MAX, Slice, Store};
 
 use crate::place::{Place, assert_whole, entries};
 
-/// Several keyspaces, in any order; the last operation on a key holds.
+/// Several keyspaces, in any order; the last operation on a key wins.
 pub fn over_several_keyspaces(place: &dyn Place) {
     let store = place.open();
     let one = place.keyspace(&store, "one");
@@ -50,7 +50,7 @@ pub fn empty_dropped_and_by_durability(place: &dyn Place) {
     assert_eq!(keyspace.len().unwrap(), 3);
 }
 
-/// What cannot be stored is refused at once and leaves the batch as it was.
+/// Invalid operations are refused at once and leave the batch as it was.
 pub fn refuses_what_cannot_be_stored(place: &dyn Place) {
     let store = place.open();
     let keyspace = place.keyspace(&store, "main");
@@ -68,7 +68,7 @@ pub fn refuses_what_cannot_be_stored(place: &dyn Place) {
     assert_eq!(keyspace.len().unwrap(), 1);
 }
 
-/// A keyspace of the batch is dropped before the commit: none of the batch is there.
+/// A keyspace of the batch is dropped before the commit: nothing of the batch is applied.
 pub fn is_undone_whole(place: &dyn Place) {
     let store = place.open();
     let stays = place.keyspace(&store, "a stays");
@@ -86,7 +86,7 @@ pub fn is_undone_whole(place: &dyn Place) {
     assert_whole(&store);
 }
 
-/// 20,000 operations, among them values that take pages of their own.
+/// 20,000 operations, including values with pages of their own.
 pub fn large(place: &dyn Place) {
     let store = place.open();
     let keyspace = place.keyspace(&store, "main");

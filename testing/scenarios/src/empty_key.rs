@@ -1,4 +1,4 @@
-//! The empty key, wherever a key is given or met.
+//! The empty key in every call that takes or returns a key.
 
 use std::ops::Bound;
 
@@ -6,7 +6,8 @@ use adamant::Slice;
 
 use crate::place::{Place, assert_whole};
 
-/// The empty key is the lowest of all, and else one like any other, wherever a key is given or met.
+/// The empty key is the lowest of all, and otherwise a key like any other, in every call that takes
+/// or returns one.
 pub fn is_a_key(place: &dyn Place) {
     let store = place.open();
     let keyspace = place.keyspace(&store, "main");
@@ -31,7 +32,8 @@ pub fn is_a_key(place: &dyn Place) {
     let down: Vec<Slice> = keyspace.iter().rev().map(|entry| entry.unwrap().0).collect();
     assert!(down.iter().eq(all.iter().rev()), "{down:?}");
     assert_eq!(keyspace.prefix("").count(), 4);
-    // A snapshot and a transaction see it as it was, and who read that it was not there conflicts.
+    // A snapshot and a transaction see the earlier state, and a transaction that read its absence
+    // conflicts.
     let during = store.snapshot().unwrap();
     let mut reader = store.begin().unwrap();
     assert!(reader.contains(&keyspace, "").unwrap());
@@ -48,7 +50,7 @@ pub fn is_a_key(place: &dyn Place) {
     assert_eq!(seen, all);
     writer.commit().unwrap();
     assert_eq!(keyspace.compare_and_swap("", Some("again"), Some("swapped")).unwrap(), Ok(()));
-    // Removed as part of a range, be its start open, it or behind it.
+    // Removed as part of a range, with every kind of start.
     keyspace.remove_range((excluded, Bound::Included("a"))).unwrap();
     assert_eq!(keys((Bound::Unbounded, Bound::Unbounded)), all[..1]);
     keyspace.remove_range(.."a").unwrap();

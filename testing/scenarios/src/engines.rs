@@ -1,4 +1,4 @@
-//! What engines keep, count and give back.
+//! Engines: storage, counts and reclaimed space.
 
 use adamant::{Engine, Error, KeyspaceOptions, Slice};
 
@@ -17,8 +17,7 @@ pub fn count_entries(place: &dyn Place) {
     assert_eq!((stats.keyspaces, stats.entries), (2, 3));
 }
 
-/// Dropping a keyspace gives its space back: filling and dropping again and again does not grow
-/// the store.
+/// Dropping a keyspace reclaims its space: repeated filling and dropping does not grow the store.
 pub fn dropping_frees_all(place: &dyn Place) {
     let store = place.open();
     let mut pages = Vec::new();
@@ -37,7 +36,8 @@ pub fn dropping_frees_all(place: &dyn Place) {
     assert_eq!(pages[1], pages[5], "bytes of the pool after each round: {pages:?}");
 }
 
-/// A keyspace has the engine that it was created with, and is refused as any other.
+/// A keyspace keeps the engine that it was created with, and opening it with another one is
+/// refused.
 pub fn engines_are_kept(place: &dyn Place) {
     let engine = place.engine();
     {
@@ -68,8 +68,8 @@ pub fn engines_are_kept(place: &dyn Place) {
     assert_whole(&store);
 }
 
-/// From each engine to each other one: all entries stay, handles and iterators from before go on,
-/// and nothing is left of what was.
+/// From each engine to each other one: all entries stay, earlier handles and iterators continue,
+/// and nothing is left of the old tree.
 pub fn converting_keeps_all(place: &dyn Place) {
     let store = place.open();
     let old = place.keyspace(&store, "main");

@@ -1,9 +1,9 @@
-//! Files of stores, as tests handle them.
+//! File operations on stores for tests.
 
 use std::fs;
 use std::path::Path;
 
-/// Copies a directory and all that is in it to a place where there is nothing; panics if it cannot.
+/// Copies a directory with its content to a new place; panics if it cannot.
 pub fn copy_directory(source: &Path, target: &Path) {
     fs::create_dir(target).unwrap();
     for entry in fs::read_dir(source).unwrap() {

@@ -1,10 +1,10 @@
-//! The catalogue: keyspaces come, go and are listed.
+//! The catalogue: creating, dropping and listing keyspaces.
 
 use adamant::{Error, Slice};
 
 use crate::place::{Place, assert_whole};
 
-/// Create, open, list, drop; each error says what is there.
+/// Create, open, list, drop; each error reports the state.
 pub fn create_open_list_drop(place: &dyn Place) {
     let store = place.open();
     assert_eq!(store.keyspaces().unwrap(), []);
@@ -24,7 +24,7 @@ pub fn create_open_list_drop(place: &dyn Place) {
     assert_whole(&store);
 }
 
-/// Handles to a dropped keyspace say so, also when another one has its name.
+/// Handles to a dropped keyspace return an error, also when another one has its name.
 pub fn handles_to_a_dropped_keyspace(place: &dyn Place) {
     let store = place.open();
     let old = place.keyspace(&store, "main");
@@ -49,7 +49,7 @@ pub fn handles_to_a_dropped_keyspace(place: &dyn Place) {
     assert_whole(&store);
 }
 
-/// 300 keyspaces, each with what was put there and nothing else.
+/// 300 keyspaces, each with exactly its own entries.
 pub fn many(place: &dyn Place) {
     let store = place.open();
     for number in 0..300 {

@@ -1,4 +1,4 @@
-//! Keys without values, and values that are read when they are asked for.
+//! Scans of keys alone, and values that are read lazily.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -10,7 +10,7 @@ use crate::place::{Place, assert_whole};
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// What an iterator came by: its key, and what tells its value, if anything does.
+/// An item of an iterator: its key, and its value or the handle to it, if any.
 enum Met {
     Pair(Slice, Slice),
     Key(Slice),
@@ -42,7 +42,7 @@ fn some_key(random: &mut Rng) -> Vec<u8> {
 }
 
 fn some_value(random: &mut Rng) -> Vec<u8> {
-    // Within a bunch, in a blob file of the smallest trees, lent.
+    // Within a scan batch, in a blob file of the smallest trees, borrowed.
     let len = match random.u8(0..10) {
         0 => random.usize(2_000..6_000),
         1..4 => random.usize(100..400),
@@ -84,7 +84,7 @@ fn steps<T>(
     true
 }
 
-/// Goes on with an iterator over pairs as one over keys, or over entries, and to its end.
+/// Continues an iterator over pairs as one over keys, or over entries, to its end.
 macro_rules! finish {
     ($iterator:expr, $random:expr, $low:expr, $high:expr) => {{
         let mut pairs = $iterator;
@@ -110,8 +110,8 @@ fn compare(low: Vec<Met>, high: Vec<Met>, expected: &Model, context: &str) {
     assert_eq!(expected.next(), None, "{context}");
 }
 
-/// Ranges as a map gives them, of what is there, of a snapshot, within a transaction; values are looked at
-/// when more was written.
+/// Ranges equal those of a map, for current content, a snapshot, and within a transaction; values
+/// are read after further writes.
 pub fn keys_and_entries_of_a_map(place: &dyn Place) {
     let seed = 37;
     let random = &mut Rng::with_seed(seed);
@@ -165,7 +165,7 @@ pub fn keys_and_entries_of_a_map(place: &dyn Place) {
     assert_whole(&store);
 }
 
-/// An entry has its value whatever becomes of its key, its keyspace and the files of that.
+/// An entry keeps its value whatever happens to its key, its keyspace and the keyspace's files.
 pub fn an_entry_keeps_its_value(place: &dyn Place) {
     let random = &mut Rng::with_seed(5);
     let store = place.open();
@@ -196,8 +196,8 @@ pub fn an_entry_keeps_its_value(place: &dyn Place) {
     assert_whole(&store);
 }
 
-/// What has to be read of a store that was closed is refused, what was copied or lent is there; and who keeps
-/// entries of it takes nothing from the one that is opened in its place.
+/// After a store was closed, lazy reads are refused, and copied or borrowed values stay; entries
+/// that are kept do not affect the store that is opened in its place.
 pub fn entries_of_a_store_that_was_closed(place: &dyn Place) {
     let random = &mut Rng::with_seed(6);
     let store = place.open();
@@ -206,7 +206,7 @@ pub fn entries_of_a_store_that_was_closed(place: &dyn Place) {
     change(&keyspace, &mut model, random, 600);
     keyspace.compact().unwrap();
     let mut entries: Vec<Entry> = keyspace.iter().entries().map(Result::unwrap).collect();
-    // From here on only the entries have the files that their values are in.
+    // From here on only the entries hold the files of their values.
     change(&keyspace, &mut model, random, 3_000);
     keyspace.compact().unwrap();
     store.close().unwrap();
@@ -218,7 +218,7 @@ pub fn entries_of_a_store_that_was_closed(place: &dyn Place) {
         }
     }
     if place.engine() != Engine::Lsm {
-        // Values that were lent keep the directory.
+        // Borrowed values keep the directory.
         entries.clear();
     }
     let store = place.open();

@@ -1,4 +1,4 @@
-//! Lending scans: what a closure is shown of a range, and what it must not do.
+//! Zero-copy scans: ranges passed to a closure as borrowed bytes, and the closure's limits.
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
@@ -13,8 +13,8 @@ use crate::place::{Place, assert_whole};
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// Keys that tie in their first bytes in every way: long common starts, keys that start others,
-/// bytes of zero where another key ends, and the empty key.
+/// Keys that tie in their first bytes in every way: long common prefixes, keys that are prefixes of
+/// others, bytes of zero where another key ends, and the empty key.
 fn some_key(random: &mut Rng) -> Vec<u8> {
     let mut key = match random.u8(0..4) {
         0 => b"a start that all of these share, and which is long/".to_vec(),
@@ -40,7 +40,7 @@ fn filled(keyspace: &Keyspace, store: &adamant::Store, random: &mut Rng, count: 
     model
 }
 
-/// Lends up to `limit` entries.
+/// Passes up to `limit` entries as borrowed bytes.
 fn lent(iterator: &mut Iter, forward: bool, limit: usize) -> Pairs {
     let mut pairs = Pairs::new();
     if limit == 0 {
@@ -55,7 +55,7 @@ fn lent(iterator: &mut Iter, forward: bool, limit: usize) -> Pairs {
     pairs
 }
 
-/// Ranges as a map gives them, from either end, mixed with steps of the iterator.
+/// Ranges equal those of a map, from either end, mixed with steps of the iterator.
 pub fn lends_what_a_map_holds(place: &dyn Place) {
     let seed = 21;
     let mut random = Rng::with_seed(seed);
@@ -78,7 +78,7 @@ pub fn lends_what_a_map_holds(place: &dyn Place) {
                 let mut iterator = keyspace.range(range.clone());
                 let mut low = Pairs::new();
                 let mut high = Pairs::new();
-                // Some by steps, some lent, from both ends, until all were seen.
+                // Some by steps, some borrowed, from both ends, until all were seen.
                 while low.len() + high.len() < expected.len() {
                     let limit = random.usize(1..400);
                     match random.u8(0..4) {
@@ -104,8 +104,8 @@ fn owned(entry: adamant::Result<(Slice, Slice)>) -> (Vec<u8>, Vec<u8>) {
     (key.to_vec(), value.to_vec())
 }
 
-/// Commits between the holds of the lock are seen from there on: each entry that is lent is one of
-/// the state of that time, and the order of the keys holds.
+/// Commits between the holds of the lock are visible from then on: each borrowed entry belongs to
+/// the state of its time, and keys stay in order.
 pub fn commits_between_are_seen_from_there_on(place: &dyn Place) {
     let seed = 22;
     let mut random = Rng::with_seed(seed);
@@ -152,8 +152,8 @@ pub fn commits_between_are_seen_from_there_on(place: &dyn Place) {
     assert_whole(&store);
 }
 
-/// What is lent does not change while the closure looks at it, though others delete, overwrite and
-/// reuse the heap as fast as they can.
+/// Borrowed bytes do not change while the closure reads them, though other threads delete,
+/// overwrite and reuse the heap as fast as they can.
 pub fn bytes_stay_while_they_are_lent(place: &dyn Place) {
     let store = place.open();
     let keyspace = place.keyspace(&store, "main").with_durability(Durability::Deferred);
@@ -208,7 +208,7 @@ pub fn bytes_stay_while_they_are_lent(place: &dyn Place) {
     assert_whole(&store);
 }
 
-/// The closure may not use the store that lends to it, may fail, and may panic.
+/// The closure must not use the store that it borrows from, may fail, and may panic.
 pub fn closures_that_write_fail_or_panic(place: &dyn Place) {
     let store = place.open();
     let keyspace = place.keyspace(&store, "main");

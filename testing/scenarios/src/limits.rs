@@ -1,4 +1,4 @@
-//! What is refused, and with which words.
+//! Refusals and their messages.
 
 use adamant::{Error, KEY_BYTES_MAX, NAME_BYTES_MAX};
 

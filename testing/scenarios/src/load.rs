@@ -6,7 +6,7 @@ use adamant::{Engine, Error, Keyspace, Slice, Store};
 
 use crate::place::{Place, assert_whole, entries};
 
-/// Used slots of the nodes of the keyspace `main`, 0 to 1.
+/// Fill of the nodes of the keyspace `main`, 0 to 1.
 fn fill_of(store: &Store) -> f64 {
     let report = store.check().unwrap();
     report.keyspaces.iter().find(|keyspace| keyspace.name == "main").unwrap().tree.leaf_fill()
@@ -17,7 +17,7 @@ fn pair(number: u32) -> (Vec<u8>, Vec<u8>) {
     (format!("{number:08}").into_bytes(), vec![number as u8; bytes])
 }
 
-/// Into an empty keyspace, behind all of it, between its entries, over them.
+/// Into an empty keyspace, after all of it, between its entries, over them.
 pub fn in_order(place: &dyn Place) {
     let store = place.open();
     let keyspace = place.keyspace(&store, "main");
@@ -45,8 +45,8 @@ pub fn in_order(place: &dyn Place) {
     assert_whole(&store);
 }
 
-/// A key that does not ascend is an error that says where; what came before in whole pieces is
-/// there, and what was there.
+/// A key that does not ascend is an error with its position; earlier complete pieces are there, and
+/// the old content.
 pub fn what_does_not_ascend_is_refused(place: &dyn Place) {
     let store = place.open();
     let keyspace = place.keyspace(&store, "main");
@@ -75,7 +75,7 @@ pub fn what_does_not_ascend_is_refused(place: &dyn Place) {
     assert!(matches!(refused, Err(Error::NotAscending { position: 1 })));
 }
 
-/// Entries in any order, many of them several times: the last one holds.
+/// Entries in any order, many of them several times: the last one wins.
 pub fn in_any_order(place: &dyn Place) {
     let store = place.open();
     let keyspace = place.keyspace(&store, "main");

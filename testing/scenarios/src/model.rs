@@ -10,8 +10,8 @@ use crate::place::{Place, assert_whole, entries};
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 const NAMES: [&str; 3] = ["first", "second", "third"];
 
-/// Single operations, batches over several keyspaces, dropped keyspaces, and reopening at random;
-/// the store is checked against the model and by its own check whenever it is opened.
+/// Random single operations, batches over several keyspaces, dropped keyspaces, and reopenings; the
+/// store is compared with the model and checks itself whenever it is opened.
 ///
 /// # Panics
 /// When the store and the model differ; the message has the seed.
@@ -44,7 +44,7 @@ pub fn random_work(place: &dyn Place, seed: u64, steps: u32) {
     }
 }
 
-/// The store while it is open once.
+/// The store between two openings.
 struct Session {
     store: Store,
     keyspaces: [Keyspace; 3],
@@ -156,7 +156,7 @@ impl Session {
     }
 }
 
-/// Entries that follow each other, or random ones in any order.
+/// Consecutive entries, or random ones in any order.
 fn load(random: &mut Rng, keyspace: &Keyspace, model: &mut Map, context: &str) {
     let count = random.usize(0..400);
     let loaded = if random.bool() {
@@ -184,7 +184,7 @@ fn move_in(models: &mut [Map; 3], from: (usize, &[u8]), to: (usize, &[u8])) -> M
     }
 }
 
-/// Swaps two values of models, or of one; whether both are there.
+/// Swaps two values of models, or of one; returns whether both are there.
 fn swap_in(models: &mut [Map; 3], one: (usize, &[u8]), other: (usize, &[u8])) -> bool {
     let get = |at: (usize, &[u8])| models[at.0].get(at.1).cloned();
     let (Some(left), Some(right)) = (get(one), get(other)) else { return false };
@@ -207,7 +207,7 @@ fn some_durability(random: &mut Rng) -> Durability {
     }
 }
 
-/// Few enough that most are met again; some share long starts, one is empty.
+/// So few that most are used again; some share long prefixes, one is empty.
 fn some_key(random: &mut Rng) -> Vec<u8> {
     let number = random.u32(0..1_500);
     match number % 4 {

@@ -1,10 +1,10 @@
-//! Values that move: to other keys, other keyspaces, other engines.
+//! Moves of values: to other keys, other keyspaces, other engines.
 
 use adamant::{Engine, Error, Keyspace, KeyspaceOptions, Moved, Slice, Store};
 
 use crate::place::{Place, assert_whole, entries};
 
-/// Sizes of values: in their entries, at the border, with blocks of their own.
+/// Sizes of values: inline, at the border, with blocks of their own.
 const SIZES: [usize; 6] = [0, 20, 4096, 4097, 100_000, 300_000];
 
 /// A keyspace of each engine.
@@ -16,7 +16,7 @@ fn of_each_engine(store: &Store) -> Vec<Keyspace> {
     Engine::ALL.into_iter().map(of).collect()
 }
 
-/// A rename replaces what is there, and says so; what is not there is not moved.
+/// A rename replaces any existing value, and says so; an absent key is not moved.
 pub fn renames(place: &dyn Place) {
     let store = place.open();
     let keyspace = place.keyspace(&store, "main");
@@ -98,7 +98,7 @@ pub fn swaps(place: &dyn Place) {
     assert_whole(&store);
 }
 
-/// Ranges move to each engine and back, over several commits; what they meet is replaced.
+/// Ranges move to each engine and back, over several commits; they replace existing entries.
 pub fn ranges(place: &dyn Place) {
     let store = place.open();
     let keyspace = place.keyspace(&store, "main");
@@ -182,7 +182,7 @@ pub fn other_stores_are_refused(place: &dyn Place) {
     assert_eq!((keyspace.len().unwrap(), foreign.len().unwrap()), (1, 1));
 }
 
-/// Who reads a large value goes on reading it, whatever becomes of its key.
+/// A reader of a large value keeps it, whatever happens to its key.
 pub fn lent_values_stay(place: &dyn Place) {
     let store = place.open();
     let keyspace = place.keyspace(&store, "main");
@@ -209,7 +209,7 @@ pub fn lent_values_stay(place: &dyn Place) {
     assert_whole(&store);
 }
 
-/// What moved is there after reopening, and nowhere else.
+/// Moved values are there after reopening, and only in their new place.
 pub fn are_there_after_reopening(place: &dyn Place) {
     let value = |number: usize| vec![number as u8; SIZES[number % SIZES.len()]];
     {

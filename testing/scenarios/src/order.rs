@@ -23,7 +23,7 @@ fn fill(keyspace: &Keyspace, store: &adamant::Store, count: u32) {
     batch.commit().unwrap();
 }
 
-/// First, last, and both on a keyspace that is empty.
+/// First, last, and both on an empty keyspace.
 pub fn ends(place: &dyn Place) {
     let store = place.open();
     let keyspace = place.keyspace(&store, "main");
@@ -41,8 +41,8 @@ pub fn ends(place: &dyn Place) {
     assert_eq!(keyspace.first().unwrap(), Some(("m".into(), "m".into())));
     assert_eq!(keyspace.last().unwrap(), Some(("m".into(), "m".into())));
 
-    // Keys that were removed lay before the one that is left, more than one look passes over: a
-    // keyspace of the engine `lsm` was taken for empty, which still has them, as removed.
+    // More removed keys precede the remaining one than a single lookup passes over: a keyspace of
+    // the engine `lsm`, which still has them, as removed, was taken for empty.
     let numbers = place.keyspace(&store, "numbers");
     fill(&numbers, &store, 1_000);
     for key in numbered(1_000).filter(|key| key != "000500") {
@@ -56,7 +56,7 @@ pub fn ends(place: &dyn Place) {
     assert!(numbers.is_empty().unwrap());
 }
 
-/// More entries than any bunch holds, forward, backward, and from both ends at once.
+/// More entries than any scan batch holds, forward, backward, and from both ends at once.
 pub fn both_directions_and_both_ends(place: &dyn Place) {
     let store = place.open();
     let keyspace = place.keyspace(&store, "main");
@@ -150,8 +150,8 @@ pub fn prefixes_at_the_upper_end(place: &dyn Place) {
     assert_eq!(keyspace.prefix("c").count(), 0);
 }
 
-/// An iterator owns what it yields and moves between threads; what is written beside it neither
-/// breaks the order nor hides an entry that stays.
+/// An iterator owns what it yields and moves between threads; concurrent writes neither break the
+/// order nor hide an entry that stays.
 pub fn iterators_go_on_while_others_write(place: &dyn Place) {
     let store = place.open();
     let keyspace = place.keyspace(&store, "main");
@@ -188,7 +188,7 @@ pub fn an_iterator_ends_with_an_error_when_its_keyspace_is_dropped(place: &dyn P
     assert_whole(&store);
 }
 
-/// Large values: bunches end early, and nothing is left out.
+/// Large values: scan batches end early, and nothing is left out.
 pub fn large_values_in_a_scan(place: &dyn Place) {
     let store = place.open();
     let keyspace = place.keyspace(&store, "main");

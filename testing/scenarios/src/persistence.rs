@@ -1,10 +1,10 @@
-//! What is there after closing, dropping and opening again.
+//! Content after closing, dropping and reopening.
 
 use adamant::{Durability, Error, Options};
 
 use crate::place::{Place, assert_whole, entries};
 
-/// Everything is there after `close`, whatever its commit waited for.
+/// Everything is there after `close`, whatever the durability of its commit.
 pub fn after_close(place: &dyn Place) {
     let mut expected = Vec::new();
     for round in 0..5_u8 {
@@ -23,7 +23,7 @@ pub fn after_close(place: &dyn Place) {
     }
 }
 
-/// Dropping the last handle closes too.
+/// Dropping the last handle closes, too.
 pub fn after_drop(place: &dyn Place) {
     for round in 0..4_u64 {
         let store = place.open();
@@ -35,7 +35,7 @@ pub fn after_drop(place: &dyn Place) {
     }
 }
 
-/// `close` lets go of the store although other handles exist; they say that it is closed.
+/// `close` releases the store although other handles exist; they return an error.
 pub fn handles_after_close(place: &dyn Place) {
     let store = place.open();
     let keyspace = place.keyspace(&store, "main");
@@ -61,7 +61,7 @@ pub fn handles_after_close(place: &dyn Place) {
     assert!(matches!(other.close(), Err(Error::Closed)));
 }
 
-/// Not to be created means not to be created.
+/// Without `create`, a missing store is an error.
 pub fn without_create(place: &dyn Place) {
     let error = place.open_with(Options::new().create(false)).unwrap_err();
     assert!(matches!(error, Error::Missing { .. }), "{error}");
@@ -69,7 +69,7 @@ pub fn without_create(place: &dyn Place) {
     place.open_with(Options::new().create(false)).unwrap();
 }
 
-/// A second opener gets an error that names the holder, and the first goes on.
+/// A second opener gets an error that names the holder, and the first continues.
 pub fn second_opener(place: &dyn Place) {
     let store = place.open();
     let keyspace = place.keyspace(&store, "main");
@@ -82,7 +82,7 @@ pub fn second_opener(place: &dyn Place) {
     assert_eq!(place.keyspace(&place.open(), "main").get("k").unwrap(), Some("v".into()));
 }
 
-/// A small log is recycled many times over; without threads the committing one does the work.
+/// A small log is reused many times; without background threads the committing one does the work.
 pub fn a_small_log(place: &dyn Place) {
     for background in [true, false] {
         let options = Options::new().log_bytes_max(4 << 20).background(background);

@@ -1,4 +1,4 @@
-//! Where a scenario keeps its store, and which engine keeps its keyspaces.
+//! Places: the location of a scenario's store, and the engine of its keyspaces.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use adamant::{Engine, Flushing, Keyspace, KeyspaceOptions, LsmOptions, Options, Result, Store};
 use adamant_medium::memory::MemoryDirectory;
 
-/// Opens the same store again and again, from any thread.
+/// Opens the same store repeatedly, from any thread.
 pub trait Place: Sync {
     /// Opens the store, creating it the first time.
     ///
@@ -22,7 +22,7 @@ pub trait Place: Sync {
         self.open_with(Options::default()).expect("the store should open")
     }
 
-    /// A keyspace by the engine that is tested.
+    /// A keyspace with the tested engine.
     ///
     /// # Panics
     /// If it cannot be opened or created.
@@ -31,7 +31,7 @@ pub trait Place: Sync {
         store.keyspace_with(name, options).expect("the keyspace should open")
     }
 
-    /// The engine that is tested.
+    /// The tested engine.
     fn engine(&self) -> Engine {
         Engine::default()
     }
@@ -90,7 +90,7 @@ impl<P: Place> Place for Mapped<P> {
     }
 }
 
-/// A place whose keyspaces are kept by an engine.
+/// A place whose keyspaces have a given engine.
 #[derive(Debug)]
 pub struct Kept<P>(pub P, pub Engine);
 
@@ -104,8 +104,8 @@ impl<P: Place> Place for Kept<P> {
     }
 }
 
-/// A place whose keyspaces are log-structured merge trees with the smallest of memtables, tables and
-/// levels, so that a few entries go through all of what happens to many.
+/// A place whose keyspaces are log-structured merge trees with the smallest of memtables, tables
+/// and levels, so that a few entries exercise all of their background work.
 #[derive(Debug)]
 pub struct Tiny<P>(pub P);
 
@@ -142,10 +142,10 @@ pub fn entries(keyspace: &Keyspace) -> Vec<(Vec<u8>, Vec<u8>)> {
         .collect()
 }
 
-/// Fails unless a check of the store finds nothing.
+/// Fails if a check of the store has findings.
 ///
 /// # Panics
-/// If it finds something.
+/// If there are findings.
 pub fn assert_whole(store: &Store) {
     let report = store.check().expect("the check should run");
     assert!(report.is_clean(), "a check found {:#?}", report.findings);

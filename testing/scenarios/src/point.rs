@@ -6,7 +6,8 @@ use adamant::{KEY_BYTES_MAX, Slice};
 
 use crate::place::{Place, assert_whole};
 
-/// Inserting says whether it replaced, removing whether it removed, reading finds the last value.
+/// Inserting reports whether it replaced, removing whether it removed, reading finds the last
+/// value.
 pub fn insert_get_replace_remove(place: &dyn Place) {
     let store = place.open();
     let keyspace = place.keyspace(&store, "main");
@@ -39,7 +40,7 @@ pub fn take_returns_the_value(place: &dyn Place) {
     assert_whole(&store);
 }
 
-/// Values of every size around the borders of classes, pages and chunks come back whole.
+/// Values of every size around the borders of classes, pages and chunks round-trip.
 pub fn values_of_all_sizes(place: &dyn Place) {
     let store = place.open();
     let keyspace = place.keyspace(&store, "main");
@@ -68,8 +69,8 @@ pub fn values_of_all_sizes(place: &dyn Place) {
     assert_whole(&store);
 }
 
-/// Keys are bytes: zero, 0xff, a key that starts another one, and very long ones that share all
-/// but the end.
+/// Keys are bytes: zero, 0xff, a key that is a prefix of another one, and very long ones that share
+/// all but the end.
 pub fn keys_of_all_kinds(place: &dyn Place) {
     let store = place.open();
     let keyspace = place.keyspace(&store, "main");

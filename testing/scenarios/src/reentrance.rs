@@ -4,9 +4,9 @@ use adamant::{Error, Slice};
 
 use crate::place::Place;
 
-/// The story: a closure that reads holds the store's lock. If it writes to the same store, that
-/// write would wait for the closure that waits for it. It gets an error, and everything else goes
-/// on; another store may be used from it.
+/// A closure that reads holds the store's lock. If it writes to the same store, that write would
+/// wait for the closure that waits for it. So it gets an error, and everything else continues; the
+/// closure may use another store.
 pub fn using_the_store_within_get_with_is_an_error(place: &dyn Place) {
     let store = place.open();
     let keyspace = place.keyspace(&store, "main");

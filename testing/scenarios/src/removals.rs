@@ -1,4 +1,4 @@
-//! Ranges that are removed.
+//! Removals of ranges.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -10,7 +10,7 @@ use crate::place::{Place, assert_whole, entries};
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// Mostly short keys; one in so many is of a length where bounds are special.
+/// Mostly short keys; one in so many has a length that is special for bounds.
 fn key(random: &mut Rng, special_of: u16) -> Vec<u8> {
     if random.u16(..special_of) > 0 {
         return format!("{:03}", random.u16(..700)).into_bytes();
@@ -32,8 +32,8 @@ fn bound(random: &mut Rng) -> Bound<Vec<u8>> {
     }
 }
 
-/// Ranges with all kinds of bounds leave what a model has, also after reopening; snapshots go on seeing
-/// what they saw.
+/// Ranges with all kinds of bounds leave the content of the model, also after reopening; snapshots
+/// are not affected.
 pub fn ranges(place: &dyn Place) {
     let mut random = Rng::with_seed(7);
     let (mut store, mut model) = (place.open(), Map::new());
@@ -63,7 +63,7 @@ pub fn ranges(place: &dyn Place) {
         model.retain(|key, _| !(lower_is_met(key) && upper_is_met(key)));
         assert!(entries(&keyspace).into_iter().eq(model.clone()), "round {round}");
         assert_eq!(keyspace.len().unwrap(), model.len() as u64);
-        // What was removed is passed over, however much of it there is.
+        // Removed entries are skipped, whatever their number.
         let key = |entry: Option<(adamant::Slice, _)>| entry.map(|(key, _)| key.to_vec());
         let ends = (key(keyspace.first().unwrap()), key(keyspace.last().unwrap()));
         let expected = (model.keys().next().cloned(), model.keys().next_back().cloned());
@@ -90,8 +90,8 @@ pub fn ranges(place: &dyn Place) {
     assert_whole(&store);
 }
 
-/// Transactions that read within a removed range conflict, also if they found nothing changed there by
-/// name; others do not.
+/// Transactions that read within a removed range conflict, even if no key that they read was
+/// changed individually; others do not.
 pub fn ranges_conflict(place: &dyn Place) {
     let store = place.open();
     let keyspace = place.keyspace(&store, "main");

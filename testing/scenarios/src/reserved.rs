@@ -1,10 +1,10 @@
-//! Values that are written where they will lie.
+//! Values in reserved room, written in place.
 
 use adamant::{Error, Store};
 
 use crate::place::{Place, assert_whole};
 
-/// Sizes of values: in their entries, at the border, with blocks of their own.
+/// Sizes of values: inline, at the border, with blocks of their own.
 const SIZES: [usize; 6] = [0, 20, 4096, 4097, 100_000, 3_000_000];
 
 /// A value of that size.
@@ -12,7 +12,7 @@ fn bytes(size: usize, seed: u8) -> Vec<u8> {
     (0..size).map(|at| (at % 251) as u8 ^ seed).collect()
 }
 
-/// Set by a call of their own, in place of what was there; snapshots see what was there before.
+/// Each set by its own call, in place of an earlier value, which snapshots still see.
 pub fn values_of_all_sizes(place: &dyn Place) {
     let store = place.open();
     let keyspace = place.keyspace(&store, "main");
@@ -39,7 +39,7 @@ pub fn values_of_all_sizes(place: &dyn Place) {
     assert_whole(&store);
 }
 
-/// A transaction sees its own, from all sides, and undoes them.
+/// A transaction sees its own, through all calls, and undoes them.
 pub fn own_writes(place: &dyn Place) {
     let store = place.open();
     let keyspace = place.keyspace(&store, "main");
@@ -97,7 +97,7 @@ pub fn what_is_dropped_was_never_there(place: &dyn Place) {
     assert_whole(&store);
 }
 
-/// In one transaction, beside others, so many that readers come in between.
+/// In one transaction, beside others, so many that readers run in between.
 pub fn many_at_once(place: &dyn Place) {
     let store = place.open();
     let keyspace = place.keyspace(&store, "main");
@@ -125,7 +125,7 @@ pub fn many_at_once(place: &dyn Place) {
     assert_whole(&store);
 }
 
-/// It is refused, and nothing happens.
+/// It is refused, and nothing changes.
 pub fn of_another_store(place: &dyn Place) {
     let store = place.open();
     let keyspace = place.keyspace(&store, "main");

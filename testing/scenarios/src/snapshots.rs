@@ -1,4 +1,4 @@
-//! Snapshots: what they see stays, whatever is committed.
+//! Snapshots: their view stays, whatever is committed.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::ControlFlow;
@@ -13,7 +13,7 @@ use crate::place::{Place, assert_whole, entries};
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// All that a snapshot sees of a keyspace, asked for in every way.
+/// Verifies a snapshot's view of a keyspace, through every call.
 fn assert_sees(snapshot: &Snapshot, keyspace: &Keyspace, map: &Map, context: &str) {
     let pair = |(key, value): (&Vec<u8>, &Vec<u8>)| (key.clone(), value.clone());
     let owned = |entry: adamant::Result<(adamant::Slice, adamant::Slice)>| {
@@ -113,7 +113,7 @@ pub fn see_one_moment(place: &dyn Place) {
     assert_whole(&store);
 }
 
-/// Dropped and converted keyspaces are there as they were, and are gone with the snapshot.
+/// Dropped and converted keyspaces stay visible unchanged, and are freed with the snapshot.
 pub fn of_keyspaces_that_go(place: &dyn Place) {
     let store = place.open();
     let other = if place.engine() == Engine::Critbit { Engine::Btree } else { Engine::Critbit };
@@ -140,7 +140,7 @@ pub fn of_keyspaces_that_go(place: &dyn Place) {
     assert_sees(&snapshot, &again, &Map::new(), "made after the snapshot");
     let names: Vec<_> = store.keyspaces().unwrap().into_iter().map(|info| info.name).collect();
     assert_eq!(names, ["dropped", "kept"]);
-    // What was converted from the engine lsm is kept, too.
+    // The old tree of a conversion from the engine lsm is kept, too.
     let kept_keyspaces = if place.engine() == Engine::Lsm { 2 } else { 1 };
     assert_eq!(store.stats().unwrap().snapshots.keyspaces, kept_keyspaces);
     assert_whole(&store);
@@ -158,7 +158,7 @@ pub fn of_keyspaces_that_go(place: &dyn Place) {
     assert_whole(&store);
 }
 
-/// Moves take a value away and put it somewhere else: a snapshot sees it where it was.
+/// Moves take a value away and put it somewhere else: a snapshot sees it at its old place.
 pub fn of_values_that_move(place: &dyn Place) {
     let store = place.open();
     let (left, right) = (place.keyspace(&store, "left"), place.keyspace(&store, "right"));
@@ -193,10 +193,10 @@ pub fn of_values_that_move(place: &dyn Place) {
     assert_whole(&store);
 }
 
-/// Beyond the limit the oldest snapshot ends, and says so; the newest one goes on.
+/// Beyond the limit the oldest snapshot ends, with an error; the newest one continues.
 pub fn that_take_too_much_end(place: &dyn Place) {
     if place.engine() == Engine::Lsm {
-        // What it keeps for snapshots lies in its tables.
+        // Its tables hold what it keeps for snapshots.
         return;
     }
     let store = place.open_with(Options::new().snapshot_bytes_max(100_000)).unwrap();
@@ -233,7 +233,7 @@ pub fn that_take_too_much_end(place: &dyn Place) {
     assert_whole(&store);
 }
 
-/// More keys that are gone than are looked at under one hold of the lock, between some that stay.
+/// More removed keys than are visited under one hold of the lock, between some that stay.
 pub fn see_thousands_that_went(place: &dyn Place) {
     const COUNT: u32 = 5000;
     let owned =
@@ -266,7 +266,7 @@ pub fn see_thousands_that_went(place: &dyn Place) {
 }
 
 /// One snapshot that stays while others come and go, and one key that is overwritten all the time:
-/// what is kept is what somebody sees.
+/// only versions that a snapshot sees are kept.
 pub fn of_a_key_written_time_and_again(place: &dyn Place) {
     let store = place.open_with(Options::new().durability(Durability::Deferred)).unwrap();
     let keyspace = place.keyspace(&store, "main");
@@ -295,8 +295,8 @@ pub fn of_a_key_written_time_and_again(place: &dyn Place) {
     assert_eq!(store.stats().unwrap().snapshots, adamant::SnapshotStats::default());
 }
 
-/// Whoever is lent a value may wait for a thread that opens and closes snapshots; and a keyspace that
-/// was kept for a snapshot which was dropped there goes with the next commit.
+/// A closure with a borrowed value may wait for a thread that opens and closes snapshots; and a
+/// keyspace that was kept for a snapshot which was dropped there is freed by the next commit.
 pub fn beside_closures(place: &dyn Place) {
     let store = place.open();
     let keyspace = place.keyspace(&store, "main");
@@ -337,7 +337,7 @@ pub fn beside_closures(place: &dyn Place) {
     assert_whole(&store);
 }
 
-/// Closures that drop snapshots, and handles that outlive what they look at.
+/// Closures that drop snapshots, and handles that outlive their store.
 pub fn are_dropped_anywhere(place: &dyn Place) {
     let store = place.open();
     let keyspace = place.keyspace(&store, "main");
@@ -368,7 +368,7 @@ pub fn are_dropped_anywhere(place: &dyn Place) {
     assert_eq!(last.get(&keyspace, "k").unwrap(), Some([1; 50_000].into()));
     store.close().unwrap();
     assert!(matches!(last.get(&keyspace, "k"), Err(Error::Closed)));
-    // What was kept for it does not keep the directory.
+    // Versions that were kept for it do not keep the directory.
     let store = place.open();
     assert_eq!(place.keyspace(&store, "main").get("k").unwrap(), Some("newest".into()));
     drop(last);
@@ -379,7 +379,7 @@ fn entries_of(iterator: adamant::Iter) -> Vec<(Vec<u8>, Vec<u8>)> {
     iterator.map(|entry| pair(entry.unwrap())).collect()
 }
 
-/// Money that goes from account to account in batches: every snapshot sees all of it, on any thread.
+/// Money that moves between accounts in batches: every snapshot sees all of it, on any thread.
 pub fn beside_writers(place: &dyn Place) {
     const ACCOUNTS: u32 = 64;
     let store = place.open();
@@ -433,14 +433,14 @@ pub fn beside_writers(place: &dyn Place) {
 }
 
 /// Random commits of all kinds, and snapshots that come and go, each compared with the maps of its
-/// moment.
+/// time.
 pub fn against_a_model(place: &dyn Place) {
     for seed in 0..3 {
         random_work(place, seed);
     }
 }
 
-/// A snapshot with what it sees of each keyspace: the handle of that time and a map.
+/// A snapshot with its view of each keyspace: the handle of that time and a map.
 type Held = (Snapshot, [(Keyspace, Map); 2]);
 
 fn random_work(place: &dyn Place, seed: u64) {

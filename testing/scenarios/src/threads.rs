@@ -45,7 +45,7 @@ pub fn readers_see_whole_entries_beside_a_writer(place: &dyn Place) {
     assert_whole(&store);
 }
 
-/// Writers of several threads, each commit waiting for the device, share it and lose nothing.
+/// Writers of several threads whose commits wait for the device share its syncs and lose nothing.
 pub fn writers_of_several_threads(place: &dyn Place) {
     let store = place.open();
     let keyspace = place.keyspace(&store, "main");

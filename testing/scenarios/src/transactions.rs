@@ -1,4 +1,4 @@
-//! Serializable transactions, and single keys that are read and changed as one.
+//! Serializable transactions, and atomic changes of single keys.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,8 @@ fn pairs(iterator: TransactionIter<'_>) -> Vec<(Vec<u8>, Vec<u8>)> {
     iterator.map(Result::unwrap).map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
 }
 
-/// Reads of all kinds see own writes over what was there, from both ends; nobody else sees them
-/// before the commit.
+/// Reads of all kinds see own writes over earlier content, from both ends; no other reader sees
+/// them before the commit.
 pub fn see_own_writes(place: &dyn Place) {
     let store = place.open();
     let keyspace = place.keyspace(&store, "main");
@@ -75,7 +75,7 @@ pub fn see_own_writes(place: &dyn Place) {
     assert_whole(&place.open());
 }
 
-/// Two that each read what the other one writes: one of them fails.
+/// Two transactions that each read what the other writes: one of them fails.
 pub fn write_skew_is_refused(place: &dyn Place) {
     let store = place.open();
     let doctors = place.keyspace(&store, "on call");
@@ -93,8 +93,8 @@ pub fn write_skew_is_refused(place: &dyn Place) {
     assert_eq!(doctors.get("bob").unwrap(), Some("yes".into()));
 }
 
-/// Accounts over keyspaces of several engines, moved between by threads: nothing is lost, and each of
-/// the threads gets to its end.
+/// Accounts over keyspaces of several engines, with transfers by threads: nothing is lost, and each
+/// of the threads finishes.
 pub fn of_threads_are_run_again(place: &dyn Place) {
     let store = place.open();
     let all = ["left", "right"].map(|name| place.keyspace(&store, name));
@@ -142,7 +142,7 @@ pub fn of_threads_are_run_again(place: &dyn Place) {
     assert_whole(&store);
 }
 
-/// What is refused, and what becomes of a keyspace that is dropped meanwhile.
+/// Refusals, and a keyspace that is dropped meanwhile.
 pub fn refuse_what_cannot_be(place: &dyn Place) {
     let store = place.open();
     let keyspace = place.keyspace(&store, "main");

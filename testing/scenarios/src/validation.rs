@@ -1,5 +1,5 @@
-//! Transactions as Adamant validates them: by the keys and gaps that were looked at, and not by what they
-//! write; their savepoints; and iterators while what they go through changes its engine.
+//! Validation of transactions: by the keys and gaps that they read, not by what they write; their
+//! savepoints; and iterators over a keyspace that changes its engine meanwhile.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
@@ -9,7 +9,7 @@ use fastrand::Rng;
 
 use crate::place::{Place, assert_whole, entries};
 
-/// A conflict names the keyspace, and the snapshots of both transactions are gone.
+/// A conflict names the keyspace, and the snapshots of both transactions are closed.
 pub fn a_conflict_says_where(place: &dyn Place) {
     let store = place.open();
     let doctors = place.keyspace(&store, "on call");
@@ -23,7 +23,8 @@ pub fn a_conflict_says_where(place: &dyn Place) {
 }
 
 /// Iterators of a transaction and of a snapshot, from both ends in turns until these meet, with own
-/// writes between, while others write, drop snapshots and convert the keyspace: against a map.
+/// writes between, while other threads write, drop snapshots and convert the keyspace: against a
+/// map.
 pub fn ends_that_meet(place: &dyn Place) {
     let seed = 17;
     let mut random = Rng::with_seed(seed);
@@ -65,7 +66,7 @@ pub fn ends_that_meet(place: &dyn Place) {
     }
 }
 
-/// One of fifty is as long as a key can be.
+/// One of fifty has the maximum length of a key.
 fn long_key(number: u32) -> Vec<u8> {
     let mut key = format!("key {number:03}").into_bytes();
     if number.is_multiple_of(50) {
@@ -96,8 +97,8 @@ fn meet(
     }
 }
 
-/// A key that comes into a range that was read, or goes from it; but not what lies beyond the part
-/// of it that was looked at.
+/// A key that is added to a range that was read, or removed from it, conflicts; but not beyond the
+/// part that was read.
 pub fn phantoms_are_refused(place: &dyn Place) {
     let store = place.open();
     let keyspace = place.keyspace(&store, "main");
@@ -132,7 +133,7 @@ pub fn phantoms_are_refused(place: &dyn Place) {
     assert_whole(&store);
 }
 
-/// What only reads, or only writes, never conflicts.
+/// A transaction that only reads, or only writes, never conflicts.
 pub fn those_that_cannot_conflict(place: &dyn Place) {
     let store = place.open();
     let keyspace = place.keyspace(&store, "main");
@@ -148,7 +149,7 @@ pub fn those_that_cannot_conflict(place: &dyn Place) {
     writer.commit().unwrap();
     reader.commit().unwrap();
     assert_eq!(keyspace.get("k").unwrap(), Some("2".into()));
-    // Nor does what a transaction wrote itself before it read it.
+    // Nor does one that wrote a key itself before it read it.
     let mut tx = store.begin().unwrap();
     tx.insert(&keyspace, "k", "4").unwrap();
     assert_eq!(tx.get(&keyspace, "k").unwrap(), Some("4".into()));
@@ -157,7 +158,7 @@ pub fn those_that_cannot_conflict(place: &dyn Place) {
     assert_eq!(keyspace.get("k").unwrap(), Some("4".into()));
 }
 
-/// A part that fails is undone, alone; one within it too.
+/// A savepoint that fails is undone alone; nested ones, too.
 pub fn savepoints(place: &dyn Place) {
     let store = place.open();
     let keyspace = place.keyspace(&store, "main");
@@ -179,7 +180,7 @@ pub fn savepoints(place: &dyn Place) {
     });
     assert_eq!(failed, Err("outer"));
     tx.savepoint(|tx| tx.insert(&keyspace, "e", "5")).unwrap();
-    // The same without closures; one within a closure ends with that.
+    // The same without closures; a savepoint within a closure ends with it.
     assert!(!tx.undo_savepoint() && !tx.keep_savepoint());
     tx.set_savepoint();
     tx.insert(&keyspace, "e", "of a part that is undone").unwrap();

@@ -1,5 +1,5 @@
-//! Paths that are no store, and stores that are damaged: each gives an error that says what it
-//! is, and none gives wrong data.
+//! Bad input: paths that are no store, and damaged stores. Each gives an error with its reason, and
+//! none gives wrong data.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use adamant::{Durability, Error, Options, Result, Store};
 use adamant_scenarios::files::copy_directory;
 use tempfile::TempDir;
 
-/// Opens a store and looks at all of it; what it finds wrong is an error too.
+/// Opens a store and reads all of it; findings are errors, too.
 fn open_and_look(path: &Path) -> Result<Vec<String>> {
     let store = Store::open_with(path, Options::new().create(false))?;
     let report = store.check()?;
@@ -42,7 +42,7 @@ fn marker(number: u32) -> String {
     format!("<marker {number:03}>").repeat(8)
 }
 
-/// What the files of a store would be if its process died now: the store is open and none of its
+/// The files of a store as after the death of its process: the store is open and none of its
 /// commits is in the pool file yet.
 fn store_with_a_log_tail() -> (TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
@@ -57,7 +57,7 @@ fn store_with_a_log_tail() -> (TempDir, PathBuf) {
     (directory, copy)
 }
 
-/// Where these bytes are in a file; it has them once or more.
+/// The first offset of these bytes in a file, which must contain them.
 fn find(bytes: &[u8], wanted: &[u8]) -> usize {
     let first = bytes.windows(wanted.len()).position(|window| window == wanted);
     first.unwrap_or_else(|| panic!("{:?} is not in the file", String::from_utf8_lossy(wanted)))
@@ -130,7 +130,7 @@ fn a_pool_that_was_cut_off() {
 #[test]
 fn a_pool_of_a_newer_version() {
     let (_directory, path) = closed_store();
-    // Version at byte 8, the feature mask that must be known at byte 32, checksum at byte 56.
+    // Version at byte 8, mandatory feature mask at byte 32, checksum at byte 56.
     for at in [8, 32] {
         let before = fs::read(path.join("pool")).unwrap();
         change(&path.join("pool"), |bytes| {
@@ -160,7 +160,7 @@ fn a_flipped_bit_in_a_page_is_found_by_a_check() {
     let (_directory, path) = closed_store();
     let whole = fs::read(path.join("pool")).unwrap();
     let descriptors = adamant_heap::layout::file_offset(adamant_heap::layout::TABLE_BASE) as usize;
-    // Root page and class table, kinds and bitmaps of runs, values, and a page that is free.
+    // Root page and class table, kinds and bitmaps of runs, values, and a free page.
     let root = adamant_heap::layout::file_offset(0) as usize;
     let value = find(&whole, marker(7).as_bytes());
     let places = [root + 3, root + 30, root + 4_099, descriptors + 16, descriptors + 20, value];
@@ -174,7 +174,7 @@ fn a_flipped_bit_in_a_page_is_found_by_a_check() {
     }
 }
 
-/// A plain get trusts its page; with the option none does.
+/// A plain get trusts its page; with the option no read does.
 #[test]
 fn a_flipped_bit_in_a_value_is_found_at_first_touch() {
     let (_directory, path) = closed_store();
@@ -201,8 +201,8 @@ fn a_log_tail_is_recovered() {
     assert_eq!(keyspace.get("key-019").unwrap(), Some(marker(19).into()));
 }
 
-/// The story: a bit flips in a record whose commit was durable. Ending the log there would lose
-/// acknowledged commits without a word, so it is an error with the file and the place.
+/// A bit flips in a record whose commit was durable. Ending the log there would silently lose
+/// acknowledged commits, so it is an error with the file and the place.
 #[test]
 fn a_flipped_bit_in_a_durable_part_of_the_log() {
     let (_directory, path) = store_with_a_log_tail();
@@ -228,8 +228,8 @@ fn a_flipped_bit_in_a_durable_part_of_the_log() {
     assert_eq!(open_and_look(&path).unwrap(), [""; 0]);
 }
 
-/// The log's very end may be torn by a power cut: what was not known to be durable is dropped,
-/// everything before it is there.
+/// A power cut may tear the end of the log: what was not known to be durable is dropped, everything
+/// before it is there.
 #[test]
 fn a_torn_end_of_the_log() {
     let (_directory, path) = store_with_a_log_tail();
@@ -249,8 +249,8 @@ fn a_torn_end_of_the_log() {
     assert_eq!(keyspace.get("key-018").unwrap(), Some(marker(18).into()));
 }
 
-/// Random bytes overwritten anywhere: an error, a finding, or the right data; never wrong data,
-/// a hang or a crash of the process.
+/// Random bytes overwritten anywhere: an error, a finding, or the correct data; never wrong data, a
+/// hang or a crash of the process.
 #[test]
 fn random_damage_never_gives_wrong_data() {
     let (directory, path) = closed_store();
@@ -305,8 +305,8 @@ fn a_directory_that_may_only_be_read() {
     assert_eq!(open_and_look(&path).unwrap(), [""; 0]);
 }
 
-/// Commits with every durability are in the copy of a store whose process did not end: `Buffered`
-/// ones are with the operating system.
+/// Commits with every durability are in the copy of a store whose process did not end: the
+/// operating system has the `Buffered` ones.
 #[test]
 fn buffered_commits_survive_the_process() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Single changes of several threads at once, which share their commits.
+//! Concurrent single changes, which share their commits.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
@@ -22,11 +22,11 @@ fn open(path: &Path, engine: Engine, durability: Durability) -> (Store, Keyspace
     (store, keyspace)
 }
 
-/// Changes keys that are this thread's alone, and checks what each call says.
+/// Changes keys of this thread alone, and verifies the result of each call.
 fn change_own(keyspace: &Keyspace, thread: u64, seed: u64) -> BTreeMap<Vec<u8>, Vec<u8>> {
     let (mut random, mut model) = (Rng::with_seed(seed ^ thread << 32), BTreeMap::new());
     for number in 0..600_u64 {
-        // Neighbours in the tree are of different threads.
+        // Adjacent keys in the tree belong to different threads.
         let key = format!("{:03} {thread}", random.u32(..200)).into_bytes();
         match random.u32(..10) {
             0..4 => {
@@ -61,7 +61,7 @@ fn change_own(keyspace: &Keyspace, thread: u64, seed: u64) -> BTreeMap<Vec<u8>, 
     model
 }
 
-/// Each thread finds what it did, as do snapshots: two looks by one see the same.
+/// Each thread finds its own changes, and so do snapshots: two reads of one give the same.
 #[test]
 fn each_thread_finds_what_it_did() {
     let seed = seed(5);
@@ -103,8 +103,8 @@ fn each_thread_finds_what_it_did() {
     }
 }
 
-/// Transactions count up what single calls take: none that read a value which was taken meanwhile
-/// commits.
+/// Transactions count up values that single calls take: none commits that read a value which was
+/// taken meanwhile.
 #[test]
 fn transactions_conflict_with_what_others_changed() {
     for engine in Engine::ALL {
@@ -146,7 +146,7 @@ fn transactions_conflict_with_what_others_changed() {
     }
 }
 
-/// A value that says of which thread it is and the how many-th.
+/// A value with its thread and its number.
 fn value(thread: u64, number: u64) -> Vec<u8> {
     [thread.to_le_bytes(), number.to_le_bytes()].concat().repeat(1 + number as usize % 9)
 }
@@ -158,7 +158,7 @@ fn key(thread: u64, number: u64) -> [u8; 16] {
     key
 }
 
-/// Puts on all threads, each of which notes how many have returned, until it is killed.
+/// Puts on all threads, each of which records how many have returned, until it is killed.
 fn put_until_killed(folder: &Path, engine: Engine) {
     let (_store, keyspace) = open(&folder.join("store"), engine, Durability::Buffered);
     let notes = &File::options().write(true).open(folder.join("notes")).unwrap();
@@ -182,7 +182,7 @@ fn read_note(notes: &File, thread: u64) -> u64 {
     u64::from_le_bytes(note)
 }
 
-/// A process whose threads put at once is killed again and again: what has returned is there.
+/// A process with concurrent puts is killed repeatedly: every put that returned is there.
 #[test]
 fn killed_while_threads_put_at_once() {
     let engine_of = |number: usize| Engine::ALL[number % Engine::ALL.len()];

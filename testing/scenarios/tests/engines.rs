@@ -1,5 +1,5 @@
-//! All scenarios with each engine in memory, with the default one also on the file system, and on one
-//! whose files are memory.
+//! All scenarios with each engine in memory, with the default one also on the file system, and on
+//! one whose files are memory.
 
 use adamant::Engine;
 use adamant_scenarios::{Disk, Kept, Mapped, Memory, Place, Tiny};
@@ -48,7 +48,7 @@ macro_rules! scenarios {
 
                 #[test]
                 fn on_tmpfs() {
-                    // Most Linux systems have a tmpfs there; elsewhere there is nothing to see.
+                    // Most Linux systems have a tmpfs there; elsewhere there is nothing to test.
                     if std::path::Path::new("/dev/shm").is_dir() {
                         let directory = tempfile::tempdir_in("/dev/shm").unwrap();
                         let place = crate::Disk::new(directory.path().join("store"));

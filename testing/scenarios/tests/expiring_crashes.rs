@@ -1,5 +1,5 @@
-//! Entries that end, on a disk that crashes: after every power cut each entry that has a deadline has the
-//! row that takes it away, and all is as it was after a commit that was promised.
+//! Expiring entries on a disk that crashes: after every power cut each entry with a deadline has
+//! the row that removes it, and the content is that of a promised commit.
 
 use std::collections::BTreeMap;
 
@@ -9,17 +9,18 @@ use adamant_scenarios::crashes::{assert_clean, open};
 use adamant_sim::tally::seed;
 use adamant_sim::{Mark, Promise, SimDisk, Tally};
 
-/// Values and when they end, by key.
+/// Values and deadlines, by key.
 type Content = BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)>;
 
-/// Which name the entries that end have, and what they are; the other name is a plain keyspace's.
+/// The name of the keyspace of expiring entries, and its content; the other name is a plain
+/// keyspace's.
 #[derive(Clone, Debug, PartialEq)]
 struct Model {
     names: [&'static str; 2],
     content: Content,
 }
 
-/// By a clock that stands still.
+/// With a clock that stands still.
 fn all_at(store: &Store, name: &str, engine: Engine, now: u64) -> Expiring {
     let options = KeyspaceOptions::new().engine(engine);
     store.expiring_with(name, options).unwrap().with_clock(move || now)
@@ -126,7 +127,7 @@ fn judge(disk: &SimDisk, engine: Engine, models: &[Model], promise: Promise) {
         let value = store.keyspace(plain).unwrap().get("plain").unwrap();
         assert!(value.is_none_or(|value| &value[..] == b"as it is"));
     }
-    // Entries that are over and were not taken away are in the models.
+    // The models include expired entries that were not removed yet.
     let all = all_at(&store, name, engine, 0);
     let found = content(&all);
     let is_found = |model: &Model| model.names[0] == *name && model.content == found;

@@ -1,4 +1,4 @@
-//! What a store takes on disk before anything is in it, and how long that is to make.
+//! The size of an empty store on disk, and the time to create it.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use adamant::Store;
 
-/// Bytes that a store without a keyspace may take.
+/// Maximum bytes of a store without a keyspace.
 const EMPTY_BYTES_MAX: u64 = 4 << 20;
 /// Bytes of a block as `stat` counts them, on any file system.
 const BLOCK_BYTES: u64 = 512;
@@ -36,7 +36,7 @@ fn assert_small(path: &Path, when: &str) {
     assert!(allocated_bytes <= EMPTY_BYTES_MAX, "{allocated_bytes} bytes allocated {when}");
 }
 
-/// Times depend on the device and on what else it does: they are printed, not judged.
+/// Times depend on the device and its other load: they are printed, not verified.
 #[test]
 fn an_empty_store_is_small() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! A disk that fills up, and one that may only be read: file systems of 16 MB in memory.
+//! Full and read-only disks: file systems of 16 MB in memory.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -43,8 +43,8 @@ fn run(program: &str, arguments: &[&str], path: &Path) -> bool {
     output.is_ok_and(|output| output.status.success())
 }
 
-/// What has to hold when a disk fills up: the call that fails says so, everything acknowledged
-/// before is there, reads and removes still work, and once things are removed inserts work too.
+/// Requirements when a disk fills up: the call that fails returns an error, everything acknowledged
+/// before is there, reads and removes still work, and after removals inserts work, too.
 #[test]
 fn a_disk_that_fills_up() {
     let Some(mounted) = Mounted::new(16 << 20) else { return };
@@ -57,8 +57,8 @@ fn a_disk_that_fills_up() {
     }
 }
 
-/// Puts of several threads share commits: those that find no room fail, alone, and are not there; the
-/// others are.
+/// Concurrent puts share commits: only those that find no room fail, and are not there; the others
+/// are.
 #[test]
 fn a_disk_that_fills_up_under_several_threads() {
     let Some(mounted) = Mounted::new(16 << 20) else { return };
@@ -77,7 +77,7 @@ fn a_disk_that_fills_up_under_several_threads() {
                     Err(error) => {
                         assert!(error.is_out_of_space() && !error.is_poisoned(), "{error}");
                         failures += 1;
-                        // What is removed gives room to others.
+                        // A removal makes room for others.
                         let oldest = acknowledged.pop_first();
                         oldest.map(|oldest| keyspace.remove(oldest.to_le_bytes()).unwrap());
                     }
@@ -106,7 +106,7 @@ fn a_disk_that_fills_up_under_several_threads() {
     }
 }
 
-/// A value of which compression takes nothing.
+/// An incompressible value.
 fn value(number: u32) -> Vec<u8> {
     let mut value = vec![0; 700 + number as usize % 600];
     fastrand::Rng::with_seed(number.into()).fill(&mut value);
@@ -144,7 +144,7 @@ fn fill_and_empty(path: &Path, engine: Engine, batch_entries: u32) {
     };
     verify(&store, &acknowledged);
 
-    // Removes are commits too, and there is no space for anything else.
+    // Removes are commits, too, and there is no space for anything else.
     let removed: Vec<u32> = acknowledged.iter().copied().filter(|number| number % 3 != 0).collect();
     for number in removed {
         assert!(keyspace.remove(number.to_le_bytes()).unwrap());
@@ -165,7 +165,7 @@ fn fill_and_empty(path: &Path, engine: Engine, batch_entries: u32) {
     store.close().unwrap();
 }
 
-/// Values that are written where they will lie: there is no room for one more, or its commit is refused.
+/// Values in reserved room: there is no room for one more, or its commit is refused.
 #[test]
 fn a_disk_that_fills_up_with_reserved_values() {
     const BYTES: usize = 100_000;
@@ -207,9 +207,8 @@ fn a_disk_that_fills_up_with_reserved_values() {
     verify(&Store::open(&path).unwrap(), 0..count / 2 + 5);
 }
 
-/// Whatever is removed, and however: on a disk that is full to the last byte, of which the store
-/// has a small part, all of it can be, the room comes back, and what is inserted then has room
-/// again.
+/// On a disk that is full to the last byte, of which the store has a small part, everything can be
+/// removed in any way, the room comes back, and later inserts find room.
 #[test]
 fn all_is_removed_on_a_disk_that_others_have_filled() {
     let Some(mounted) = Mounted::new(48 << 20) else { return };
@@ -264,7 +263,7 @@ impl Way {
                 });
                 removed.unwrap_or_else(|error: Error| panic!("from {start} on: {error}"));
             }),
-            // What it read would be another state after room was made: so it is begun again.
+            // Its reads would be stale after room was made: so it is begun again.
             Self::Exclusive => (0..count).step_by(100).for_each(|start| {
                 let remove = || {
                     store.exclusive(|tx| {
@@ -284,7 +283,7 @@ impl Way {
     }
 }
 
-/// On a disk that is full removes are as good as ever, and room comes back that is used again.
+/// On a full disk removes work as usual, and reclaimed room is reused.
 fn remove_all(directory: &Path, engine: Engine, way: Way) {
     let (path, of) = (directory.join("store"), format!("{engine}, {way:?}"));
     let store = Store::open(&path).unwrap();
@@ -329,8 +328,8 @@ fn remove_all(directory: &Path, engine: Engine, way: Way) {
     std::fs::remove_file(&others).unwrap();
 }
 
-/// As [`all_is_removed_on_a_disk_that_others_have_filled`], of entries that end: whoever removes
-/// them, or clears them away when they are over.
+/// As [`all_is_removed_on_a_disk_that_others_have_filled`], for expiring entries: removed by calls,
+/// or after they have expired.
 #[test]
 fn entries_that_end_are_removed_on_a_disk_that_others_have_filled() {
     let Some(mounted) = Mounted::new(48 << 20) else { return };
@@ -349,7 +348,7 @@ fn entries_that_end_are_removed_on_a_disk_that_others_have_filled() {
     let (remove, take): (Removing<'_>, Removing<'_>) = (&remove, &take);
     let ways = [("remove", remove), ("take", take), ("clear", &clear), ("purge", &purge)];
     for engine in [Engine::Lsm, Engine::Bplus] {
-        // Clearing makes a tree that is empty, for which a pool without any room has none.
+        // Clearing creates an empty tree, for which a pool without any room has none.
         let is_tried = |(way, _): &(&str, _)| engine == Engine::Lsm || *way != "clear";
         for (way, remove) in ways.into_iter().filter(is_tried) {
             let (path, of) = (mounted.path().join("store"), format!("{engine}, {way}"));

@@ -1,4 +1,4 @@
-//! The short form of the fuzz targets: their corpora, and bytes at random.
+//! The short form of the fuzz targets: their corpora, and random bytes.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -8,7 +8,7 @@ use adamant_scenarios::fuzz::store::Stores;
 use adamant_scenarios::fuzz::{blob, operations};
 use fastrand::Rng;
 
-/// The programs that are kept for a target.
+/// The corpus of a target.
 fn corpus(target: &str) -> Vec<(String, Vec<u8>)> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus").join(target);
     let entries = std::fs::read_dir(&directory).expect("every target has a corpus");
@@ -24,8 +24,8 @@ fn corpus(target: &str) -> Vec<(String, Vec<u8>)> {
     programs
 }
 
-/// Runs all programs of a corpus, `count` made of them at random, and as many of nothing but random bytes.
-/// Returns how many of those `run` said true of, and how many there were.
+/// Runs all programs of a corpus, `count` random variations of them, and as many purely random
+/// ones. Returns for how many `run` was true, and how many there were.
 fn try_all(target: &str, count: u64, run: impl Fn(&[u8]) -> bool) -> (u64, u64) {
     let corpus = corpus(target);
     let attempt = |name: &str, program: &[u8]| {
@@ -66,7 +66,7 @@ fn mutate(program: &mut Vec<u8>, is_whole: bool, random: &mut Rng) {
 fn stores_with_changed_bytes() {
     let stores = Stores::new();
     let (opened, tried) = try_all("store", 150, |program| stores.run(program));
-    // Some are refused, some are not noticed: else nothing was tried.
+    // Some are refused, some go unnoticed: otherwise nothing was tried.
     assert!((tried / 20..tried).contains(&opened), "{opened} of {tried} opened");
 }
 

@@ -1,18 +1,18 @@
-//! A process that writes to keyspaces of all engines, two of them of lsm, is killed at any moment, again and
-//! again, with other options every time, and nothing is lost.
+//! Repeated kills of a process that writes to keyspaces of all engines, two of them of lsm, at any
+//! moment, with other options every time: nothing is lost.
 //!
-//! A child commits batches over all of these, removes a range or merges one of lsm now and then, and notes
-//! in a file of its own which commit it begins and which has returned: the expected state. The parent kills
-//! it with SIGKILL after a random time, sometimes while it still recovers, opens the store with options
-//! rolled anew (sizes of memtables, tables, blocks, levels and blob files, compression, caches, threads or
-//! none) and compares all that is there with a model: exactly the batches 1 to n, in all keyspaces, where n
-//! is at least the last one that returned and at most the last one that began. A kill leaves what the
-//! system has, so this holds for `Sync` and for `Buffered` commits; a `Deferred` one may be lost, but never
-//! in part and never before an earlier one. Stores on files and on files
-//! that are memory take turns.
+//! A child commits batches over all of these, removes a range or merges one of lsm now and then,
+//! and records in a file of its own which commit it begins and which has returned: the expected
+//! state. The parent kills it with SIGKILL after a random time, sometimes during recovery, opens
+//! the store with new random options (sizes of memtables, tables, blocks, levels and blob files,
+//! compression, caches, threads or none) and compares the content with a model: exactly the batches
+//! 1 to n, in all keyspaces, where n is at least the last one that returned and at most the last
+//! one that began. After a kill the system still has all writes, so this holds for `Sync` and for
+//! `Buffered` commits; a `Deferred` one may be lost, but never in part and never before an earlier
+//! one. Stores on files and on files that are memory take turns.
 //!
-//! Twenty kills by default. `ADAMANT_STRESS_SECONDS` and `ADAMANT_STRESS_SEED`, which
-//! `cargo xtask stress lsm` sets, change what is tried.
+//! Twenty kills by default. `ADAMANT_STRESS_SECONDS` and `ADAMANT_STRESS_SEED`, which `cargo xtask
+//! stress lsm` sets, change what is tried.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -38,8 +38,8 @@ const KEYSPACES: [(&str, Engine, usize); 6] = [
 ];
 /// Keys of a keyspace: few, so that most changes overwrite or remove.
 const KEY_COUNT: u32 = 1_500;
-/// The key that each commit sets in each keyspace, so that half of one would be seen. It lies below all
-/// others.
+/// The key that each commit sets in each keyspace, so that half a commit would be noticed. It lies
+/// below all others.
 const LAST_KEY: &[u8] = b"commit that was last";
 /// Kills of a short run.
 const KILLS: u64 = 20;
@@ -48,18 +48,17 @@ const MEMORY: &str = "/dev/shm";
 
 type Model = [BTreeMap<Vec<u8>, Vec<u8>>; KEYSPACES.len()];
 
-/// One batch: which keyspace, which key, and its value or none to remove it.
+/// One batch: keyspace, key, and its value, or `None` to remove it.
 struct Commit {
     changes: Vec<(usize, Vec<u8>, Option<Vec<u8>>)>,
     durability: Durability,
-    /// A range that is removed before, by a commit of its own: of which keyspace, from which key on, and
-    /// below which if there is an end.
+    /// A range that an earlier commit of its own removes.
     removed: Option<Removal>,
-    /// The keyspace that is merged when this has returned.
+    /// The keyspace that is merged after the batch has returned.
     merged: Option<usize>,
 }
 
-/// Of one of the keyspaces of lsm, for it is one commit there.
+/// In one of the keyspaces of lsm, because it is one commit there.
 struct Removal {
     keyspace: usize,
     start: Vec<u8>,
@@ -70,7 +69,7 @@ impl Removal {
     fn roll(random: &mut Rng) -> Self {
         let first = random.u32(..KEY_COUNT);
         let key = |number: u32| format!("key {number:05}").into_bytes();
-        // Without an end it takes the last keys only, or there would be none after a while.
+        // Without an end it takes only the last keys, or there would soon be none.
         let end = random.bool().then(|| key(first + random.u32(1..60)));
         let start = if end.is_none() { key(KEY_COUNT - first % 60) } else { key(first) };
         Self { keyspace: random.usize(..2), start, end }
@@ -89,7 +88,7 @@ impl Removal {
     }
 }
 
-/// The batch of that number, from 1 on: the same for child and parent.
+/// The batch with that number, from 1 on: the same for child and parent.
 fn commit(seed: u64, number: u64) -> Commit {
     let mut random = Rng::with_seed(seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let mut changes = Vec::new();
@@ -116,7 +115,7 @@ fn commit(seed: u64, number: u64) -> Commit {
     Commit { changes, durability, removed, merged }
 }
 
-/// How a store is opened this time.
+/// Random options for an opening.
 fn roll(random: &mut Rng) -> Options {
     let mut lsm = LsmOptions::default();
     lsm.memtable_bytes_max = random.u64(4 << 10..200 << 10);
@@ -156,8 +155,8 @@ fn last_commit(keyspace: &Keyspace) -> u64 {
     found.map_or(0, |text| String::from_utf8_lossy(&text).parse().expect("a number"))
 }
 
-/// The expected state: a word for the last commit that began, one for the last that returned. It is as
-/// durable as the process is not: what it wrote to a file stays when it is killed.
+/// The expected state: a word for the last commit that began, one for the last that returned. It
+/// survives the kill of the process, like everything that was written to a file.
 struct Notes(File);
 
 impl Notes {
@@ -174,7 +173,7 @@ impl Notes {
         self.0.write_all_at(&number.to_le_bytes(), at).expect("write a note");
     }
 
-    /// Zero before there is a note.
+    /// Zero before anything was recorded.
     fn read(&self, at: u64) -> u64 {
         let mut bytes = [0; 8];
         match self.0.read_exact_at(&mut bytes, at) {
@@ -214,7 +213,7 @@ fn child(trial: &Trial, seed: u64, round: u64) {
     }
 }
 
-/// A store that is killed again and again.
+/// A store that is killed repeatedly.
 struct Trial {
     folder: PathBuf,
     medium: &'static str,
@@ -235,7 +234,8 @@ impl Trial {
         self.folder.join("notes")
     }
 
-    /// Starts the child and kills it after a while, counted from its start, or from its first commit.
+    /// Starts the child and kills it after a while, counted from its start, or from its first
+    /// commit.
     fn kill(&self, seed: u64, round: u64, random: &mut Rng) {
         let mut child = Command::new(std::env::current_exe().expect("this program"))
             .args(["killed_at_random_moments", "--exact", "--nocapture"])
@@ -265,7 +265,7 @@ impl Trial {
         assert_eq!(status.code(), None, "ended by itself: {status}, round {round}, seed {seed}");
     }
 
-    /// Brings the model to a commit.
+    /// Advances the model to a commit.
     fn advance(&mut self, seed: u64, to: u64) {
         for number in self.last + 1..=to {
             let Commit { changes, removed, .. } = commit(seed, number);
@@ -295,7 +295,7 @@ impl Trial {
             "{there} commits there, {returned} returned, {begun} began, {context}"
         );
         self.advance(seed, there);
-        // Of the next commit the range may be removed already, but not in part.
+        // The next commit's range may be removed already, but not in part.
         if let Some(removed) = commit(seed, there + 1).removed.filter(|_| begun > there) {
             let (keyspace, model) =
                 (&keyspaces[removed.keyspace], &mut self.model[removed.keyspace]);
@@ -313,7 +313,7 @@ impl Trial {
     }
 }
 
-/// All entries in both directions, all by their keys, and keys that are not there.
+/// Compares all entries in both directions, all by their keys, and absent keys.
 fn compare(keyspace: &Keyspace, model: &BTreeMap<Vec<u8>, Vec<u8>>, context: &str) {
     let is_same = |entry: adamant::Result<(adamant::Slice, adamant::Slice)>, expected| {
         let (key, value) = entry.expect("read an entry");
@@ -370,7 +370,7 @@ fn killed_at_random_moments() {
     for (trial, kills) in trials.iter().zip(kills) {
         println!("proof\tkills\tall engines {}\t{kills}\t0", trial.medium);
         println!("{}: {} commits, none of those that returned was lost", trial.medium, trial.last);
-        // Or nothing was tried.
+        // Otherwise nothing was tried.
         assert!(trial.last > 0 || seconds.is_some_and(|seconds| seconds.as_secs() < 10));
     }
     println!("{rounds} kills in {:.1} s; seed {seed}", start.elapsed().as_secs_f64());

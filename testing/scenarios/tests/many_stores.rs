@@ -1,12 +1,12 @@
-//! A process that has a thousand stores open, one for each tenant.
+//! A process with a thousand open stores, one for each tenant.
 
 use adamant::{Engine, KeyspaceOptions, Options, Store};
 
 const STORES: usize = 1_000;
-/// Of these so many are written to.
+/// How many of these are written to.
 const WRITTEN: usize = 40;
 
-/// A figure of this process, as the system says it.
+/// A figure of this process, from the system.
 #[cfg(target_os = "linux")]
 fn status(name: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
@@ -15,8 +15,7 @@ fn status(name: &str) -> u64 {
 }
 
 /// The 127th store of a process silently got fewer addresses, and the 149th accepted 256 MiB and
-/// then failed with an error that was not one of space; each had three threads that had nothing
-/// to do.
+/// then failed with an error that was not one of space; each had three idle threads.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_thousand_stores() {
@@ -32,8 +31,8 @@ fn a_thousand_stores() {
     };
     let mut stores = vec![open(0)];
     let each = descriptors() - first;
-    // Each has some MiB of files; of one that is looked at only there are as many as the system
-    // lets be open.
+    // Each has some MiB of files; of stores that are only read there are as many as the system
+    // allows to be open.
     stores.extend((1..WRITTEN).map(open));
     let limits = std::fs::read_to_string("/proc/self/limits").unwrap();
     let limit = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
@@ -57,7 +56,7 @@ fn a_thousand_stores() {
         addresses[count - 1],
     );
     assert!(addresses.iter().all(|bytes| *bytes == addresses[0]), "no store gets less");
-    // Those of other tests come and go.
+    // Threads of other tests come and go.
     assert!(status("Threads:") < threads + 10, "nobody has anything to do in the background");
     for (number, store) in stores.iter().enumerate().take(WRITTEN) {
         let found = store.open_keyspace("main").unwrap().get("tenant").unwrap();
@@ -65,7 +64,7 @@ fn a_thousand_stores() {
     }
 }
 
-/// A pool that has used up its addresses says so, and what to do.
+/// A pool that has used up its addresses returns an error with advice.
 #[test]
 fn a_store_without_addresses_left() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Each tree by itself on a heap that crashes: after every power cut it is what it was after one of the
-//! commits that were promised, whole, and no block is lost.
+//! Each tree by itself on a heap that crashes: after every power cut its content is that of a
+//! promised commit, and no block is lost.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -16,7 +16,7 @@ type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 const STEP: usize = 3;
 const STATES: u64 = 2;
 
-/// What a heap holds after a commit.
+/// The content of a heap after a commit.
 #[derive(Clone)]
 struct State {
     map: Map,
@@ -31,10 +31,10 @@ fn open(disk: &SimDisk) -> Heap {
     Heap::open(Arc::new(SimDirectory::root(disk)), options).expect("opens").0
 }
 
-/// What the pairs of a tree are.
+/// The kind of a tree's pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pairs {
-    /// Keys with a shared start, values of 9 bytes, of 9 and 10 in turn, and of 5,000.
+    /// Keys with a common prefix, values of 9 bytes, of 9 and 10 in turn, and of 5,000.
     Any,
     /// 8 bytes and 8 bytes, in the nodes of a tree that was created for them.
     Words,
@@ -64,14 +64,14 @@ fn key(number: u64) -> Vec<u8> {
     format!("a/shared/start/{number:05}").into_bytes()
 }
 
-/// Allocated blocks of a heap in which nothing is wrong.
+/// Allocated blocks of a heap without findings.
 fn blocks(heap: &Heap) -> u64 {
     let check = heap.check().expect("can be checked");
     assert!(check.is_clean(), "{:?}", check.findings);
     check.blocks
 }
 
-/// Panics unless the tree whose head is that root of a heap holds exactly this.
+/// Panics unless the tree whose head is that root of a heap has exactly this content.
 fn verify_tree<T: OrderedMap>(heap: &Heap, root: usize, map: &Map) {
     let view = heap.view().expect("this is no fork");
     let tree = T::open(&view, view.root(root)).expect("is a tree");
@@ -85,13 +85,13 @@ fn verify_tree<T: OrderedMap>(heap: &Heap, root: usize, map: &Map) {
     assert_eq!(cursor.next().expect("whole"), None);
 }
 
-/// Panics unless the tree of a heap holds exactly this, and nothing else is allocated.
+/// Panics unless the tree of a heap has exactly this content, and nothing else is allocated.
 fn verify<T: OrderedMap>(heap: &Heap, state: &State) {
     verify_tree::<T>(heap, 0, &state.map);
     assert_eq!(blocks(heap), state.blocks, "blocks that are allocated");
 }
 
-/// One transaction: changes of neighbouring keys, which split and merge nodes.
+/// One transaction: changes of adjacent keys, which split and merge nodes.
 fn step<T: OrderedMap>(
     heap: &Heap,
     (tree, pairs): (T, Pairs),
@@ -137,11 +137,11 @@ fn every_crash_point<T: OrderedMap>(name: &str, pairs: Pairs, number: u64) {
         Mark::Durable.put(&disk, commit);
         states.push(state);
     };
-    // Fill in an order that splits everywhere, change at random, then take down: two or three
-    // changes a commit, so that a commit is more than its publishing store.
+    // Fill in an order that splits everywhere, change at random, then empty: two or three changes a
+    // commit, so that a commit is more than its publishing store.
     let numbers: Vec<u64> = (0..120).map(|number| number * 77 % 120).collect();
     let inserts = numbers.chunks(3).map(|some| some.iter().map(|it| (*it, true)).collect());
-    // Overwritten where they lie or by new entries; one key of each commit twice.
+    // Overwritten in place or by new entries; one key of each commit twice.
     let overwrites = numbers.chunks(8).map(|some| {
         let again = some.iter().take(1);
         some.iter().chain(again).map(|it| (*it, true)).collect()
@@ -162,8 +162,8 @@ fn every_crash_point<T: OrderedMap>(name: &str, pairs: Pairs, number: u64) {
     assert!(points > plans.len() as u64, "each commit has crash points");
 }
 
-/// Opens the heap after power cuts, and hands it to `verify` with the number of the commit that it holds, one that was promised. Returns how many
-/// crash points that were.
+/// Opens the heap after power cuts, and passes it to `verify` with the number of the commit that it
+/// holds, which was promised. Returns the number of crash points.
 fn try_power_cuts(disk: &SimDisk, name: &str, mut verify: impl FnMut(&Heap, usize)) -> u64 {
     let mut tally = Tally::new();
     tally.power_cuts(disk, STEP, STATES, |crashed, promise| {
@@ -179,10 +179,10 @@ fn try_power_cuts(disk: &SimDisk, name: &str, mut verify: impl FnMut(&Heap, usiz
     tally.points
 }
 
-/// What a transaction of loads and moves does.
+/// A change of a transaction of loads and moves.
 #[derive(Clone, Copy, Debug)]
 enum Move {
-    /// Loads so many pairs in order, from a key on, with values of 9 bytes or 5,000.
+    /// Loads this many pairs in order, from a key on, with values of 9 bytes or 5,000.
     Load(u64, u64),
     /// Renames a key.
     Rename(u64, u64),
@@ -190,17 +190,17 @@ enum Move {
     Swap(u64, u64),
     /// Moves a pair to the other tree under its key, and back again under another.
     Across(u64, u64),
-    /// Moves up to so many pairs to the other tree, from a key on.
+    /// Moves up to this many pairs to the other tree, from a key on.
     Range(u64, usize),
-    /// Moves all that is left in the other tree back.
+    /// Moves everything in the other tree back.
     Back,
 }
 
-/// The two trees of a heap, of which the heads are the first and the third root.
+/// The two trees of a heap, whose heads are the first and the third root.
 struct Pair<T>(T, Btree);
 
 impl<T: OrderedMap> Pair<T> {
-    /// Makes a change in the trees and in what they should hold.
+    /// Makes a change in the trees and in their models.
     fn make(
         &self,
         tx: &mut adamant_heap::Transaction<'_>,
@@ -260,7 +260,7 @@ impl<T: OrderedMap> Pair<T> {
     }
 }
 
-/// Bulk loads, then moves, one or a few a commit: no value is lost or there twice, whenever the power goes.
+/// Bulk loads, then moves, one or a few a commit: no value is lost or duplicated, at any power cut.
 fn every_crash_point_of_loads_and_moves<T: OrderedMap>(name: &str, number: u64) {
     let disk = SimDisk::new(seed(number));
     let heap = open(&disk);
@@ -275,7 +275,7 @@ fn every_crash_point_of_loads_and_moves<T: OrderedMap>(name: &str, number: u64) 
         .expect("nothing fails");
     let mut states = vec![(<[Map; 2]>::default(), blocks(&heap))];
     Mark::Durable.put(&disk, 0);
-    // Behind all others, into gaps of leaves, and over what is there.
+    // After all others, into gaps of leaves, and over existing pairs.
     let loads = [(0, 60), (500, 60), (60, 70), (300, 100), (330, 40), (505, 5), (30, 100)];
     let loads = loads.into_iter().map(|(start, count)| vec![Move::Load(start, count)]);
     let moves = (0..60).map(|_| {

@@ -1,12 +1,11 @@
-//! Whatever changes nothing, on a disk that loses its power: an operation that asks for `Sync` and
-//! finds nothing to do has told of what it found, so that survives, whatever the commit of it had
-//! waited for.
+//! No-op changes on a disk that loses power: an operation with `Sync` that finds nothing to do has
+//! reported what it found, so that survives, whatever the durability of the commit that wrote it.
 
 use adamant::{Deadline, Durability, Engine, Error, Keyspace, KeyspaceOptions, Store};
 use adamant_scenarios::crashes::{Setup, open};
 use adamant_sim::{Choice, SimDisk};
 
-/// What an operation gets: a store of keyspaces that hold an entry under "there" each.
+/// The object of operations: a store with keyspaces that each hold an entry under "there".
 struct World {
     store: Store,
     all: Keyspace,
@@ -101,8 +100,7 @@ const OPERATIONS: &[(&str, Operation)] = &[
     ("snapshot_durable", |w| w.store.snapshot_durable().map(drop)),
 ];
 
-/// Whether a commit that waited for nothing survives a power cut behind an operation, in each state
-/// of the disk.
+/// Whether a deferred commit survives a power cut after an operation, in each state of the disk.
 fn survives(engine: Engine, operation: Option<Operation>) -> bool {
     let disk = SimDisk::new(7);
     let world = World::open(&disk, engine);

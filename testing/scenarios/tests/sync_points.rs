@@ -1,12 +1,13 @@
-//! Waiting for the device apart from committing, on a disk that crashes: what was committed before a point is there after
-//! every power cut behind the wait, whatever was committed in between.
+//! Sync points, waited for apart from commits, on a disk that crashes: everything committed before
+//! a point is there after every power cut after the wait, whatever was committed in between.
 
 use adamant::{Durability, SyncPoint};
 use adamant_scenarios::crashes::{Content, Setup, assert_clean};
 use adamant_sim::tally::seed;
 use adamant_sim::{Mark, SimDisk, Tally};
 
-/// Commits that wait for nothing, and points of which some are waited for, out of order; the content by commit.
+/// Deferred commits, and points some of which are waited for, out of order; returns the content by
+/// commit.
 fn run(setup: Setup, disk: &SimDisk, seed: u64) -> Vec<Content> {
     let mut random = fastrand::Rng::with_seed(seed);
     let store = setup.open(disk).unwrap();

@@ -1,14 +1,15 @@
-//! `cargo xtask emulate`: tests on a machine with another processor, emulated.
+//! `cargo xtask emulate`: tests on an emulated aarch64 machine.
 //!
-//! Purpose: what is written for one processor alone (flushes and fences, prefetches, what a crate below
-//! chooses by processor) runs on aarch64, too, and stores that were written here are read there.
-//! It needs Rust's standard library for that machine (`rustup target add`), a linker for it and QEMU's
-//! emulation of programs (Debian: `gcc-aarch64-linux-gnu`, `qemu-user`, and `qemu-user-binfmt` for the tests that start
-//! programs); what is missing is named.
+//! Purpose: runs the code that is specific to a processor (flushes and fences, prefetches, whatever
+//! a crate below selects by processor) on aarch64, too, and reads stores there that were written
+//! here. It needs Rust's standard library for that machine (`rustup target add`), a linker for it
+//! and QEMU's emulation of programs (Debian: `gcc-aarch64-linux-gnu`, `qemu-user`, and
+//! `qemu-user-binfmt` for the tests that start programs); it names what is missing.
 //! Thread safety: none needed.
 //!
-//! Not seen by it: orders of memory that a real aarch64 allows and this machine does not, for its threads are
-//! threads here (loom and the thread sanitizer look for those); whether lines reach a persistent memory.
+//! Not covered: memory orders that a real aarch64 allows and this machine does not, because the
+//! emulated threads are threads here (loom and the thread sanitizer look for those); whether lines
+//! reach a persistent memory.
 
 use std::path::Path;
 
@@ -18,13 +19,13 @@ use crate::testing::tools::{self, Tool};
 
 const TARGET: &str = "aarch64-unknown-linux-gnu";
 const LINKER: &str = "aarch64-linux-gnu-gcc";
-/// The emulator, and its first version that knows DC CVAP outside of whole machines, and takes no memory for
-/// addresses that are only reserved: one before it took 24 GB for a terabyte of them.
+/// The emulator, and its first version that supports DC CVAP in programs and does not allocate
+/// reserved address space: an earlier one took 24 GB for a terabyte of it.
 const EMULATOR: &str = "qemu-aarch64";
 const VERSION_MIN: (u32, u32) = (8, 1);
-/// Where the machine's libraries are.
+/// The machine's libraries.
 const LIBRARIES: &str = "/usr/aarch64-linux-gnu";
-/// Where the system says that it runs programs of that machine, as tests start them.
+/// The system's registration of the emulator, for programs that tests start.
 const REGISTERED: &str = "/proc/sys/fs/binfmt_misc/qemu-aarch64";
 /// It limits the memory of its process, and so the emulator's.
 const LIMITED: &str = "a_region_takes_what_the_limits_allow";
@@ -60,7 +61,7 @@ pub(crate) fn run(options: &[&str]) -> Result<bool, String> {
     Ok(parts::summarise(&tools::run_all(&[tool], &Workspace::load()?.root)))
 }
 
-/// What it needs and this machine does not have.
+/// The requirements that this machine lacks.
 fn missing() -> Option<String> {
     let words = tools::output(EMULATOR, &["--version"]);
     if version(&words).is_none_or(|version| version < VERSION_MIN) {

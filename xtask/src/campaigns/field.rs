@@ -1,7 +1,7 @@
 //! `cargo xtask power-cut`, `cargo xtask faults`: stores on real systems.
 //!
-//! Purpose: builds the program `adamant-field` and starts it. It says itself what of the system is missing; only
-//! where nothing is there is it not built in the first place.
+//! Purpose: builds the program `adamant-field` and starts it. The program reports what the system
+//! lacks; it is not built only if everything is missing.
 
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -11,18 +11,18 @@ use crate::testing::together;
 
 /// The program.
 const PROGRAM: &str = "adamant-field";
-/// Cuts, unless another number is asked for.
+/// Default number of cuts.
 const CUTS: u64 = 20;
 /// Cuts of a short run.
 const CUTS_SMOKE: u64 = 2;
-/// Seconds for the cuts of both media, unless another number is asked for: half an hour.
+/// Default seconds for the cuts of both storage backends: half an hour.
 const SECONDS: u64 = 1800;
 
-/// What `--medium` chooses from.
+/// The choices of `--medium`.
 const MEDIA: [&str; 2] = ["disk", "memory"];
 
-/// Runs power cuts with the options `--cuts N`, `--seconds N`, `--seed N`, `--smoke`, `--medium disk|memory` and
-/// `--lying-disk`. True if nothing was lost.
+/// Runs power cuts with the options `--cuts N`, `--seconds N`, `--seed N`, `--smoke`, `--medium
+/// disk|memory` and `--lying-disk`. True if nothing was lost.
 pub(crate) fn power_cut(options: &[&str]) -> Result<bool, String> {
     let (mut cuts, mut seconds, mut seed) = (CUTS, SECONDS, clock());
     let (mut media, mut is_lying, mut profile) = (MEDIA.to_vec(), false, "proof");
@@ -64,12 +64,12 @@ pub(crate) fn power_cut(options: &[&str]) -> Result<bool, String> {
     Ok(is_whole)
 }
 
-/// Seconds of failing calls, unless another number is asked for, and of a short run.
+/// Default seconds of failing calls, and those of a short run.
 const FAULT_SECONDS: u64 = 600;
 const FAULT_SECONDS_SMOKE: u64 = 20;
 
-/// Lets system calls fail, with the options `--seconds N`, `--seed N` and `--smoke`. True if nothing was
-/// lost.
+/// Makes system calls fail, with the options `--seconds N`, `--seed N` and `--smoke`. True if
+/// nothing was lost.
 pub(crate) fn faults(options: &[&str]) -> Result<bool, String> {
     let (mut seconds, mut seed, mut is_short) = (FAULT_SECONDS, clock(), false);
     let mut options = options.iter().copied();

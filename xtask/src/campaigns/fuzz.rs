@@ -1,10 +1,10 @@
-//! `cargo xtask fuzz`: programs of bytes, changed at random, and kept where they reach code that none before
-//! them reached.
+//! `cargo xtask fuzz`: coverage-guided fuzzing.
 //!
-//! Purpose: the targets of testing/fuzz, each for its share of the time, with what they executed as a line
-//! of `proof_lines.rs`. They begin with the programs of testing/fuzz/corpus, to which nothing is added;
-//! what a run finds stays in target/fuzz. They need a nightly toolchain, for coverage and the address
-//! sanitizer. A test of adamant-scenarios runs most of them without either.
+//! Purpose: runs the targets of testing/fuzz, each for its share of the time, and reports the
+//! number of executions as a line of `proof_lines.rs`. They begin with the programs of
+//! testing/fuzz/corpus, to which nothing is added; the finds of a run stay in target/fuzz. They
+//! need a nightly toolchain, for coverage and the address sanitizer. A test of adamant-scenarios
+//! runs most of them without either.
 
 use std::fs;
 use std::path::Path;
@@ -16,43 +16,43 @@ use crate::testing::workers::side_by_side;
 
 /// All targets.
 const TARGETS: [&str; 7] = ["slice", "table", "blob", "store", "log", "operations", "import"];
-/// Seconds for each, unless another number is asked for all of them, and of a short run.
+/// Default seconds of a target, and those of a short run.
 const SECONDS: u64 = 60;
 const SECONDS_SMOKE: u64 = 5;
-/// How the programs are compiled, and those of a short run, which would wait for the compiler longer than
-/// it tries anything.
+/// The build profile, and that of a short run, which would otherwise compile for longer than it
+/// fuzzes.
 const PROFILE: &str = "release";
 const PROFILE_SMOKE: &str = "smoke";
-/// A program that takes longer hangs, as does not any that is slow on a machine that does much else.
+/// A program that takes longer hangs: even a slow one on a busy machine takes less.
 const PROGRAM_SECONDS_MAX: u64 = 60;
-/// Megabytes of one allocation, and in all: no program gives reason for as many.
+/// Maximum megabytes of one allocation, and in all: no program justifies more.
 const ALLOCATION_MEGABYTES_MAX: u64 = 256;
 const MEGABYTES_MAX: u64 = 2048;
-/// What the fuzzer needs to see which branches a program takes.
+/// The flags for branch coverage.
 const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
                      -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
                      -Cllvm-args=-sanitizer-coverage-pc-table \
                      -Cllvm-args=-sanitizer-coverage-trace-compares \
                      --cfg fuzzing -Zsanitizer=address";
-/// Where it is built, and where what it finds is kept, under the root.
+/// The build folder, and the folder of finds, under the root.
 const DIRECTORY: &str = "target/fuzz";
-/// How the fuzzer says how much it has done.
+/// The fuzzer's line with the number of executions.
 const EXECUTED: &str = "stat::number_of_executed_units:";
 
-/// What was asked for.
+/// The parsed options.
 #[derive(Debug, PartialEq, Eq)]
 struct Asked {
     targets: Vec<&'static str>,
     /// For each target.
     seconds: u64,
-    /// How it is compiled.
+    /// The build profile.
     profile: &'static str,
-    /// Of what is changed at random; without one it differs from run to run.
+    /// Seed of the random changes; without one they differ from run to run.
     seed: Option<u32>,
 }
 
-/// Runs the fuzzer with the options `--smoke`, `--seconds N` (for all targets together), `--target T` and
-/// `--seed N`. True if nothing failed.
+/// Runs the fuzzer with the options `--smoke`, `--seconds N` (for all targets together), `--target
+/// T` and `--seed N`. True if nothing failed.
 pub(crate) fn run(options: &[&str]) -> Result<bool, String> {
     let asked = asked(options)?;
     if let Some(why) = missing_nightly("") {
@@ -60,7 +60,7 @@ pub(crate) fn run(options: &[&str]) -> Result<bool, String> {
         return Ok(true);
     }
     let (root, host) = (Workspace::load()?.root, host()?);
-    // What cannot be built, maybe for want of a package, has lost nothing.
+    // A failed build, perhaps for lack of a package, has lost nothing.
     let built = build(&root, &host, &asked).status();
     if !built.is_ok_and(|status| status.success()) {
         return Err("could not build the fuzz targets".to_owned());
@@ -82,7 +82,7 @@ fn asked(options: &[&str]) -> Result<Asked, String> {
         match option {
             "--smoke" => smoke = true,
             "--seconds" => total = Some(number(value()?)?),
-            // Of the fuzzer's own seeds 0 stands for some other.
+            // The fuzzer replaces seed 0 by a random one.
             "--seed" => seed = Some((number(value()?)? as u32).max(1)),
             "--target" => {
                 let name = value()?;
@@ -103,7 +103,7 @@ fn asked(options: &[&str]) -> Result<Asked, String> {
     Ok(Asked { targets, seconds, profile, seed })
 }
 
-/// One target; true unless it failed.
+/// Runs one target; true unless it failed.
 fn fuzz(root: &Path, programs: &Path, target: &str, asked: &Asked) -> Result<bool, String> {
     println!("{target}, {} s", asked.seconds);
     let found = format!("{DIRECTORY}/corpus/{target}");
@@ -124,7 +124,7 @@ fn fuzz(root: &Path, programs: &Path, target: &str, asked: &Asked) -> Result<boo
     let words = String::from_utf8_lossy(&output.stderr);
     let passed = output.status.success();
     if !passed {
-        // The program that failed is among them, and where it was kept.
+        // They include the failing program, and where it was kept.
         eprintln!("{words}");
     }
     let (executed, losses) = (executed(&words), u64::from(!passed));
@@ -147,7 +147,7 @@ fn build(root: &Path, host: &str, asked: &Asked) -> Command {
     command
 }
 
-/// How many programs it has run, if it says so.
+/// The number of programs that it has run, if it prints it.
 fn executed(words: &str) -> u64 {
     let numbers = words.lines().filter_map(|line| line.strip_prefix(EXECUTED));
     numbers.filter_map(|number| number.trim().parse::<u64>().ok()).sum()

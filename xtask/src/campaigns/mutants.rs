@@ -1,12 +1,12 @@
-//! `cargo xtask mutants`: mistakes of our own, planted one at a time; are they noticed?
+//! `cargo xtask mutants`: mutation testing with planted faults.
 //!
-//! Purpose: tests that pass show little unless they fail where something is missing. Each rule of
-//! the design, each test of a checksum and each order of a rename can be left out by name (feature
-//! `mutants` of adamant-wire); calls that flush, fence and sync are left out by the simulator, one
-//! place in the source after the other; and some tests plant mistakes of their own. This runs
-//! what should notice, prints what did, and fails if something was not noticed.
-//! Invariants: a test counts only if it passes with nothing planted; a mistake counts as noticed
-//! only if the test came to it. The names in the sources are those of the list.
+//! Purpose: a passing test proves little unless it fails when the code is wrong. Each rule of the
+//! design, each test of a checksum and each order of a rename can be left out by name (feature
+//! `mutants` of adamant-wire). The simulator leaves out calls that flush, fence and sync, one place
+//! in the source after the other; and some tests plant faults of their own. This runs the tests
+//! that should notice, prints which did, and fails if a fault was not noticed.
+//! Invariants: a test counts only if it passes with nothing planted; a fault counts as noticed only
+//! if the test reached it. The names in the sources equal those of the list.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -18,24 +18,24 @@ use crate::source::sources;
 use crate::source::workspace::Workspace;
 use crate::testing::workers::side_by_side;
 
-/// The line by which a process says that it came to the mistake.
+/// The line by which a process reports that it reached the fault.
 const REACHED: &str = "planted: ";
-/// Characters of what a test said that are shown.
+/// Maximum characters of a test's output that are shown.
 const SHOWN: usize = 110;
 
-/// What is tried.
+/// The selection.
 struct Options {
-    /// Only those whose names begin so.
+    /// Only faults whose names have this prefix.
     prefix: String,
-    /// One of each rule, and no calls: less than a minute.
+    /// One fault of each rule, and no calls: less than a minute.
     is_smoke: bool,
 }
 
-/// What became of a mistake.
+/// The verdict on a fault.
 struct Verdict {
     name: String,
     noticed: bool,
-    /// By whom, and what that said first; or why not.
+    /// The test that noticed it, and the first line of its output; or the reason why none did.
     why: String,
 }
 
@@ -55,14 +55,14 @@ pub(crate) fn run(options: &[&str]) -> Result<bool, String> {
     Ok(trial.finish())
 }
 
-/// Something to run, by a process of its own or several.
+/// A job of one or more processes.
 #[derive(Clone, Copy)]
 enum Job {
     /// A test under the simulator, which leaves out one call after the other.
     LeaveOut(&'static Test),
-    /// A mistake to plant.
+    /// A fault to plant.
     Plant(&'static Mutant),
-    /// A test that plants a mistake by itself.
+    /// A test that plants a fault by itself.
     Ask(&'static str, &'static Test),
 }
 
@@ -75,7 +75,7 @@ impl Job {
     }
 }
 
-/// All that is asked for, what takes longest first: whoever is done takes the next one.
+/// All selected jobs, the longest first; each idle worker takes the next one.
 fn jobs(options: &Options) -> Vec<Job> {
     let calls = SITES.iter().filter(|_| leaves_out_calls(options)).map(Job::LeaveOut);
     let planted = chosen(options).into_iter().map(Job::Plant);
@@ -83,7 +83,7 @@ fn jobs(options: &Options) -> Vec<Job> {
     calls.chain(planted).chain(asked).collect()
 }
 
-/// The mistakes of tests that are asked for.
+/// The selected faults of tests.
 fn own_mistakes(options: &Options) -> impl Iterator<Item = &'static (&'static str, Test)> {
     let is_asked = |it: &&(&str, Test)| !options.is_smoke && it.0.starts_with(&options.prefix);
     MISTAKES_OF_TESTS.iter().filter(is_asked)
@@ -93,7 +93,7 @@ fn leaves_out_calls(options: &Options) -> bool {
     !options.is_smoke && "call".starts_with(&options.prefix)
 }
 
-/// The mistakes to plant.
+/// The selected faults to plant.
 fn chosen(options: &Options) -> Vec<&'static Mutant> {
     let mut rules = BTreeSet::new();
     let rule = |mutant: &Mutant| mutant.name.split('.').next().unwrap_or(mutant.name);
@@ -104,7 +104,7 @@ fn chosen(options: &Options) -> Vec<&'static Mutant> {
     PLANTED.iter().filter(is_chosen).collect()
 }
 
-/// What a call that was left out is called, whether it was noticed, and by whom or why not.
+/// The name of a call that was left out, whether it was noticed, and by which test or why not.
 type Calls = BTreeMap<String, (bool, String)>;
 
 /// Programs, tests that are known to pass, and verdicts.
@@ -116,7 +116,7 @@ struct Trial {
 }
 
 impl Trial {
-    /// Builds what the tests of these mistakes are in, and nothing else: that takes most of the time.
+    /// Builds only the programs with the tests of these faults: building takes most of the time.
     fn new(workspace: &Workspace, jobs: &[Job]) -> Result<Self, String> {
         let suites = jobs.iter().flat_map(Job::tests).map(|test| test.suite).collect();
         let programs = Programs::build(workspace, &suites)?;
@@ -124,7 +124,7 @@ impl Trial {
         Ok(Self { programs, sound, verdicts, calls })
     }
 
-    /// Does all of it side by side: nearly every test uses one processor.
+    /// Runs all jobs in parallel: nearly every test uses one processor.
     fn run(&self, jobs: Vec<Job>) -> Result<(), String> {
         side_by_side(jobs, |job| {
             match job {
@@ -152,7 +152,7 @@ impl Trial {
         Ok(ran.has_passed)
     }
 
-    /// Plants a mistake and asks one test after the other.
+    /// Plants a fault and runs one test after the other.
     fn plant(&self, mutant: &Mutant) -> Result<Verdict, String> {
         let mut missed = Vec::new();
         for test in mutant.tests {
@@ -179,7 +179,7 @@ impl Trial {
         Ok(Verdict { name: mutant.name.into(), noticed: false, why })
     }
 
-    /// Runs a test that plants a mistake itself and passes if that is noticed.
+    /// Runs a test that plants a fault itself and passes if that is noticed.
     fn ask(&self, name: &str, test: &Test) -> Result<Verdict, String> {
         let ran = self.programs.run(test, None)?;
         let what = if ran.has_passed { "the test says so".into() } else { complaint(&ran) };
@@ -187,9 +187,9 @@ impl Trial {
         Ok(Verdict { name: name.into(), noticed: ran.has_passed, why })
     }
 
-    /// Has the simulator leave out calls that make something durable, one by one, and takes over its
-    /// verdicts. A call that several suites meet is noticed if one of them does; what none
-    /// notices is needless, as a test that passes all the same has to argue.
+    /// Has the simulator leave out calls that make something durable, one by one, and adopts its
+    /// verdicts. A call in several suites is noticed if one of them does; a call that none notices
+    /// is needless, and a test that passes anyway must justify that.
     fn leave_out_calls(&self, test: &Test) -> Result<(), String> {
         let ran = self.programs.run(test, None)?;
         let mut calls = locked(&self.calls);
@@ -236,7 +236,7 @@ impl Trial {
     }
 }
 
-/// What one who panicked has left is as whole as before.
+/// The state is valid even after a panic.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -249,22 +249,22 @@ fn name_of(test: &Test) -> String {
     }
 }
 
-/// What a test that failed said, in short.
+/// The output of a failed test, in short.
 fn complaint(ran: &Ran) -> String {
     if ran.is_endless {
         return "it did not end".into();
     }
-    // Panics before the last one are those that a test wants, or that were caught to be told of.
+    // Earlier panics are expected by the test, or were caught and reported.
     let at = ran.lines.iter().rposition(|line| line.contains(" panicked at "));
     let line = at.and_then(|at| ran.lines[at + 1..].iter().find(|line| !line.is_empty()));
     let line = line.or_else(|| ran.lines.iter().rev().find(|line| !line.is_empty()));
     line.map_or_else(|| "it died".into(), |line| line.trim().chars().take(SHOWN).collect())
 }
 
-/// The call and what was said without it, in a line such as
-/// `fence at base/heap/src/journal/handle.rs:10:3, 7 calls: commit 4 was recovered`.
+/// The call and the output without it, from a line such as `fence at
+/// base/heap/src/journal/handle.rs:10:3, 7 calls: commit 4 was recovered`.
 fn verdict_of(line: &str) -> Option<(&str, Option<&str>)> {
-    // The first line that a test prints stands behind what libtest said before it.
+    // The first line that a test prints follows libtest's own output.
     let begun = line.strip_prefix("test ").and_then(|line| line.split_once(" ... "));
     let (call, rest) = begun.map_or(line, |(_, said)| said).split_once(", ")?;
     let (count, said) = rest.split_once(" calls: ")?;
@@ -273,7 +273,7 @@ fn verdict_of(line: &str) -> Option<(&str, Option<&str>)> {
     (is_call && is_count).then_some((call, Some(said).filter(|said| *said != "NOT NOTICED")))
 }
 
-/// Looks that the names in the sources are those of the list.
+/// Verifies that the names in the sources equal those of the list.
 fn judge_names(root: &Path) -> Result<(), String> {
     let mut found = BTreeSet::new();
     for folder in ["base", "engines", "store"] {
@@ -294,7 +294,7 @@ fn judge_names(root: &Path) -> Result<(), String> {
     Err(format!("planted.rs does not list {missing:?}, and the sources do not have {gone:?}"))
 }
 
-/// Whether a text is the name of a mistake: `R1.reuses-the-log`, `C10.a-put-waits`, `checksum.page`.
+/// Whether a text is the name of a fault: `R1.reuses-the-log`, `C10.a-put-waits`, `checksum.page`.
 fn is_name(word: &str) -> bool {
     let Some((rule, what)) = word.split_once('.') else { return false };
     let is_rule = match rule.as_bytes() {
@@ -331,7 +331,7 @@ mod tests {
         assert!(!is_name("R0.x") && !is_name("R1.") && !is_name("R1.Two words") && !is_name("R1"));
     }
 
-    /// The command tells of a name that is gone, too, but after an hour.
+    /// The command reports a missing name, too, but after an hour.
     #[test]
     fn names_are_those_of_the_sources() {
         let workspace = Workspace::load().unwrap();

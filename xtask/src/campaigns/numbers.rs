@@ -1,6 +1,6 @@
-//! Options that take numbers.
+//! Numeric command line options.
 
-/// Numbers that options give, or those that stand for them.
+/// The numbers of the options, or their defaults.
 ///
 /// # Errors
 /// In words: an option of another name, or without a number.

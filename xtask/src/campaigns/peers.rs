@@ -1,7 +1,7 @@
-//! `cargo xtask peers`: Adamant beside its peers.
+//! `cargo xtask peers`: benchmarks of Adamant and its peers.
 //!
-//! The peers are a workspace of their own, in `bench/peers`, with a folder of its own to build in,
-//! so that nothing else of Adamant waits for them or builds them.
+//! The peers are a workspace of their own, in `bench/peers`, with a build folder of its own, so
+//! that nothing else of Adamant waits for them or builds them.
 
 use std::env;
 use std::path::Path;
@@ -10,14 +10,14 @@ use std::process::Command;
 use crate::campaigns::pmdk;
 use crate::source::workspace::Workspace;
 
-/// What RocksDB's own build finds on Linux, and the build of its package leaves out: checksums by
-/// instructions of the processor, preallocated logs, early writes of long files.
+/// Features that RocksDB's own build detects on Linux, and the build of its package leaves out:
+/// checksums by instructions of the processor, preallocated logs, early writes of long files.
 const ROCKSDB_FLAGS: &str = "-DROCKSDB_FALLOCATE_PRESENT -DROCKSDB_RANGESYNC_PRESENT \
                              -DROCKSDB_PTHREAD_ADAPTIVE_MUTEX -DROCKSDB_MALLOC_USABLE_SIZE";
-/// The same, where the processor is one of x86-64.
+/// The same, for x86-64 processors.
 const ROCKSDB_FLAGS_X86: &str = "-msse4.2 -mpclmul";
-/// That Linux has `fdatasync`, which SQLite's own build finds; and, as its documentation recommends,
-/// no statistics of its allocator, which would take a lock for them.
+/// That Linux has `fdatasync`, which SQLite's own build detects; and, as its documentation
+/// recommends, no statistics of its allocator, which would take a lock for them.
 const SQLITE_FLAGS: &str = "-DHAVE_FDATASYNC=1 -DSQLITE_DEFAULT_MEMSTATUS=0";
 
 /// Runs it at the root. `--features A,B` goes to cargo, all other options to the program.

@@ -1,16 +1,16 @@
-//! The mistakes that `cargo xtask mutants` plants, and the tests that are to notice each.
+//! The faults that `cargo xtask mutants` plants, with the tests that must notice each.
 //!
-//! Purpose: one line for every place in the sources that asks `mutants::is_planted`, which that
-//! command checks: none is missing here, none is listed in vain. The order within a rule is that
-//! of the design; the tests of a line are tried one after the other until one notices.
+//! Purpose: one line for every place in the sources that calls `mutants::is_planted`. The command
+//! checks that the list is complete and has no other names. The order within a rule is that of the
+//! design; the tests of a line are tried one after the other until one notices.
 //! Thread safety: constants.
 
-/// A program of tests.
+/// A test program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Suite {
     /// The package.
     pub(crate) package: &'static str,
-    /// The file of tests in it; empty for those beside the code.
+    /// The test file in it; empty for unit tests.
     pub(crate) target: &'static str,
 }
 
@@ -21,12 +21,12 @@ pub(crate) struct Test {
     pub(crate) name: &'static str,
 }
 
-/// A mistake that is planted by its name.
+/// A fault that is planted by its name.
 #[derive(Debug)]
 pub(crate) struct Mutant {
     /// The rule that it breaks, a point, and how.
     pub(crate) name: &'static str,
-    /// Those that are to notice it.
+    /// The tests that must notice it.
     pub(crate) tests: &'static [Test],
 }
 
@@ -237,7 +237,7 @@ const COMBINED_UNWRITTEN: Test =
     HEAP.test("combined::tests::who_waits_for_what_is_not_written_is_told");
 const NOT_WRITTEN: Test = HEAP.test("actions::tests::who_waits_for_what_is_not_written_is_told");
 
-/// Every mistake that can be planted.
+/// Every fault that can be planted.
 pub(crate) const PLANTED: &[Mutant] = &[
     mutant("R1.applies-before-the-log-is-durable", &[SMALL]),
     mutant("R1.position-before-the-pool-is-durable", &[SMALL, LARGE]),
@@ -394,7 +394,7 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("C1.what-was-changed-for-another-is-changed-again", &[COMBINED_RESULTS]),
 ];
 
-/// Mistakes that tests plant by themselves, and the tests, which pass if that is noticed.
+/// Faults that tests plant by themselves, and the tests, which pass if the fault is noticed.
 pub(crate) const MISTAKES_OF_TESTS: &[(&str, Test)] = &[
     (
         "R6.a-page-that-no-sync-covers",

@@ -4,12 +4,12 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Where it is.
+/// Its sources.
 const SOURCES: &str = "bench/peers/pmdk";
-/// Where it is built.
+/// Its build folder.
 pub(crate) const BUILT: &str = "bench/peers/target/pmdk";
 
-/// Builds it twice, as it is and counting fences; `false` where libpmemobj, or a C compiler, is not
+/// Builds it twice, plain and with fence counters; `false` if libpmemobj or a C compiler is not
 /// installed.
 pub(crate) fn build(root: &Path) -> Result<bool, String> {
     let folder = root.join(SOURCES);

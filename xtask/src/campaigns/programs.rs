@@ -1,7 +1,8 @@
-//! Programs of tests: built once, then run test by test.
+//! Test programs: built once, then run test by test.
 //!
-//! Purpose: what `cargo xtask mutants` runs again and again, with another variable of the
-//! environment each time. Invariants: a test that does not end is ended. Thread safety: none needed.
+//! Purpose: `cargo xtask mutants` runs them again and again, with another environment variable each
+//! time.
+//! Invariants: a test that does not end is killed. Thread safety: none needed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
@@ -17,28 +18,28 @@ use crate::source::workspace::Workspace;
 use crate::testing::parts;
 use crate::testing::together;
 
-/// Longer than any of the tests takes on a slow machine, by far.
+/// Far longer than any of the tests takes on a slow machine.
 const TEST_TIME_MAX: Duration = Duration::from_secs(600);
-/// Between two looks whether a test has ended.
+/// Pause between two checks whether a test has ended.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
-/// Programs that were built: each with the folder that it is run in.
+/// The built programs, each with its working folder.
 pub(crate) struct Programs(BTreeMap<(String, String), (PathBuf, PathBuf)>);
 
-/// What became of a test.
+/// The outcome of a test.
 pub(crate) struct Ran {
-    /// Whether it is one test, and passed.
+    /// Whether exactly one test ran, and passed.
     pub(crate) has_passed: bool,
-    /// Whether it had to be ended.
+    /// Whether it had to be killed.
     pub(crate) is_endless: bool,
-    /// What it printed.
+    /// Its output.
     pub(crate) lines: Vec<String>,
     /// How long it took.
     pub(crate) time: Duration,
 }
 
 impl Programs {
-    /// Builds programs of tests, in which mistakes can be planted.
+    /// Builds the test programs, in which faults can be planted.
     ///
     /// # Errors
     /// In words, when cargo fails.
@@ -46,7 +47,7 @@ impl Programs {
         let packages: BTreeSet<&str> = suites.iter().map(|suite| suite.package).collect();
         let targets: BTreeSet<&str> = suites.iter().map(|suite| suite.target).collect();
         let mut command = Command::new(env!("CARGO"));
-        // Among what is tested together are the packages that turn the feature on.
+        // The packages that are tested together include those that turn the feature on.
         command.args(together::words("test TOGETHER --no-run --lib"));
         command.arg("--message-format=json-render-diagnostics");
         for target in targets.iter().filter(|target| !target.is_empty()) {
@@ -87,7 +88,7 @@ impl Programs {
         Ok(Self(programs))
     }
 
-    /// Runs a test, with a mistake planted or none.
+    /// Runs a test, with a planted fault or none.
     ///
     /// # Errors
     /// In words, when there is no such program or it cannot be run.
@@ -115,7 +116,7 @@ impl Programs {
     }
 }
 
-/// Waits for a program: whether it succeeded, whether it had to be ended, and what it printed.
+/// Waits for a program: whether it succeeded, whether it had to be killed, and its output.
 fn watch(mut child: Child) -> Result<(bool, bool, Vec<String>), String> {
     let printed = child.stdout.take().map(|pipe| thread::spawn(|| all_of(pipe)));
     let said = child.stderr.take().map(|pipe| thread::spawn(|| all_of(pipe)));
@@ -141,7 +142,7 @@ fn watch(mut child: Child) -> Result<(bool, bool, Vec<String>), String> {
 
 fn all_of(mut pipe: impl Read) -> String {
     let mut bytes = Vec::new();
-    // What was read until a pipe broke is worth reading, too.
+    // The output up to a broken pipe is useful, too.
     let _ = pipe.read_to_end(&mut bytes);
     String::from_utf8_lossy(&bytes).into_owned()
 }

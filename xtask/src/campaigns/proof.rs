@@ -1,9 +1,9 @@
-//! `cargo xtask proof`: campaigns that try to lose data, each with its share of the time, and one table
-//! of what they tried.
+//! `cargo xtask proof`: campaigns that try to lose data, each with its share of the time, and a
+//! summary table.
 //!
-//! A campaign is a command that prints lines of `proof_lines.rs`. It gets the seconds that it may take and
-//! a seed; of one that runs in several processes each gets a seed of its own. One that fails counts
-//! as a loss, whatever it printed; those after it run all the same.
+//! A campaign is a command that prints lines of `proof_lines.rs`. It gets its seconds and a seed;
+//! each process of a campaign gets a seed of its own. A failed campaign counts as a loss, whatever
+//! it printed; the ones after it run anyway.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -16,33 +16,33 @@ use crate::source::workspace::Workspace;
 use crate::testing::parts;
 use crate::testing::together;
 
-/// Minutes of a full run, and of one with `--smoke`.
+/// Minutes of a full run, and seconds of one with `--smoke`.
 const MINUTES: u64 = 30;
 const SMOKE_SECONDS: u64 = 60;
 
-/// Who runs a campaign.
+/// The runner of a campaign.
 #[derive(Clone, Copy)]
 enum Runner {
     /// Cargo, with these words.
     Cargo,
-    /// A program of what is tested together.
+    /// A program of the packages that are tested together.
     Program(&'static str),
-    /// Another command of these tasks.
+    /// Another xtask command.
     Tasks,
 }
 
-/// Something that tries to lose data.
+/// A campaign.
 struct Campaign {
     name: &'static str,
     runner: Runner,
     /// Percent of the time.
     share: u64,
-    /// Processes of it side by side.
+    /// Number of parallel processes.
     processes: u64,
-    /// Words after the runner; `SECONDS` and `SEED` stand for numbers. In short a campaign may be left out.
+    /// Arguments; `SECONDS` and `SEED` stand for numbers. A short run may leave a campaign out.
     smoke: Option<&'static str>,
     full: &'static str,
-    /// Variables of the environment, likewise.
+    /// Environment variables, likewise.
     variables: &'static [(&'static str, &'static str)],
 }
 
@@ -97,7 +97,8 @@ const CAMPAIGNS: [Campaign; 7] = [
         runner: Runner::Tasks,
         share: 6,
         processes: 1,
-        // A test of adamant-scenarios is its short form: six minutes of compilers for 35 s of programs.
+        // A test of adamant-scenarios is its short form: the compilers would take six minutes for
+        // 35 s of programs.
         smoke: None,
         full: "fuzz --seconds SECONDS --seed SEED",
         variables: &[],
@@ -113,14 +114,15 @@ const CAMPAIGNS: [Campaign; 7] = [
     },
 ];
 
-/// What was asked for.
+/// The parsed options.
 struct Asked {
     smoke: bool,
     seconds: u64,
     seed: u64,
 }
 
-/// Runs all campaigns with the options `--smoke`, `--minutes N` and `--seed S`. True if nothing was lost.
+/// Runs all campaigns with the options `--smoke`, `--minutes N` and `--seed S`. True if nothing was
+/// lost.
 pub(crate) fn run(options: &[&str]) -> Result<bool, String> {
     let asked = asked(options)?;
     let root = Workspace::load()?.root;
@@ -158,7 +160,7 @@ fn asked(options: &[&str]) -> Result<Asked, String> {
     Ok(asked)
 }
 
-/// Runs the processes of a campaign; what went wrong with it, if anything did.
+/// Runs the processes of a campaign; returns what failed, if anything did.
 fn try_campaign(
     campaign: &Campaign,
     asked: &Asked,
@@ -208,7 +210,8 @@ fn command(
             let profile = if smoke { "dev" } else { "proof" };
             Command::new(together::program(root, "TOGETHER", name, profile)?)
         }
-        // By its process: the file may have been built anew in half an hour, and be another program.
+        // By the path of this process: the file may be rebuilt in half an hour, and be another
+        // program.
         Runner::Tasks => Command::new(format!("/proc/{}/exe", std::process::id())),
     };
     command.args(together::words(&filled(words))).current_dir(root);
@@ -217,7 +220,7 @@ fn command(
     Ok(command)
 }
 
-/// Runs a process to its end, passes on its prose, and takes its lines.
+/// Runs a process to its end, passes on its prose, and collects its lines.
 fn listen(name: &str, mut command: Command, tries: &Mutex<&mut Tries>) -> Result<(), String> {
     let mut child = parts::without_stacks(&mut command)
         .spawn()

@@ -1,20 +1,20 @@
-//! What campaigns say they tried: lines of five words, read and summed.
+//! The line format of campaigns: lines of five words, read and summed.
 //!
-//! A campaign prints, beside prose, lines of
-//! `proof<TAB>KIND<TAB>DETAIL<TAB>COUNT<TAB>LOSSES`: what was tried, on what, how often, and how often
-//! something was lost or went unnoticed. One that cannot run here prints `skipped: REASON`.
+//! A campaign prints, beside prose, lines of `proof<TAB>KIND<TAB>DETAIL<TAB>COUNT<TAB>LOSSES`: the
+//! kind of trial, its object, how often it was made, and how often something was lost or went
+//! unnoticed. One that cannot run here prints `skipped: REASON`.
 
 use std::collections::BTreeMap;
 
-/// The kinds there are, in the order of the table.
+/// All kinds, in the order of the table.
 pub(crate) const KINDS: [&str; 8] =
     ["crash-states", "kills", "power-cuts", "faults", "damage", "fuzz", "mutants", "histories"];
-/// How a campaign opens the line in which it says why it did nothing.
+/// The start of the line in which a campaign says why it did nothing.
 const SKIPPED: &str = "skipped: ";
-/// Rows of one kind that the table shows; what is left is in the sum.
+/// Maximum rows of one kind in the table; the rest is in the sum.
 const ROWS_MAX: usize = 24;
 
-/// How often something was tried, and what was lost.
+/// The number of trials, and of losses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tried {
     pub(crate) count: u64,
@@ -28,7 +28,7 @@ impl Tried {
     }
 }
 
-/// All that was tried, by kind and detail.
+/// All trials, by kind and detail.
 #[derive(Debug, Default)]
 pub(crate) struct Tries {
     by_kind: BTreeMap<&'static str, BTreeMap<String, Tried>>,
@@ -39,7 +39,7 @@ impl Tries {
     /// Takes a line that a campaign printed; false if it was prose.
     ///
     /// # Errors
-    /// In words, when a line begins as one of these and is none.
+    /// In words, when a line begins like one of these but is invalid.
     pub(crate) fn take(&mut self, campaign: &str, line: &str) -> Result<bool, String> {
         if let Some(reason) = line.strip_prefix(SKIPPED) {
             self.skipped.push(format!("{campaign}: {reason}"));
@@ -57,7 +57,7 @@ impl Tries {
         Ok(true)
     }
 
-    /// Of one kind.
+    /// The sum of one kind.
     pub(crate) fn sum(&self, kind: &str) -> Tried {
         let mut sum = Tried::default();
         let details = self.by_kind.get(kind).into_iter().flat_map(BTreeMap::values);
@@ -65,13 +65,13 @@ impl Tries {
         sum
     }
 
-    /// What was lost or went unnoticed, of all kinds.
+    /// Losses and unnoticed faults of all kinds.
     pub(crate) fn losses(&self) -> u64 {
         KINDS.iter().map(|kind| self.sum(kind).losses).sum()
     }
 
-    /// The table, in Markdown, a line each: the details of a kind, those with losses first, and its sum;
-    /// behind it what was skipped, as a list.
+    /// The table, in Markdown, a line each: the details of a kind, those with losses first, and its
+    /// sum; after it the skipped campaigns, as a list.
     pub(crate) fn table(&self) -> Vec<String> {
         let mut lines = vec!["| count | losses | what was tried |".to_owned()];
         lines.push("|---:|---:|---|".to_owned());

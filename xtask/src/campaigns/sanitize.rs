@@ -1,59 +1,63 @@
-//! `cargo xtask sanitize`: the tests, watched by what finds accesses that no test would notice.
+//! `cargo xtask sanitize`: the tests under sanitizers and valgrind.
 //!
-//! Purpose: the address sanitizer over all tests of Rust, the thread sanitizer over those with threads, valgrind
-//! over those of the crates that access memory by hand. The sanitizers need a nightly toolchain, that of threads the
-//! component `rust-src`, too: a standard library that it does not see into hides what orders accesses. What
-//! cannot run on this machine is named, with the reason.
+//! Purpose: the address sanitizer for all tests of Rust, the thread sanitizer for those with
+//! threads, valgrind for those of the crates with unsafe code. The sanitizers need a nightly
+//! toolchain, the thread sanitizer also the component `rust-src`: a standard library that it cannot
+//! observe hides what orders accesses. It names the tools that cannot run on this machine, with the
+//! reason.
 //! Thread safety: none needed.
 //!
-//! Left out, and why: the tests of capi and of the Python package build or load libraries into programs without
-//! the runtime of a sanitizer (those in C are run under valgrind and the address sanitizer by capi's own tests);
-//! those of xtask access nothing. A pool's memory is mapped by system calls that sanitizers do not intercept:
-//! they see accesses to it, and what orders these, but not that it is given back, so that a sanitizer says nothing
-//! of a slice that outlives its mapping; the tests of `lent` do. And that of threads would take two tests side by
-//! side, of which one gets addresses that the other has given back, for a race: it runs one test at a time.
+//! Left out, and why: the tests of capi and of the Python package build or load libraries into
+//! programs without the runtime of a sanitizer (capi's own tests run those in C under valgrind and
+//! the address sanitizer); those of xtask have no unsafe code. System calls map a pool's memory,
+//! which sanitizers do not intercept: they see accesses to it, and their order, but not that it is
+//! unmapped, so a sanitizer cannot find a slice that outlives its mapping; the tests of `lent` do.
+//! The thread sanitizer would report a race between two parallel tests if one gets addresses that
+//! the other has given back: it runs one test at a time.
 
 use crate::source::workspace::Workspace;
 use crate::testing::parts::{self, Part};
 use crate::testing::tools::{self, Tool};
 
-/// What the sanitizers leave out: see above.
+/// Packages that the sanitizers leave out: see above.
 const EXCLUDED: &str = "--exclude adamant-capi --exclude adamant-python --exclude xtask";
 
-/// The crates that access memory by hand, as far as their tests take seconds.
+/// The crates with unsafe code whose tests take seconds.
 const ADDRESS_SMOKE: &str = "-p adamant-slice -p adamant-medium --all-features --lib --tests";
-/// One limits the memory of its process, of which the sanitizers need terabytes for themselves; two
-/// measure it, and what the sanitizer puts around each allocation with it. The last ones plant a mistake at each
-/// site in turn and go through what the tests beside them do, which takes longer than all others together.
+/// One limits the memory of its process, of which the sanitizers need terabytes for themselves. Two
+/// measure it, including what the sanitizer puts around each allocation. The last ones plant a
+/// fault at each site in turn and repeat the tests beside them, which takes longer than all others
+/// together.
 const UNWATCHED: &str = "--skip a_region_takes_what_the_limits_allow --skip five_thousand_connections \
                          --skip large_requests_of_many --skip left_out";
 
-/// Programs with tests that have threads, by package.
+/// Programs with multi-threaded tests, by package.
 const CONCURRENT: &str = "-p adamant-slice -p adamant-medium -p adamant-heap -p adamant-lsm -p adamant \
                           --lib --test owners --test heap --test lent --test cache \
                           --test tree --test backup --test exclusive --test lsm --test pieces";
-/// What their names have in them.
+/// Parts of their names.
 const WITH_THREADS: &str = "thread gate group commit keeper order readers seat turns lent pieces \
                             meanwhile beside skip_list whole huge serializability exclusive pulse \
                             publishes freeing_twice others_wait closing_ends";
 const CONCURRENT_SMOKE: &str = "-p adamant-slice -p adamant-heap --lib --test owners --test lent";
 const WITH_THREADS_SMOKE: &str = "thread gate group order readers seat turns lent";
 
-/// Of the slice, and of the heap: by themselves. Built together with all others `rustix` reads the mapping of the
-/// kernel's own functions, which valgrind hides.
+/// Of the slice and of the heap, by themselves. Built together with all others `rustix` reads the
+/// mapping of the kernel's own functions, which valgrind hides.
 const BY_HAND: &str = "-p adamant-slice -p adamant-heap --lib --test soundness --test owners --test heap \
                        --test lent --test held --test growth --test hostile --test salvage";
 const BY_HAND_SMOKE: &str =
     "-p adamant-slice -p adamant-heap --test soundness --test owners --test lent --test held";
-/// Valgrind moves no pages without unmapping them (`MREMAP_DONTUNMAP`), as huge ones are put in place; and what the
-/// other threads of a process hold is leaked to it in the child of a fork.
+/// Valgrind moves no pages without unmapping them (`MREMAP_DONTUNMAP`), as the heap does to use
+/// huge pages; and in the child of a fork it reports what the other threads of the process hold as
+/// leaked.
 const NOT_BY_VALGRIND: &str = "--skip on_huge_pages --skip become_huge --skip a_child_is_refused";
-/// Reports end the program; a slice that is lent for ever is no leak to a test.
+/// A report ends the program; a slice that a test keeps for ever is no leak.
 const VALGRIND: &str = "valgrind --quiet --error-exitcode=9 --leak-check=full --show-leak-kinds=definite \
                         --errors-for-leak-kinds=definite";
 
-/// Runs them with the options `--smoke`, a short choice of tests, and `--only T`, one of them alone. True if
-/// nothing failed.
+/// Runs them with the options `--smoke`, a short selection of tests, and `--only T`, one of them
+/// alone. True if nothing failed.
 pub(crate) fn run(options: &[&str]) -> Result<bool, String> {
     let (mut smoke, mut only) = (false, "");
     let mut options = options.iter();
@@ -73,7 +77,7 @@ pub(crate) fn run(options: &[&str]) -> Result<bool, String> {
     Ok(parts::summarise(&tools::run_all(&tools, &Workspace::load()?.root)))
 }
 
-/// The short choice.
+/// The short selection.
 pub(crate) fn smoke(workspace: &Workspace) -> Result<Vec<Part>, String> {
     Ok(tools::run_all(&tools(true, &tools::host()?), &workspace.root))
 }
@@ -110,7 +114,7 @@ fn tools(smoke: bool, host: &str) -> Vec<Tool> {
             variables: variables("thread", "-Zsanitizer=thread"),
             missing: tools::missing_nightly("rust-src"),
         },
-        // In the usual folder: what is built for it is no other than without it.
+        // In the usual folder: its build is the same with and without valgrind.
         Tool {
             name: "valgrind".to_owned(),
             nightly: false,

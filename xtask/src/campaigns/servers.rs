@@ -1,9 +1,11 @@
-//! `cargo xtask peers server`, `cargo xtask peers cluster`: servers beside the field's, by the field's own programs of load.
+//! `cargo xtask peers server`, `cargo xtask peers cluster`: server benchmarks against Redis and
+//! etcd, with their own load programs.
 //!
-//! Purpose: `adamant-server` beside redis-server, one process each, by redis-benchmark; three nodes of a cluster beside three of etcd, by
-//! redis-benchmark and `etcdctl check perf`. The servers take turns, round by round; printed are medians, and where Adamant stands.
-//! Invariants: all of it listens on loopback, on ports that were free, in a folder that goes when it ends; whatever happens, the
-//! processes do, too.
+//! Purpose: `adamant-server` against redis-server, one process each, by redis-benchmark; three
+//! nodes of a cluster against three of etcd, by redis-benchmark and `etcdctl check perf`. The
+//! servers take turns, round by round; the output is medians, and Adamant's ratio.
+//! Invariants: everything listens on loopback, on ports that were free, in a temporary folder; the
+//! folder and the processes are removed in any case.
 //! Thread safety: none needed.
 
 use std::collections::BTreeMap;
@@ -16,15 +18,15 @@ use std::time::{Duration, Instant};
 use crate::campaigns::numbers::numbers;
 use crate::source::workspace::Workspace;
 
-/// Rounds, unless an option says otherwise: the median of fewer says little.
+/// Default number of rounds: the median of fewer says little.
 const ROUNDS: u64 = 3;
-/// For a server to answer.
+/// Maximum time for a server to answer.
 const START_WAIT: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(50);
-/// What dirty pages of one server cost the next one is waited for.
+/// Pause between servers, so that dirty pages of one do not slow the next one down.
 const REST: Duration = Duration::from_secs(2);
 
-/// A process that ends with this.
+/// A process that is killed when this is dropped.
 struct Running(Child);
 
 impl Drop for Running {
@@ -35,17 +37,18 @@ impl Drop for Running {
     }
 }
 
-/// Requests a second, and in how many milliseconds 99 % were answered, or all where that is not said.
+/// Requests a second, and milliseconds within which 99 % were answered, or all if only that is
+/// reported.
 #[derive(Clone, Copy, Debug)]
 struct Pace {
     rate: f64,
     millis: f64,
 }
 
-/// Of each round, by server.
+/// The figures of each round, by server.
 type Figures = BTreeMap<&'static str, Vec<Pace>>;
 
-/// What redis-benchmark does.
+/// A load of redis-benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Load {
     value_bytes: usize,
@@ -61,7 +64,7 @@ const LOADS: [Load; 4] = [
     Load { value_bytes: 65_536, pipeline: 16, requests: 10_000, keys: 2_000 },
 ];
 
-/// `adamant-server` beside redis-server: `--rounds N`. True unless something is missing.
+/// `adamant-server` against redis-server: `--rounds N`. True unless something is missing.
 pub(crate) fn server(options: &[&str]) -> Result<bool, String> {
     let [rounds] = numbers(["--rounds"], [ROUNDS], options)?;
     let workspace = Workspace::load()?;
@@ -98,14 +101,14 @@ pub(crate) fn server(options: &[&str]) -> Result<bool, String> {
     Ok(true)
 }
 
-/// Keys and values as `etcdctl check perf` has them.
+/// Bytes of keys and values in `etcdctl check perf`.
 const CLUSTER_KEY_BYTES: usize = 256;
 const CLUSTER_VALUE_BYTES: usize = 1024;
-/// By its load `l`: 500 clients, for a minute, up to 8,000 a second; with `xl` 1,000 and 15,000.
+/// Its load `l`: 500 clients, for a minute, up to 8,000 a second; `xl`: 1,000 and 15,000.
 const CLUSTER_LOADS: [(&str, usize); 2] = [("l", 500), ("xl", 1000)];
 const CLUSTER_REQUESTS: usize = 200_000;
 
-/// Three nodes beside three of etcd: `--rounds N`. True unless something is missing.
+/// Three nodes against three of etcd: `--rounds N`. True unless something is missing.
 pub(crate) fn cluster(options: &[&str]) -> Result<bool, String> {
     let [rounds] = numbers(["--rounds"], [ROUNDS], options)?;
     let workspace = Workspace::load()?;
@@ -225,7 +228,7 @@ fn adamant_nodes(program: &Path, folder: &Path, ports: [u16; 6]) -> Result<Vec<R
         nodes.push(start(command)?);
         wait_for(*port)?;
     }
-    // All have a voice when the last one that came has caught up.
+    // All are voters when the last one that joined has caught up.
     thread::sleep(REST);
     Ok(nodes)
 }
@@ -282,13 +285,13 @@ fn wait_for(port: u16) -> Result<(), String> {
     Err(format!("expected a server on port {port} to answer within 30 s"))
 }
 
-/// Runs redis-benchmark; what it says of each command.
+/// Runs redis-benchmark; returns the results of each command.
 fn redis_benchmark(arguments: &[&str]) -> Result<Vec<(String, Pace)>, String> {
     let output = Command::new("redis-benchmark").arg("--csv").args(arguments).output();
     let output = output.map_err(|error| format!("redis-benchmark: {error}; see redis-tools"))?;
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let mut found = Vec::new();
-    // The line of names comes first, where there is one.
+    // The header line comes first, if there is one.
     for line in said.lines() {
         let fields: Vec<&str> = line.split("\",\"").map(|field| field.trim_matches('"')).collect();
         // Name, rate, then latencies: mean, least, median, 95th, 99th, longest.
@@ -336,7 +339,8 @@ fn check_perf(ports: &[u16], load: &str) -> Result<Pace, String> {
     command.args(["check", "perf", "--load", load]).stdout(Stdio::piped());
     let output = command.output().map_err(|error| format!("etcdctl: {error}"))?;
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    // "PASS: Throughput is 7900 writes/s", "FAIL: Throughput too low: 3000 writes/s"; "Slowest request took 0.2s".
+    // "PASS: Throughput is 7900 writes/s", "FAIL: Throughput too low: 3000 writes/s"; "Slowest
+    // request took 0.2s".
     let number_behind = |start: &str| -> Option<f64> {
         let behind = said.split_once(start)?.1;
         let digits = behind.trim_start_matches(|it: char| !it.is_ascii_digit());

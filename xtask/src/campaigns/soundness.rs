@@ -1,10 +1,9 @@
-//! `cargo xtask soundness`: the tools that look for undefined behaviour, on the crate that owes its
-//! speed to unsafe code, and loom on what threads of the heap meet in: the gate of the image, the order of
-//! entries.
+//! `cargo xtask soundness`: Miri on the crate whose speed depends on unsafe code, and loom on the
+//! synchronisation of the heap: the image latch, the order of entries.
 //!
-//! Purpose: one command that runs what can run on this machine, and says what it left out and why.
-//! Loom needs nothing; Miri needs a nightly toolchain with the components `miri` and `rust-src`. What runs as
-//! machine code is `cargo xtask sanitize`'s.
+//! Purpose: one command that runs what can run on this machine, and reports what it left out and
+//! why. Loom needs nothing; Miri needs a nightly toolchain with the components `miri` and
+//! `rust-src`. `cargo xtask sanitize` runs the tools for machine code.
 
 use crate::source::workspace::Workspace;
 use crate::testing::parts;
@@ -19,7 +18,7 @@ const BIG_ENDIAN_FLAGS: &str = "-Zmiri-strict-provenance";
 /// Tests that Miri can run in reasonable time: all but the long one against a model.
 const MIRI_TESTS: &str = "--all-features --lib --test soundness --test owners --test features \
                           --test text --test operations";
-/// A machine with the other order of bytes, for Miri.
+/// A big-endian machine, for Miri.
 const BIG_ENDIAN: &str = "s390x-unknown-linux-gnu";
 
 /// Runs all of them. True if nothing failed.

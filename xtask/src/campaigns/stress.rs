@@ -1,7 +1,8 @@
-//! `cargo xtask stress lsm`, `cargo xtask stress cluster`: kills at random moments for as long as is asked for.
+//! `cargo xtask stress lsm`, `cargo xtask stress cluster`: kills at random moments for a chosen
+//! time.
 //!
-//! The work is done by tests whose short form is part of every run of the tests; the seed of a longer
-//! one is another each time, and printed first, so that what fails can be run again.
+//! Tests do the work; their short form is part of every test run. A longer run has another seed
+//! each time, and prints it first, so that a failure can be repeated.
 
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -14,7 +15,8 @@ const SECONDS: u64 = 1800;
 /// Kills of a leader, and a tenth of the rounds of a simulation; some minutes.
 const ROUNDS: u64 = 50;
 
-/// Kills a store of the engine `lsm`, with the options `--seconds N` and `--seed N`. True if nothing was lost.
+/// Kills a store of the engine `lsm`, with the options `--seconds N` and `--seed N`. True if
+/// nothing was lost.
 pub(crate) fn lsm(options: &[&str]) -> Result<bool, String> {
     let [seconds, seed] = numbers(["--seconds", "--seed"], [SECONDS, clock()], options)?;
     println!("kills for {seconds} s; seed {seed}");
@@ -22,8 +24,9 @@ pub(crate) fn lsm(options: &[&str]) -> Result<bool, String> {
     run(&test, [("ADAMANT_STRESS_SECONDS", seconds), ("ADAMANT_STRESS_SEED", seed)])
 }
 
-/// Kills, restarts and leaves out nodes of a cluster, and plays with those on a simulated network, with the options
-/// `--rounds N` and `--seed N`. True if nothing was lost, and all that clients saw could have happened one after the other.
+/// Kills, restarts and disconnects nodes of a cluster, and tests nodes on a simulated network, with
+/// the options `--rounds N` and `--seed N`. True if nothing was lost, and all that clients saw is
+/// linearizable.
 pub(crate) fn cluster(options: &[&str]) -> Result<bool, String> {
     let [rounds, seed] = numbers(["--rounds", "--seed"], [ROUNDS, clock()], options)?;
     println!("{rounds} rounds; seed {seed}");

@@ -1,13 +1,13 @@
-//! `cargo xtask layers`: which crate may use which, and no cycle within a crate.
+//! `cargo xtask layers`: allowed dependencies between crates, and cycles within a crate.
 //!
-//! The order is `slice, wire -> medium -> heap -> trees, lsm -> store -> interfaces`: a folder of
-//! a later step may use those of earlier steps, never one of its own step or a later one. `replica` lies between the
-//! store and the interfaces, and sees of what is below only the store, as these do.
+//! The order is `slice, wire -> medium -> heap -> trees, lsm -> store -> interfaces`: a folder of a
+//! later step may use those of earlier steps, never one of its own step or a later one. `replica`
+//! lies between the store and the interfaces, and may use only the store, like these.
 
 use crate::source::modules;
 use crate::source::workspace::{Dependency, Package, Workspace};
 
-/// What a package is for, by its folder.
+/// The role of a package, by its folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Room {
     /// A crate of the product and its step in the order.
@@ -16,11 +16,11 @@ enum Room {
     Replica,
     /// Uses only the store and replicas.
     Interface,
-    /// Imported only by its like, as a development dependency, and by xtask.
+    /// Imported only by other testing packages, as a development dependency, and by xtask.
     Testing,
-    /// Small programs that use the store, or the bare heap and its maps, imported by nobody.
+    /// Small programs that use the store, or the bare heap and its maps; never imported.
     Examples,
-    /// This one, imported by nobody.
+    /// This package; never imported.
     Tasks,
 }
 
@@ -43,7 +43,7 @@ fn room(folder: &str) -> Option<Room> {
     })
 }
 
-/// Whether a package of room `user` may name one of room `used`.
+/// Whether a package of room `user` may depend on one of room `used`.
 fn may_use(user: Room, used: Room, development: bool) -> bool {
     match (user, used) {
         (_, Room::Tasks | Room::Examples) => false,
@@ -58,7 +58,7 @@ fn may_use(user: Room, used: Room, development: bool) -> bool {
     }
 }
 
-/// Checks all packages and all their modules; prints what is wrong. True if nothing is.
+/// Checks all packages and all their modules; prints the problems. True if there are none.
 pub(crate) fn run() -> Result<bool, String> {
     let workspace = Workspace::load()?;
     let mut problems = Vec::new();

@@ -1,9 +1,9 @@
-//! Names of source files that comments and documents give: each must be there.
+//! File name check: source files that comments and documents name must exist.
 //!
-//! Purpose: a comment that sends its reader to another file outlives that file, or its name. In
-//! Rust a bare name is that of a file of the same crate; one with folders before it ends the path
-//! of any file. In Markdown any file will do. Decisions and the list of changes tell of what was,
-//! and are left alone.
+//! Purpose: a reference to another file outlives that file, or its name. In Rust a bare name is
+//! that of a file of the same crate; one with folders before it is the end of the path of any file.
+//! In Markdown it may be any file. Decisions and the list of changes describe the past, and are
+//! skipped.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ impl Files {
         Self { paths, crates }
     }
 
-    /// What a source or a document names that is not there, by line.
+    /// The names in a source or a document that do not exist, by line.
     pub(crate) fn check(&self, name: &str, text: &str) -> Vec<(usize, String)> {
         let is_source = name.ends_with(END);
         let mut problems = Vec::new();
@@ -62,11 +62,11 @@ impl Files {
     }
 }
 
-/// The names of source files in words, each once.
+/// The names of source files in a text, without duplicates.
 fn names(words: &str) -> BTreeSet<&str> {
     let is_part = |sign: char| sign.is_ascii_alphanumeric() || "_-./".contains(sign);
     let parts = words.split(|sign| !is_part(sign)).map(|part| part.trim_matches(['.', '/']));
-    // What begins with a sign stands for any name, as in `*.rs`.
+    // A name that begins with a punctuation mark stands for any name, as in `*.rs`.
     let is_name = |part: &&str| part.len() > END.len() && part.ends_with(END);
     parts.filter(is_name).collect()
 }
@@ -80,7 +80,7 @@ mod tests {
         let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         let paths = owned(&["base/a/src/lib.rs", "base/a/src/deep/one.rs", "base/b/src/two.rs"]);
         let files = Files::new(paths, owned(&["base/a", "base/b"]));
-        // Else this file would name them, too.
+        // Otherwise this file would name them, too.
         let check = |text: &str| {
             files.check("base/a/src/lib.rs", &text.replace('$', END).replace('#', "//"))
         };

@@ -1,16 +1,16 @@
-//! Every `unsafe` stands with its proof.
+//! Unsafe code check: every `unsafe` needs a safety proof.
 //!
-//! Purpose: a block, an impl and an extern block need a comment with `SAFETY:` right above them
-//! or above the statement they are in; a function and a trait need a `# Safety` section in
-//! their documentation. A method of a trait's impl has it at the trait. In macros, which are
-//! not parsed, `unsafe {` is looked for among the tokens.
+//! Purpose: a block, an impl and an extern block need a comment with `SAFETY:` right above them or
+//! above the statement they are in; a function and a trait need a `# Safety` section in their
+//! documentation. A method of a trait's impl has it at the trait. In macros, which are not parsed,
+//! `unsafe {` is searched for among the tokens.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{Attribute, Expr, Lit, Meta};
 
-/// Lines with an `unsafe` that has no proof, and what it is.
+/// Lines with an `unsafe` that has no proof, and its kind.
 pub(crate) fn check(text: &str, file: &syn::File) -> Vec<(usize, String)> {
     let lines = text.lines().collect();
     let mut search =
@@ -21,7 +21,7 @@ pub(crate) fn check(text: &str, file: &syn::File) -> Vec<(usize, String)> {
 
 struct Search<'a> {
     lines: Vec<&'a str>,
-    /// First lines of the statements, match arms and items around the place we are at.
+    /// First lines of the enclosing statements, match arms and items.
     starts: Vec<usize>,
     in_trait_impl: bool,
     problems: Vec<(usize, String)>,
@@ -36,7 +36,7 @@ impl Search<'_> {
         }
     }
 
-    /// Whether `SAFETY:` stands in the line or in the comment right above it. Lines count from 1.
+    /// Whether the line or the comment right above it has `SAFETY:`. Lines count from 1.
     fn has_comment(&self, line: usize) -> bool {
         if self.lines[line - 1].contains("SAFETY:") {
             return true;

@@ -1,17 +1,18 @@
-//! Prose: comments and documents have at most 100 columns, and say who does what.
+//! Prose check: comments and documents have at most 100 columns, and name their subjects.
 //!
-//! Purpose: rustfmt leaves comments alone, and nothing looks at Markdown. Tables, code and lines that are
-//! one long word, such as a link, may be longer. Pronouns for what has a name are counted, not refused.
+//! Purpose: rustfmt leaves comments alone, and no other tool checks Markdown. Tables, code and
+//! lines that are one long word, such as a link, may be longer. Vague pronouns are counted, not
+//! refused.
 
 use std::path::{Path, PathBuf};
 
 use crate::source::sources;
 
-/// Characters of a line, at most.
+/// Maximum characters of a line.
 const COLUMNS_MAX: usize = 100;
-/// Words that stand for a thread, a caller or a transaction that could be named.
+/// Pronouns for a thread, a caller or a transaction that could be named.
 const PRONOUNS: [&str; 4] = ["whoever", "nobody", "somebody", "anybody"];
-/// Documents that programs write, and the list of changes, which tells of what was.
+/// Generated documents, and the list of changes, which describes the past.
 const NOT_PROSE: [&str; 7] = [
     "docs/benchmarks.md",
     "docs/heap.md",
@@ -49,7 +50,8 @@ pub(crate) fn check(root: &Path, rust_files: &[PathBuf]) -> Result<(Vec<String>,
     Ok((problems, pronouns))
 }
 
-/// The lines of prose and their numbers: of a source its comments; of a document all but tables and code.
+/// The lines of prose with their numbers: the comments of a source; of a document everything but
+/// tables and code.
 fn prose(text: &str, is_source: bool) -> impl Iterator<Item = (usize, &str)> {
     let mut is_code = false;
     (1..).zip(text.lines()).filter(move |(_, line)| {

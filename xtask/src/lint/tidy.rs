@@ -1,10 +1,10 @@
-//! `cargo xtask tidy`: what must not be in the sources, and the longest of them.
+//! `cargo xtask tidy`: checks of the sources, and the longest files and functions.
 //!
-//! Fails on serialisation that depends on the machine, an `unsafe` without its proof or in a
-//! crate that needs none, a layout without its page of docs/format, characters that are no
-//! ASCII, unfinished work, prose of more than 100 columns, and comments and documents that name source
-//! files or functions which are not there; of Python sources the characters, and paths of a machine. Lengths are printed to be looked at;
-//! none of them fails.
+//! Fails on serialisation that depends on the machine, an `unsafe` without its proof or in a crate
+//! that needs none, a layout without its page of docs/format, characters that are not ASCII,
+//! unfinished work, prose of more than 100 columns, and comments and documents that name missing
+//! source files or functions; in Python sources on such characters, and on paths of a machine.
+//! Lengths are only printed.
 
 use std::path::{Path, PathBuf};
 
@@ -16,25 +16,25 @@ use crate::lint::{proofs, prose, ways, words};
 use crate::source::sources;
 use crate::source::workspace::Workspace;
 
-/// Folders of crates that may hold unsafe code; each of the others forbids it.
+/// Folders of crates that may have unsafe code; each of the others forbids it.
 const UNSAFE_FOLDERS: [&str; 5] =
     ["base/slice", "base/medium", "base/heap", "interfaces/capi", "interfaces/python"];
-/// Folders of crates that implement the medium's `File`. Its `map_private` is an unsafe function,
-/// so that they cannot forbid unsafe code; they need a proof for each use like all others.
+/// Folders of crates that implement the storage backend's `File`. Its `map_private` is an unsafe
+/// function, so they cannot forbid unsafe code; they need a proof for each use like all others.
 const FILE_FOLDERS: [&str; 1] = ["testing/sim"];
 
-/// Folders of some machine that no source may name.
+/// Folders of a particular machine that no source may name.
 const MACHINE_FOLDERS: [&str; 3] = ["/home/", "/root/", "/tmp/"];
-/// Characters of a line of Python. Those of Rust are rustfmt's business.
+/// Maximum columns of Python. rustfmt limits those of Rust.
 const SCRIPT_WIDTH: usize = 110;
 
 /// How many of the longest files and functions are printed.
 const LONGEST_COUNT: usize = 8;
 
-/// Something long: its lines, and what it is.
+/// A length in lines, and its object.
 type Length = (usize, String);
 
-/// Checks every source file below the root. True if nothing is wrong.
+/// Checks every source file below the root. True if there are no problems.
 pub(crate) fn run() -> Result<bool, String> {
     let workspace = Workspace::load()?;
     let mut problems = Vec::new();
@@ -79,7 +79,7 @@ pub(crate) fn run() -> Result<bool, String> {
     Ok(problems.is_empty())
 }
 
-/// Names of source files that are not there.
+/// Names of source files that do not exist.
 fn check_names(workspace: &Workspace, sources: &[PathBuf]) -> Result<Vec<String>, String> {
     let name_of = |path: &PathBuf| relative(&workspace.root, path);
     let crates = sources::files(&workspace.root, "Cargo.toml")?;
@@ -102,7 +102,7 @@ fn relative(root: &Path, path: &Path) -> String {
     path.strip_prefix(root).unwrap_or(path).to_string_lossy().replace('\\', "/")
 }
 
-/// What is wrong in one file, by line. Adds its functions to `functions`.
+/// The problems of one file, by line. Adds its functions to `functions`.
 fn check_file(
     path: &Path,
     name: &str,
@@ -125,7 +125,7 @@ fn check_file(
     Ok(problems)
 }
 
-/// What is no ASCII, by line.
+/// Characters that are not ASCII, by line.
 fn check_characters(text: &str) -> Vec<(usize, String)> {
     let first = |line: &str| line.chars().find(|character| !character.is_ascii());
     let found = text.lines().enumerate().filter_map(|(line, words)| Some((line, first(words)?)));
@@ -141,7 +141,7 @@ fn python_files(root: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(files)
 }
 
-/// What is wrong in a source of Python, by line.
+/// The problems of a Python source, by line.
 fn check_script(text: &str) -> Vec<(usize, String)> {
     let mut problems = check_characters(text);
     for (line, content) in text.lines().enumerate() {
@@ -155,7 +155,7 @@ fn check_script(text: &str) -> Vec<(usize, String)> {
     problems
 }
 
-/// Whether a layout names its pages of docs/format, and each of them names the layout.
+/// Verifies that a layout names its pages of docs/format, and that each of them names the layout.
 fn check_pages(
     name: &str,
     text: &str,

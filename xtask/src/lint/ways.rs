@@ -1,14 +1,14 @@
-//! The ways through the code that docs/internals lists: each function named there must exist.
+//! Check of the code paths that docs/internals lists: each function named there must exist.
 //!
-//! Purpose: a list of functions in the order in which they are entered outlives them silently. A line
-//! of such a list begins with the file, in backticks, and then has functions of that file up to the first
-//! full stop: "1. `store/src/keyspace/read.rs`: `get`. Finds the tree."
+//! Purpose: a list of functions in call order becomes stale silently. A line of such a list begins
+//! with the file, in backticks, and then has functions of that file up to the first full stop: "1.
+//! `store/src/keyspace/read.rs`: `get`. Finds the tree."
 
 use std::path::Path;
 
 use crate::source::sources;
 
-/// Where the lists are.
+/// The folder of the lists.
 const FOLDER: &str = "docs/internals";
 
 /// Functions that a document names and that their files do not have, by line.
@@ -34,7 +34,7 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>, String> {
     Ok(problems)
 }
 
-/// Lines and their numbers, each with those that continue it: they are indented.
+/// Lines with their numbers, each joined with its continuation lines, which are indented.
 fn items(text: &str) -> Vec<(usize, String)> {
     let mut items: Vec<(usize, String)> = Vec::new();
     for (at, line) in (1..).zip(text.lines()) {

@@ -1,12 +1,11 @@
-//! Words that must not be in the sources: serialisation that depends on the machine, and what
-//! is left of unfinished work.
+//! Forbidden words: serialisation that depends on the machine, and leftovers of unfinished work.
 //!
-//! Purpose: reads tokens, not text, so that comments and strings may speak of them. The type
-//! of an expression is not known here: clippy.toml forbids `usize::to_le_bytes` by type too.
+//! Purpose: reads tokens, not text, so that comments and strings may mention them. The type of an
+//! expression is not known here: clippy.toml also forbids `usize::to_le_bytes` by type.
 
 use proc_macro2::{TokenStream, TokenTree};
 
-/// Names that are wrong wherever they stand.
+/// Names that are wrong everywhere.
 const FORBIDDEN: [(&str, &str); 8] = [
     ("to_ne_bytes", "host-endian serialisation"),
     ("from_ne_bytes", "host-endian serialisation"),
@@ -21,7 +20,7 @@ const FORBIDDEN: [(&str, &str); 8] = [
 /// Macros of unfinished work.
 const UNFINISHED: [&str; 3] = ["todo", "unimplemented", "dbg"];
 
-/// What is wrong and its line.
+/// The problems with their lines.
 pub(crate) fn check(tokens: TokenStream) -> Vec<(usize, String)> {
     let mut problems = Vec::new();
     walk(tokens, &mut problems);

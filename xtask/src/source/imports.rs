@@ -1,4 +1,4 @@
-//! What one module names of its own crate.
+//! The imports of a module within its own crate.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -8,13 +8,13 @@ use syn::{Item, UseTree};
 
 use crate::source::sources::{self, Module};
 
-/// The paths into its own crate that a module holds, and the names that it defines.
+/// The paths into its own crate that a module contains, and the names that it defines.
 pub(crate) struct Imports {
     /// Full paths, without `crate`, and the line of each.
     pub(crate) paths: Vec<(Vec<String>, usize)>,
-    /// Names brought in by `use`, and the full path that each stands for.
+    /// Names that `use` imports, with the full path of each.
     pub(crate) renamed: HashMap<String, Vec<String>>,
-    /// Full paths of what is imported with `*`.
+    /// Full paths of imports with `*`.
     pub(crate) globs: Vec<Vec<String>>,
     /// Names of the items defined here.
     pub(crate) defined: BTreeSet<String>,
@@ -174,7 +174,7 @@ impl<'ast> Visit<'ast> for Imports {
         visit::visit_macro(self, invocation);
     }
 
-    /// `pub(in crate::a)` names who may look, not what is used.
+    /// `pub(in crate::a)` is about visibility, not use.
     fn visit_vis_restricted(&mut self, _: &'ast syn::VisRestricted) {}
 }
 

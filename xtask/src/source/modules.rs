@@ -1,8 +1,8 @@
-//! Which module of a crate imports which, and where they import each other.
+//! The import graph of a crate's modules, and its cycles.
 //!
 //! Purpose: every path that starts with `crate`, `self`, `super` or the name of a submodule is
-//! followed, through re-exports, to the module that defines what it names. Modules in braces
-//! count as part of their file's module. Code for tests only is left out.
+//! resolved, through re-exports, to the module that defines its target. Modules in braces count as
+//! part of their file's module. Test-only code is left out.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -18,11 +18,11 @@ pub(crate) struct Graph {
     index: HashMap<Vec<String>, usize>,
     /// For each module the module of the file it is in.
     owner: Vec<usize>,
-    /// From a module to those it imports, each with the first place that does so.
+    /// From a module to those it imports, each with the first such place.
     edges: Vec<BTreeMap<usize, Place>>,
 }
 
-/// Where an import stands.
+/// The place of an import.
 #[derive(Clone)]
 struct Place {
     line: usize,
@@ -33,7 +33,7 @@ impl Graph {
     /// Reads the crate whose root file is `entry`.
     ///
     /// # Errors
-    /// In words, when a file is missing or is no Rust.
+    /// In words, when a file is missing or is not Rust.
     pub(crate) fn load(entry: &Path) -> Result<Self, String> {
         Ok(Self::of(sources::tree(entry)?))
     }
@@ -72,12 +72,12 @@ impl Graph {
         self.modules.iter().filter(|module| !module.inline).count()
     }
 
-    /// Number of pairs of modules of which one imports the other.
+    /// Number of import edges between modules.
     pub(crate) fn import_count(&self) -> usize {
         self.edges.iter().map(BTreeMap::len).sum()
     }
 
-    /// For each knot of modules that import each other its shortest cycle, in words.
+    /// For each strongly connected set of modules its shortest cycle, in words.
     pub(crate) fn cycles(&self) -> Vec<String> {
         let mut reported = BTreeSet::new();
         let mut cycles = Vec::new();
@@ -95,7 +95,7 @@ impl Graph {
         cycles
     }
 
-    /// Imports of a module by one whose `mod` line stands above its own, in words.
+    /// Imports of a module by one whose `mod` line is above its own, in words.
     pub(crate) fn upward(&self) -> Vec<String> {
         let mut problems = Vec::new();
         for (source, targets) in self.edges.iter().enumerate() {
@@ -119,8 +119,8 @@ impl Graph {
         problems
     }
 
-    /// The module that defines what the full path names: the deepest one on it, after
-    /// re-exports were followed.
+    /// The module that defines the target of a full path: the deepest one on it, after re-exports
+    /// were followed.
     fn resolve(&self, imports: &[Imports], path: &[String], depth: usize) -> usize {
         let mut at = self.index[&Vec::new()];
         for (count, name) in path.iter().enumerate() {
@@ -149,7 +149,7 @@ impl Graph {
         at
     }
 
-    /// The shortest way from a module back to itself.
+    /// The shortest path from a module back to itself.
     fn shortest_cycle(&self, start: usize) -> Option<Vec<usize>> {
         let mut before: HashMap<usize, usize> = HashMap::new();
         let mut queue = VecDeque::from([start]);

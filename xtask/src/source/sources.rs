@@ -1,4 +1,4 @@
-//! Rust sources: which there are, and the tree of modules that hangs on a root file.
+//! Rust source files, and the module tree below a root file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ pub(crate) struct Module {
     pub(crate) file: PathBuf,
     /// Whether it stands in braces within another module's file.
     pub(crate) inline: bool,
-    /// Its items, without those for tests only; modules in braces come as entries of their own.
+    /// Its items, without test-only ones; modules in braces are entries of their own.
     pub(crate) items: Vec<Item>,
     /// Names of its submodules, in the order of their `mod` lines.
     pub(crate) children: Vec<String>,
@@ -27,7 +27,8 @@ pub(crate) fn rust_files(root: &Path) -> Result<Vec<PathBuf>, String> {
     files(root, ".rs")
 }
 
-/// All files below a folder whose names end so, sorted, without build products and hidden folders.
+/// All files below a folder whose names have this ending, sorted, without build products and hidden
+/// folders.
 ///
 /// # Errors
 /// In words, when a folder cannot be read.
@@ -56,7 +57,7 @@ pub(crate) fn files(root: &Path, ending: &str) -> Result<Vec<PathBuf>, String> {
 /// Reads a file as text.
 ///
 /// # Errors
-/// In words, when it cannot be read or is no UTF-8.
+/// In words, when it cannot be read or is not UTF-8.
 pub(crate) fn read(file: &Path) -> Result<String, String> {
     fs::read_to_string(file).map_err(|error| format!("could not read {}: {error}", file.display()))
 }
@@ -64,18 +65,18 @@ pub(crate) fn read(file: &Path) -> Result<String, String> {
 /// Parses a file's text.
 ///
 /// # Errors
-/// In words, with the line, when it is no Rust.
+/// In words, with the line, when it is not Rust.
 pub(crate) fn parse(file: &Path, text: &str) -> Result<syn::File, String> {
     syn::parse_file(text).map_err(|error| {
         format!("{}:{}: not Rust: {error}", file.display(), error.span().start().line)
     })
 }
 
-/// All modules of the crate whose root file is `entry`, parents before children. Modules that
-/// are only for tests are left out.
+/// All modules of the crate whose root file is `entry`, parents before children, without test-only
+/// modules.
 ///
 /// # Errors
-/// In words, when a file is missing or is no Rust.
+/// In words, when a file is missing or is not Rust.
 pub(crate) fn tree(entry: &Path) -> Result<Vec<Module>, String> {
     let mut modules = Vec::new();
     let file = parse(entry, &read(entry)?)?;
@@ -91,7 +92,7 @@ pub(crate) fn tree(entry: &Path) -> Result<Vec<Module>, String> {
     Ok(modules)
 }
 
-/// Adds a module and everything below it; `folder` is where its submodules' files lie.
+/// Adds a module and everything below it; `folder` holds its submodules' files.
 fn descend(
     mut module: Module,
     folder: &Path,

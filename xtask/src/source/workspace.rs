@@ -1,15 +1,15 @@
-//! The packages of the workspace, as `cargo metadata` tells them.
+//! The packages of the workspace, from `cargo metadata`.
 
 use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::Value;
 
-/// The folder of the workspace and what is in it.
+/// The workspace: its folder and packages.
 pub(crate) struct Workspace {
     /// The folder of the root manifest.
     pub(crate) root: PathBuf,
-    /// The folder that is built in.
+    /// The build folder.
     pub(crate) target: PathBuf,
     /// All members, sorted by folder.
     pub(crate) packages: Vec<Package>,
@@ -21,15 +21,15 @@ pub(crate) struct Package {
     pub(crate) name: String,
     /// Its folder, relative to the root, with `/` between the parts, such as `base/heap`.
     pub(crate) folder: String,
-    /// Other packages of the workspace that it names as dependencies.
+    /// Its dependencies on other packages of the workspace.
     pub(crate) dependencies: Vec<Dependency>,
-    /// Root files of its libraries and programs: not of tests, benches and examples.
+    /// Root files of its libraries and programs, without tests, benches and examples.
     pub(crate) entries: Vec<PathBuf>,
     /// Names of its programs.
     pub(crate) programs: Vec<String>,
     /// Names of its example programs.
     pub(crate) examples: Vec<String>,
-    /// Whether it is made for a registry.
+    /// Whether it is published.
     pub(crate) is_published: bool,
 }
 
@@ -42,10 +42,10 @@ pub(crate) struct Dependency {
 }
 
 impl Workspace {
-    /// Asks cargo. Nothing is built and nothing is fetched beyond what the lock file names.
+    /// Runs cargo. Builds nothing and fetches nothing beyond the lock file.
     ///
     /// # Errors
-    /// In words, when cargo fails or answers something else than expected.
+    /// In words, when cargo fails or gives an unexpected answer.
     pub(crate) fn load() -> Result<Self, String> {
         let output = Command::new(env!("CARGO"))
             .args(["metadata", "--format-version", "1", "--no-deps"])
@@ -71,12 +71,12 @@ impl Workspace {
         Ok(Self { root, target, packages })
     }
 
-    /// The package of that name.
+    /// The package with that name.
     pub(crate) fn package(&self, name: &str) -> Option<&Package> {
         self.packages.iter().find(|package| package.name == name)
     }
 
-    /// Those that are made for a registry.
+    /// The published packages.
     pub(crate) fn published(&self) -> impl Iterator<Item = &Package> {
         self.packages.iter().filter(|package| package.is_published)
     }

@@ -1,15 +1,15 @@
-//! `cargo xtask docs`: the documentation of the crates that users need.
+//! `cargo xtask docs`: the documentation of the published crates.
 //!
-//! Purpose: it is made without a warning: nothing public is without words, no link leads nowhere.
+//! Purpose: builds it without warnings: everything public is documented, and no link is broken.
 
 use crate::source::workspace::Workspace;
 use crate::testing::parts;
 
-/// The options of rustdoc, by the variable that cargo reads.
+/// The options of rustdoc, in the variable that cargo reads.
 pub(crate) const FLAGS: (&str, &str) = ("RUSTDOCFLAGS", "-D warnings");
 
-/// What cargo is to be asked for: all published libraries with all of their features. That of the command
-/// is no interface, and the command's name is that of the store's.
+/// Cargo's arguments: all published libraries with all of their features. The command's library is
+/// no interface, and the command's name is that of the store's crate.
 pub(crate) fn arguments(workspace: &Workspace) -> Vec<&str> {
     let mut arguments =
         vec!["doc", "--quiet", "--no-deps", "--all-features", "--lib", "--keep-going"];
@@ -19,7 +19,7 @@ pub(crate) fn arguments(workspace: &Workspace) -> Vec<&str> {
     arguments
 }
 
-/// Makes it, and shows it in a browser if asked. True if there was no warning.
+/// Builds it, and opens a browser if requested. True if there was no warning.
 pub(crate) fn run(opens: bool) -> Result<bool, String> {
     let workspace = Workspace::load()?;
     let mut arguments = arguments(&workspace);

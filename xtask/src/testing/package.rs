@@ -1,11 +1,11 @@
-//! `cargo xtask package`: the crates that users need, as a registry would get them.
+//! `cargo xtask package`: packs the published crates as a registry would get them.
 //!
-//! Purpose: each is packed, and built from what was packed and nothing else, the others among its
-//! dependencies taken from their packages too: cargo (1.90 or later) lets the packages of one call stand
-//! in for a registry. Then the command is installed from its folder, and asked for its version.
-//! With `--quick` they are packed and looked at only: seconds instead of minutes.
+//! Purpose: packs each crate, and builds it from its package alone, with its dependencies among the
+//! others taken from their packages, too: cargo (1.90 or later) lets the packages of one call stand
+//! in for a registry. Then it installs the command from its folder, and asks for its version. With
+//! `--quick` they are only packed and checked: seconds instead of minutes.
 //!
-//! Nothing is published by it, so the tree may have changes that are not committed.
+//! It publishes nothing, so the tree may have uncommitted changes.
 
 use std::path::{Component, Path};
 use std::process::Command;
@@ -13,14 +13,15 @@ use std::process::Command;
 use crate::source::sources;
 use crate::source::workspace::{Package, Workspace};
 
-/// What every package holds beside its sources.
+/// Files that every package has beside its sources.
 const REQUIRED: [&str; 4] = ["Cargo.toml", "LICENSE-APACHE", "LICENSE-MIT", "README.md"];
-/// What takes a file by its path, up to the quotation mark before that.
+/// Constructs that take a file by its path, up to the opening quotation mark.
 const INCLUDES: [&str; 3] = ["include_str!(\"", "include_bytes!(\"", "#[path = \""];
-/// Where the command is installed for a try, below the folder of the build.
+/// The trial installation folder, below the build folder.
 const INSTALLED: &str = "package/installed";
 
-/// Packs all; builds and installs them too unless it is to be quick. True if nothing is wrong.
+/// Packs all; builds and installs them, too, unless it is to be quick. True if there are no
+/// problems.
 pub(crate) fn run(quick: bool) -> Result<bool, String> {
     let workspace = Workspace::load()?;
     let packages: Vec<&Package> = workspace.published().collect();
@@ -34,7 +35,7 @@ pub(crate) fn run(quick: bool) -> Result<bool, String> {
     if !problems.is_empty() {
         return Ok(false);
     }
-    // What the lock file names may not be here yet; from then on nothing is asked of a registry.
+    // Packages of the lock file may not be here yet; after this nothing is fetched.
     succeeds(&workspace.root, &["fetch", "--quiet", "--locked"])?;
     let mut arguments = vec!["package", "--quiet", "--offline", "--allow-dirty"];
     if quick {
@@ -54,7 +55,8 @@ pub(crate) fn run(quick: bool) -> Result<bool, String> {
     Ok(true)
 }
 
-/// Installs a package's programs as its users do, but without optimisation, and asks each for its version.
+/// Installs a package's programs as its users do, but without optimisation, and asks each for its
+/// version.
 fn install(workspace: &Workspace, package: &Package) -> Result<(), String> {
     let root = workspace.target.join(INSTALLED);
     let root = root.to_str().ok_or_else(|| format!("{} is no UTF-8", root.display()))?;
@@ -76,7 +78,7 @@ fn install(workspace: &Workspace, package: &Package) -> Result<(), String> {
     Ok(())
 }
 
-/// What a package lacks, and what it takes from outside of its folder.
+/// Missing files of a package, and its references to files outside of its folder.
 fn check(workspace: &Workspace, package: &Package) -> Result<Vec<String>, String> {
     let list = ["package", "--list", "--offline", "--allow-dirty", "-p", &package.name];
     let listed = output(&workspace.root, &list)?;
@@ -97,7 +99,7 @@ fn check(workspace: &Workspace, package: &Package) -> Result<Vec<String>, String
     Ok(problems)
 }
 
-/// The paths that a source takes files by.
+/// The paths of files that a source includes.
 fn included(text: &str) -> impl Iterator<Item = &str> {
     INCLUDES.into_iter().flat_map(move |include| {
         let starts = text.match_indices(include).map(move |(at, _)| at + include.len());
@@ -105,7 +107,7 @@ fn included(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Whether a relative path leads out of the folder that it begins in.
+/// Whether a relative path leads out of its starting folder.
 fn leaves(path: &Path) -> bool {
     let mut depth = 0_i32;
     path.components().any(|component| {
@@ -119,7 +121,7 @@ fn leaves(path: &Path) -> bool {
     })
 }
 
-/// Runs cargo; what it says is passed on.
+/// Runs cargo; passes its output on.
 fn succeeds(root: &Path, arguments: &[&str]) -> Result<(), String> {
     println!("== cargo {}", arguments.join(" "));
     let status = Command::new(env!("CARGO")).args(arguments).current_dir(root).status();
@@ -127,7 +129,7 @@ fn succeeds(root: &Path, arguments: &[&str]) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("cargo {} failed", arguments[0])) }
 }
 
-/// What cargo prints.
+/// The output of cargo.
 fn output(root: &Path, arguments: &[&str]) -> Result<String, String> {
     let output = Command::new(env!("CARGO")).args(arguments).current_dir(root).output();
     let output = output.map_err(|error| format!("could not run cargo: {error}"))?;

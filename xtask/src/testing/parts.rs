@@ -1,4 +1,4 @@
-//! Parts of a test run: a command each, its seconds, and what its tests said.
+//! The parts of a test run: a command each, its seconds, and the output of its tests.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -15,7 +15,7 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// Both together.
+    /// The sum of both.
     pub(crate) fn plus(self, other: Self) -> Self {
         Self {
             passed: self.passed + other.passed,
@@ -25,27 +25,28 @@ impl Counts {
     }
 }
 
-/// What a part took: seconds, and seconds of processors by the programs it ran. A busy machine swings the first
-/// by two, the second hardly; where the system does not tell them they are 0.
+/// The time of a part: seconds, and processor seconds of the programs that it ran. A busy machine
+/// changes the first by a factor of two, the second hardly; without support by the system they are
+/// 0.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Took {
     pub(crate) seconds: f64,
     processor_seconds: f64,
 }
 
-/// Where a part began.
+/// The start of a part.
 pub(crate) struct Clock {
     start: Instant,
     processor_seconds: f64,
 }
 
 impl Clock {
-    /// Begins.
+    /// Starts the clock.
     pub(crate) fn start() -> Self {
         Self { start: Instant::now(), processor_seconds: processor_seconds_of_children() }
     }
 
-    /// Since then.
+    /// The time since then.
     pub(crate) fn took(&self) -> Took {
         Took {
             seconds: self.start.elapsed().as_secs_f64(),
@@ -54,19 +55,19 @@ impl Clock {
     }
 }
 
-/// Of all programs that this one ran and waited for, and of those that they waited for (Linux: `proc(5)`,
-/// `cutime` and `cstime`, in ticks of 10 ms on every machine that Rust runs on).
+/// Of all programs that this process ran and waited for, and of those that they waited for (Linux:
+/// `proc(5)`, `cutime` and `cstime`, in ticks of 10 ms on every machine that Rust runs on).
 fn processor_seconds_of_children() -> f64 {
     let status = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     // The program's name, in brackets, may have spaces; fields 16 and 17 of the whole are 13 and 14
-    // behind it.
+    // after it.
     let behind_name = status.rsplit_once(") ").map_or("", |(_, fields)| fields);
     let ticks =
         behind_name.split(' ').skip(13).take(2).filter_map(|field| field.parse::<f64>().ok());
     ticks.sum::<f64>() / 100.0
 }
 
-/// How a test opens the line in which it says why it did nothing.
+/// The start of the line in which a test says why it did nothing.
 const SKIPPED: &str = "skipped: ";
 
 /// A part that ran.
@@ -76,22 +77,22 @@ pub(crate) struct Part {
     pub(crate) counts: Counts,
     /// It reported no tests, and counts as one.
     pub(crate) is_command: bool,
-    /// What did not run in it, and why.
+    /// Skipped work, with the reasons.
     pub(crate) skipped: Vec<String>,
-    /// The tests of it that failed; of a command, the end of what it said.
+    /// The tests of it that failed; for a command, the end of its output.
     pub(crate) failed: Vec<String>,
 }
 
 impl Part {
-    /// Of a part that ran beside others, whose processors' seconds count among theirs.
+    /// For a part that ran beside others, whose figures include its processor seconds.
     pub(crate) fn beside_others(mut self) -> Self {
         self.took.processor_seconds = 0.0;
         self
     }
 }
 
-/// Lines at the end of what a command said that are said again at the end of all: of a log that is kept in
-/// part, that is what is seen.
+/// Lines at the end of a command's output that are repeated at the very end: of a truncated log
+/// that is the visible part.
 const LAST_LINES: usize = 30;
 
 /// Runs cargo with `arguments` in the folder `root`, as a part.
@@ -107,8 +108,9 @@ pub(crate) fn run(
     of(name, command.current_dir(root))
 }
 
-/// Runs a command and counts the tests that libtest reports; one without any counts as one test. Of a part
-/// that passes, only what its tests printed is shown; of one that fails, its failures.
+/// Runs a command and counts the tests that libtest reports; a command without any counts as one
+/// test. Shows only the tests' own output of a part that passes, and the failures of one that
+/// fails.
 pub(crate) fn of(name: &str, command: &mut Command) -> Part {
     let clock = Clock::start();
     let (lines, succeeded) = match output(command) {
@@ -127,7 +129,7 @@ pub(crate) fn of(name: &str, command: &mut Command) -> Part {
     if counts.failed > 0 {
         let failures: Vec<&String> = failures(&lines).collect();
         failed = names(&failures);
-        // A command that is no test, or did not get that far: all it said.
+        // A command that is no test, or failed earlier: all of its output.
         let shown = if failures.is_empty() { lines.iter().collect() } else { failures };
         shown.iter().for_each(|line| println!("{line}"));
         if failed.is_empty() {
@@ -137,8 +139,8 @@ pub(crate) fn of(name: &str, command: &mut Command) -> Part {
         reports(&lines).for_each(|line| println!("   {line}"));
     }
     let mut skipped: Vec<String> = lines.iter().filter_map(|line| ignored(line)).collect();
-    // A test that cannot do its work here says so and returns: it counted as passed. A command that leaves out
-    // a part of its work, as an item of a list, has done the rest.
+    // A test that cannot work here says so and returns, and counts as passed. A command that leaves
+    // out a part of its work, as an item of a list, has done the rest.
     let left_out = lines.iter().filter_map(|line| {
         line.strip_prefix("- ").filter(|_| is_command).unwrap_or(line).strip_prefix(SKIPPED)
     });
@@ -150,13 +152,13 @@ pub(crate) fn of(name: &str, command: &mut Command) -> Part {
     Part { name: name.to_owned(), took: clock.took(), counts, is_command, skipped, failed }
 }
 
-/// Has a command print no stacks: tests of crashes panic thousands of times to see whether a mistake is
-/// noticed, and stacks are most of the log then, and a fourteenth of the time.
+/// Disables backtraces of a command: tests of crashes panic thousands of times to see whether a
+/// fault is noticed, and backtraces would be most of the log, and a fourteenth of the time.
 pub(crate) fn without_stacks(command: &mut Command) -> &mut Command {
     command.env("RUST_BACKTRACE", "0")
 }
 
-/// The lines of standard output, and whether the command succeeded. Standard error is passed on.
+/// The lines of standard output, and whether the command succeeded. Passes standard error on.
 pub(crate) fn output(command: &mut Command) -> Result<(Vec<String>, bool), String> {
     let command = without_stacks(command);
     let program = command.get_program().to_string_lossy().into_owned();
@@ -226,7 +228,7 @@ fn ignored(line: &str) -> Option<String> {
     Some(format!("{name}: ignored{reason}"))
 }
 
-/// What libtest says of tests that failed: from `failures:` to the result of their program.
+/// libtest's report of failed tests: from `failures:` to the result of their program.
 fn failures(lines: &[String]) -> impl Iterator<Item = &String> {
     let mut inside = false;
     lines.iter().filter(move |line| {
@@ -237,7 +239,7 @@ fn failures(lines: &[String]) -> impl Iterator<Item = &String> {
     })
 }
 
-/// The names of those in libtest's list behind its reports: what is indented by four.
+/// The names in libtest's list after its reports: lines that are indented by four.
 fn names(failures: &[&String]) -> Vec<String> {
     let lists = failures.iter().scan(0, |seen, line| {
         *seen = match line.as_str() {
@@ -251,13 +253,13 @@ fn names(failures: &[&String]) -> Vec<String> {
     listed.map(|(_, line)| line.trim().to_owned()).collect()
 }
 
-/// The end of what a command said.
+/// The end of a command's output.
 pub(crate) fn last(lines: &[String]) -> Vec<String> {
     lines[lines.len().saturating_sub(LAST_LINES)..].to_vec()
 }
 
-/// What tests that passed have printed, with `--show-output`: sections that open with
-/// `---- name stdout ----` and end before libtest's list of names.
+/// The output of passed tests, with `--show-output`: sections that open with `---- name stdout
+/// ----` and end before libtest's list of names.
 fn reports(lines: &[String]) -> impl Iterator<Item = &String> {
     let mut inside = false;
     lines.iter().filter(move |line| {

@@ -1,8 +1,8 @@
 //! The part "Python" of `cargo xtask test`: the Python package, built, installed and tested.
 //!
-//! Purpose: all of it happens in `target/python`: a virtual environment, with what the tests need from the
-//! package index, and a wheel by maturin in it, as a user would install it. Where there is no Python
-//! that could do that, or no index to be reached, the part is skipped and says why.
+//! Purpose: everything happens in `target/python`: a virtual environment, with the tests'
+//! requirements from the package index, and a wheel by maturin in it, as a user would install it.
+//! Without a suitable Python, or a reachable index, the part is skipped and says why.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,15 +13,15 @@ use crate::testing::parts::{self, Clock, Counts, Part};
 const NAME: &str = "Python";
 /// Its folder, below the root.
 const PACKAGE: &str = "interfaces/python";
-/// Says nothing if the interpreter will do, else why not.
+/// Prints nothing if the interpreter is suitable, else why not.
 const SUITS: &str = "import sys, venv, ensurepip\n\
                      if sys.version_info < (3, 11): print('Python', sys.version, 'is older than 3.11')";
 
 /// Why the tests did not run to their end.
 pub(crate) enum Halt {
-    /// Something that this machine does not have.
+    /// A requirement that this machine lacks.
     Skipped(String),
-    /// Something of ours.
+    /// A failure of ours.
     Failed(String),
 }
 
@@ -81,7 +81,7 @@ fn install_and_test(root: &Path) -> Result<Counts, Halt> {
     count(&mut tests)
 }
 
-/// A virtual environment with what a file of requirements names: its interpreter.
+/// A virtual environment with the packages of a requirements file; returns its interpreter.
 pub(crate) fn environment(venv: &Path, requirements: &Path) -> Result<PathBuf, Halt> {
     let python = venv.join("bin/python");
     if !python.exists() {
@@ -101,7 +101,7 @@ fn pip(python: &Path) -> Command {
     pip
 }
 
-/// Runs the tests of a folder, from the one that it is in.
+/// Runs the tests of a folder, in its parent folder.
 pub(crate) fn tests(python: &Path, folder: &Path) -> Command {
     let mut tests = Command::new(python);
     tests.args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider"]);
@@ -121,7 +121,7 @@ pub(crate) fn count(tests: &mut Command) -> Result<Counts, Halt> {
     Ok(counts)
 }
 
-/// Makes a virtual environment with the first interpreter of the path that will do.
+/// Creates a virtual environment with the first suitable interpreter of the path.
 fn make_environment(venv: &Path) -> Result<(), Halt> {
     let mut reason = "there is no python3".to_owned();
     for name in ["python3", "python3.15", "python3.14", "python3.13", "python3.12", "python3.11"] {
@@ -139,7 +139,7 @@ fn make_environment(venv: &Path) -> Result<(), Halt> {
     Err(Halt::Skipped(format!("a Python of 3.11 or later with venv is needed: {reason}")))
 }
 
-/// Runs a command; what it said, made to a reason, if it fails.
+/// Runs a command; if it fails, converts its output to a reason.
 pub(crate) fn succeeds(command: &mut Command, halt: impl Fn(String) -> Halt) -> Result<(), Halt> {
     match command.output() {
         Ok(done) if done.status.success() => Ok(()),

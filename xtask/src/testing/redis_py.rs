@@ -1,21 +1,22 @@
-//! The part "redis-py" of `cargo xtask test`: the server by the client of Redis for Python.
+//! The part "redis-py" of `cargo xtask test`: the server, tested with the Redis client for Python.
 //!
-//! Purpose: as the part "Python", in a virtual environment below `target/python`, and skipped with a reason
-//! where there is no Python that would do, or no index to be reached.
+//! Purpose: like the part "Python", in a virtual environment below `target/python`; skipped with a
+//! reason without a suitable Python, or a reachable index.
 
 use crate::source::workspace::Workspace;
 use crate::testing::parts::{Counts, Part};
 use crate::testing::python::{self, Halt};
 use crate::testing::together;
 
-/// Where its tests are, below the root.
+/// The tests, below the root.
 const TESTS: &str = "interfaces/server/tests/python";
 
-/// What they run: a variable that names it to them, the packages that it was built with before, and its name.
+/// The programs under test: the variable that names it to them, the packages with which it was
+/// built before, and its name.
 const PROGRAMS: [(&str, &str, &str); 2] =
     [("ADAMANT_SERVER", "TOGETHER", "adamant-server"), ("ADAMANT", "USERS", "adamant")];
 
-/// Builds the server and the command, and tests the one beside the other.
+/// Builds the server and the command, and tests them.
 pub(crate) fn run(workspace: &Workspace) -> Part {
     python::part("redis-py", "the server by redis-py and pytest, in target/python", || {
         build_and_test(workspace)

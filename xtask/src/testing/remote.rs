@@ -1,9 +1,9 @@
-//! `cargo xtask remote`: stores on objects, checked and tested.
+//! `cargo xtask remote`: checks and tests of stores on objects.
 //!
-//! They are a workspace of their own, in `remote`, with a folder of its own to build in, so that nothing else of
-//! Adamant waits for SlateDB or builds it. S3 is played by `moto`, in a virtual environment below
-//! `target/python`; where there is no Python that would do, or no index to be reached, its tests say that they
-//! were skipped.
+//! They are a workspace of their own, in `remote`, with a build folder of its own, so that nothing
+//! else of Adamant waits for SlateDB or builds it. `moto` simulates S3, in a virtual environment
+//! below `target/python`; without a suitable Python, or a reachable index, its tests report that
+//! they were skipped.
 
 use crate::source::workspace::Workspace;
 use crate::testing::parts::{self, Part};
@@ -11,12 +11,12 @@ use crate::testing::python::{self, Halt};
 
 /// Its folder, below the root.
 const FOLDER: &str = "remote";
-/// What its tests in S3 need.
+/// The requirements of its tests with S3.
 const REQUIREMENTS: &str = "remote/tests/requirements.txt";
 const TARGET: &str = "--manifest-path remote/Cargo.toml --target-dir target/remote";
 
-/// Formatting, clippy and all tests. `rounds`: how many processes take a store over from one another, if not
-/// as many as the test has by itself.
+/// Formatting, clippy and all tests. `rounds`: how many processes take a store over from one
+/// another, if not the test's default.
 pub(crate) fn run(rounds: Option<u32>) -> Result<bool, String> {
     let workspace = Workspace::load()?;
     let ran = [

@@ -1,27 +1,27 @@
-//! Tools that run tests: what each needs, and what it is run with.
+//! Tools that run tests: their requirements and commands.
 //!
-//! Purpose: the commands that look for undefined behaviour run what can run on this machine, and say what they
-//! left out and why. Thread safety: none needed.
+//! Purpose: the commands that look for undefined behaviour run what can run on this machine, and
+//! report what they left out and why. Thread safety: none needed.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::testing::parts::{self, Counts, Part, Took};
 
-/// A tool, how it is run, and what must be there for it.
+/// A tool, its command, and its requirements.
 pub(crate) struct Tool {
     pub(crate) name: String,
-    /// With which toolchain: the default one, or nightly.
+    /// Whether it needs the nightly toolchain.
     pub(crate) nightly: bool,
-    /// Words for cargo.
+    /// Arguments for cargo.
     pub(crate) arguments: String,
     pub(crate) variables: Vec<(&'static str, String)>,
     /// Why it cannot run here.
     pub(crate) missing: Option<String>,
 }
 
-/// Why there is no nightly toolchain with a component, if there is none; of `""` only the toolchain is asked
-/// for.
+/// Why there is no nightly toolchain with a component, if there is none; for `""` only the
+/// toolchain is checked.
 pub(crate) fn missing_nightly(component: &str) -> Option<String> {
     if !succeeds("rustup", &["run", "nightly", "cargo", "--version"]) {
         return Some("there is no nightly toolchain (rustup)".to_owned());
@@ -33,12 +33,13 @@ pub(crate) fn missing_nightly(component: &str) -> Option<String> {
         .then(|| format!("the component {component} of the nightly toolchain is not installed"))
 }
 
-/// Runs all of them, also after one that failed.
+/// Runs all of them, even after a failure.
 pub(crate) fn run_all(tools: &[Tool], root: &Path) -> Vec<Part> {
     tools.iter().map(|tool| run(tool, root)).collect()
 }
 
-/// A tool's part; none of whose tests was chosen has failed, for it would watch nothing for ever.
+/// The part of a tool. It fails if no test was selected, because the tool would then check nothing
+/// unnoticed.
 fn run(tool: &Tool, root: &Path) -> Part {
     let name = &tool.name;
     if let Some(why) = &tool.missing {
@@ -58,7 +59,7 @@ fn run(tool: &Tool, root: &Path) -> Part {
     watched(parts::of(name, &mut command))
 }
 
-/// The part of a tool that is not here.
+/// The part of a tool that is not installed.
 fn left_out(name: &str, why: &str) -> Part {
     Part {
         name: name.to_owned(),
@@ -70,7 +71,7 @@ fn left_out(name: &str, why: &str) -> Part {
     }
 }
 
-/// A part that has failed where no test was run.
+/// A part that has failed if no test was run.
 fn watched(mut part: Part) -> Part {
     if part.is_command && part.counts.failed == 0 {
         part.counts = Counts { passed: 0, failed: 1, ..part.counts };
@@ -79,7 +80,7 @@ fn watched(mut part: Part) -> Part {
     part
 }
 
-/// Words of a line; what stands within apostrophes belongs to one.
+/// Words of a line; text within apostrophes is one word.
 fn words(line: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quoted = false;
@@ -105,20 +106,20 @@ pub(crate) fn has_target(target: &str) -> bool {
     !folder.is_empty() && Path::new(folder.trim()).exists()
 }
 
-/// The name of the machine that the compiler compiles for.
+/// The compiler's host machine.
 pub(crate) fn host() -> Result<String, String> {
     let text = output("rustc", &["-vV"]);
     let host = text.lines().find_map(|line| line.strip_prefix("host: "));
     host.map(str::to_owned).ok_or_else(|| "rustc does not say its host".to_owned())
 }
 
-/// What a program prints; nothing where it cannot be run.
+/// The output of a program; empty if it cannot be run.
 pub(crate) fn output(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).stderr(Stdio::null()).output();
     output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default()
 }
 
-/// Whether a program is there and does what it is asked.
+/// Whether a program exists and succeeds.
 pub(crate) fn succeeds(program: &str, arguments: &[&str]) -> bool {
     let mut command = Command::new(program);
     command.args(arguments).stdout(Stdio::null()).stderr(Stdio::null());

@@ -1,14 +1,15 @@
-//! Work side by side: as many pieces at once as there are processors, each taken by whoever is done.
+//! A parallel work queue: as many items at once as there are processors; each idle worker takes the
+//! next.
 //!
 //! Thread safety: the queue is the only thing that threads share here.
 
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// Does all of it in its order, as far as threads have any. True if all pieces said so.
+/// Processes all items, in order as far as threads allow. True if all succeeded.
 ///
 /// # Errors
-/// The first error of a thread, which takes no further pieces then; in words, if it panicked.
+/// The first error of a thread, which takes no further items then; in words, if it panicked.
 pub(crate) fn side_by_side<T: Send>(
     items: Vec<T>,
     work: impl Fn(T) -> Result<bool, String> + Sync,

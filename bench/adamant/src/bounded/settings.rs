@@ -1,18 +1,18 @@
-//! How much `memory` does.
+//! Settings of `memory`.
 
 use std::path::PathBuf;
 
 /// Bytes of a value.
 pub(super) const VALUE_BYTES: usize = 800;
 
-/// What to measure.
+/// The settings.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Where to work.
+    /// The working directory.
     pub path: PathBuf,
-    /// Where everything random comes from.
+    /// Seed of all randomness.
     pub seed: u64,
-    /// Times that everything is done.
+    /// Number of repetitions.
     pub rounds: u32,
     /// The bound.
     pub memory_bytes_max: u64,
@@ -35,9 +35,9 @@ impl Settings {
         Self::of(path, 32 << 20)
     }
 
-    /// With a bound.
+    /// Settings for a bound.
     pub fn of(path: PathBuf, memory_bytes_max: u64) -> Settings {
-        // A key and a value take some 850 bytes of the pool, its leaf included.
+        // A key and a value take some 850 bytes of the pool, including its leaf.
         let entries = 3 * memory_bytes_max / 800;
         let gets = entries;
         let log_bytes_max = memory_bytes_max.clamp(16 << 20, 64 << 20);

@@ -1,9 +1,9 @@
-//! What no crash-safe map can do without: plain stores of records into the same memory.
+//! The lower bound for a crash-safe map: plain stores of records into the same memory.
 //!
 //! Purpose: pages touched for the first time; records appended and made durable by one fence each,
-//! into such pages and into touched ones; the same with a second fence for a word that says so.
-//! Beside these rates those of a tree can be judged on a machine that is faster or slower than the
-//! one that they were asked for on.
+//! into such pages and into touched ones; the same with a second fence for a commit word. With
+//! these rates, those of a tree can be rated on a machine that is faster or slower than the one for
+//! which the targets were set.
 
 use adamant_heap::{Flushing, OsDirectory};
 use adamant_medium::bare::Bare;
@@ -16,9 +16,9 @@ use crate::measure::thread_seconds;
 use crate::place;
 use crate::report::{Report, Unit};
 
-/// Names the rows.
+/// The engine name of the rows.
 pub(super) const NAME: &str = "floor";
-/// Space is asked for in such steps, as a heap does.
+/// Space is allocated in such steps, as in a heap.
 const STEP_BYTES: u64 = 2 << 20;
 /// A word at the start of the memory, alone in its line.
 const WORD_BYTES: u64 = 64;
@@ -64,7 +64,7 @@ fn touch(bare: &mut Bare, bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// Stores all records behind one another, each made durable for itself.
+/// Appends all records, each made durable by itself.
 fn append(
     bare: &mut Bare,
     records: &Records,

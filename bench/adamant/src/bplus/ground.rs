@@ -1,8 +1,8 @@
-//! One tree, and the clocks and counters around what is done with it.
+//! The fixture of `bplus`: one tree, with clocks and counters.
 //!
-//! Purpose: a rate for each kind of operation, and what a change costs the medium.
-//! Invariants: works in a directory that nothing else uses, removed with the value. Times are
-//! those that the thread had a processor: nothing here waits, and the machine may be busy.
+//! Purpose: a rate for each kind of operation, and the storage cost of a change.
+//! Invariants: works in a directory of its own, which is removed with the value. Times are
+//! processor times of the thread: nothing here waits, and the machine may be busy.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -27,9 +27,9 @@ pub(super) const OVERWRITES: u64 = 4;
 pub(super) const DELETES: u64 = 5;
 const SAMPLES: u64 = 6;
 
-/// Pairs whose values a check looks at.
+/// Pairs whose values a check verifies.
 const SAMPLE_PAIRS: usize = 20_000;
-/// The root that leads to the tree.
+/// The root that names the tree.
 const ROOT: usize = 0;
 
 /// One tree in one round.
@@ -39,12 +39,12 @@ pub(super) struct Ground<'a> {
     report: &'a mut Report,
     directory: TempDir,
     tree: Option<(Heap, Bplus)>,
-    /// Bytes of blocks that were allocated before the first pair was inserted.
+    /// Bytes of blocks that were allocated before the first insert.
     pub(super) empty_bytes: u64,
 }
 
 impl<'a> Ground<'a> {
-    /// With an empty tree.
+    /// A fixture with an empty tree.
     pub(super) fn new(
         settings: &'a Settings,
         records: &'a Records,
@@ -58,12 +58,12 @@ impl<'a> Ground<'a> {
         Ok(Self { settings, records, report, directory, tree, empty_bytes })
     }
 
-    /// A directory in here.
+    /// A directory in this one.
     pub(super) fn place(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
-    /// The heap and the tree in it.
+    /// The heap and its tree.
     pub(super) fn tree(&self) -> Result<(&Heap, Bplus)> {
         let (heap, map) = self.tree.as_ref().ok_or("the tree was closed")?;
         Ok((heap, *map))
@@ -89,8 +89,8 @@ impl<'a> Ground<'a> {
         Ok(())
     }
 
-    /// The rate of a change of each of `visits` in a transaction of its own, and what one costs the
-    /// medium: fences, flushed cache lines, bytes of log.
+    /// The rate of changes of `visits`, each in a transaction of its own, and the storage cost of
+    /// one: fences, flushed cache lines, bytes of log.
     pub(super) fn changed(
         &mut self,
         row: &str,
@@ -98,7 +98,7 @@ impl<'a> Ground<'a> {
         work: impl Fn(&mut Transaction<'_>, Bplus, u64) -> Result<()>,
     ) -> Result<()> {
         let (heap, map) = self.tree()?;
-        // What a checkpoint still has to do is the work of earlier rows.
+        // Pending checkpoint work belongs to earlier rows.
         heap.checkpoint()?;
         let (before, start) = (Costs::of(heap), thread_seconds());
         for &index in visits {
@@ -118,8 +118,8 @@ impl<'a> Ground<'a> {
         Ok(())
     }
 
-    /// Compares the tree with what must be in it: count, structure, order, keys that must be there
-    /// and keys that must not, values of a sample.
+    /// Compares the tree with its expected content: count, structure, order, present and absent
+    /// keys, values of a sample.
     pub(super) fn verify(&self, pairs: u64, version: u64) -> Result<()> {
         let (heap, map) = self.tree()?;
         let view = heap.view()?;
@@ -145,8 +145,7 @@ impl<'a> Ground<'a> {
         Ok(())
     }
 
-    /// Closes the heap and opens it again; milliseconds by the clock on the wall until the first get
-    /// has returned.
+    /// Closes the heap and reopens it; milliseconds of wall clock until the first get has returned.
     pub(super) fn reopen(&mut self) -> Result<f64> {
         let (heap, _) = self.tree.take().ok_or("the tree was closed")?;
         heap.close()?;
@@ -164,7 +163,7 @@ impl<'a> Ground<'a> {
         Ok(seconds * 1e3)
     }
 
-    /// Closes the heap after a look at its structure, and removes it.
+    /// Checks the heap's structure, closes it, and removes it.
     pub(super) fn end(&mut self) -> Result<()> {
         let (heap, _) = self.tree.take().ok_or("the tree was closed")?;
         let report = heap.check()?;
@@ -175,7 +174,7 @@ impl<'a> Ground<'a> {
     }
 }
 
-/// Makes an empty tree that the heap's root leads to.
+/// Creates an empty tree that the heap's root names.
 pub(super) fn create(heap: &Heap) -> Result<Bplus> {
     let created = heap.transaction(DURABILITY, |tx| {
         let map = Bplus::create(tx)?;

@@ -1,8 +1,8 @@
-//! Memory beside the medium: what grows with the tree and is no part of its files.
+//! Memory beside the files: what grows with the tree.
 //!
-//! A child process fills a tree and compares what the kernel counts before the heap is opened and
-//! after the last insert. It does nothing else and frees nothing in between that an allocator
-//! could hand out again unseen; memory that was moved to a swap device counts too.
+//! A child process fills a tree and compares the kernel's counts before the heap is opened and
+//! after the last insert. It does nothing else and frees nothing in between that an allocator could
+//! reuse unseen; memory on a swap device counts, too.
 
 use std::env;
 use std::path::Path;
@@ -19,8 +19,8 @@ use crate::report::Unit;
 /// First argument of a child process.
 pub const CHILD_COMMAND: &str = "bplus-memory-child";
 
-/// Adds, in bytes a pair: `memory`, of the process, and `memory.tables`, by which the processor finds
-/// the pages of what is mapped.
+/// Adds, in bytes a pair: `memory`, of the process, and `memory.tables`, of the page tables of the
+/// mappings.
 pub(super) fn measure(ground: &mut Ground<'_>) -> Result<()> {
     let (records, pairs) = (ground.records, ground.settings.pairs);
     let place = ground.place("memory");
@@ -41,11 +41,11 @@ pub(super) fn measure(ground: &mut Ground<'_>) -> Result<()> {
     Ok(std::fs::remove_dir_all(place)?)
 }
 
-/// The child's work, from the arguments after `CHILD_COMMAND`: fills a tree, and prints the bytes of
-/// the rows.
+/// The child's work, from the arguments after `CHILD_COMMAND`: fills a tree, and prints the bytes
+/// of the rows.
 ///
 /// # Errors
-/// The heap's, or arguments that are no task.
+/// The heap's, or invalid arguments.
 pub fn child(arguments: &[String]) -> Result<()> {
     let [order, value_bytes, seed, pairs, place] = arguments else {
         return Err("a child needs an order, three numbers and a directory".into());

@@ -1,7 +1,7 @@
-//! Gets of keys that are there and that are not, and scans of everything and of 100 pairs.
+//! Gets of present and absent keys, and scans of everything and of 100 pairs.
 //!
-//! A get copies the value out, as one does who goes on to use it; a scan hands out keys and values
-//! as they lie in the heap, and looks at their lengths.
+//! A get copies the value out, as a caller does that goes on to use it; a scan hands out keys and
+//! values in place in the heap, and reads their lengths.
 
 use std::ops::{Bound, ControlFlow};
 
@@ -56,7 +56,7 @@ pub(super) fn measure(ground: &mut Ground<'_>) -> Result<()> {
     })
 }
 
-/// Looks at pairs from the one with an index on, or from the first; how many, and their bytes.
+/// Scans pairs from the one with an index on, or from the first; returns their number and bytes.
 fn scan(ground: &Ground<'_>, from: Option<u64>, pairs_max: u64) -> Result<(u64, u64)> {
     let (heap, map) = ground.tree()?;
     let view = heap.view()?;

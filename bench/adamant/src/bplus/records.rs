@@ -1,7 +1,7 @@
-//! The pairs, and the order in which operations visit them.
+//! The pairs of `bplus`, and the order in which operations visit them.
 //!
 //! Purpose: everything follows from an index, so that no list of pairs is held, whose memory would
-//! be taken for the tree's.
+//! count as the tree's.
 //! Invariants: keys of different indices differ, and no missing key is one of them.
 
 use crate::data::{Data, KEY_BYTES};
@@ -9,9 +9,9 @@ use crate::data::{Data, KEY_BYTES};
 /// The order in which operations visit the pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// As the keys are ordered: they are decimal numbers.
+    /// In key order: keys are decimal numbers.
     Sequential,
-    /// One that has nothing to do with it, another for each operation; keys are random bytes.
+    /// In an unrelated order, another for each operation; keys are random bytes.
     Random,
 }
 
@@ -25,7 +25,7 @@ impl Order {
         }
     }
 
-    /// The order of that name.
+    /// The order with that name.
     pub(crate) fn of(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|order| order.name() == name)
     }
@@ -43,7 +43,7 @@ impl Records {
         Self { order, data: Data::new(seed, value_bytes) }
     }
 
-    /// As the end of the names of rows.
+    /// The suffix of row names.
     pub(crate) fn name(&self) -> String {
         format!("{}.{}", self.order.name(), self.data.value_bytes())
     }
@@ -68,7 +68,7 @@ impl Records {
         }
     }
 
-    /// A key that is not there, among those that are.
+    /// An absent key, among those that are present.
     pub(crate) fn missing_key(&self, index: u64) -> [u8; KEY_BYTES] {
         match self.order {
             Order::Sequential => decimal(10 * index + 5),
@@ -76,12 +76,12 @@ impl Records {
         }
     }
 
-    /// The value of a pair after so many overwrites.
+    /// The value of a pair after `version` overwrites.
     pub(crate) fn value(&self, index: u64, version: u64) -> &[u8] {
         self.data.value(index, version)
     }
 
-    /// Each index below `pairs` once, in the order of an operation with this number.
+    /// Each index below `pairs` once, in the order of the operation with this number.
     pub(crate) fn visits(&self, pairs: u64, operation: u64) -> Vec<u32> {
         assert!(pairs <= u64::from(u32::MAX), "indices are 32 bits");
         let mut visits: Vec<u32> = (0..pairs as u32).collect();

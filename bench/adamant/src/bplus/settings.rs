@@ -1,8 +1,8 @@
-//! How much of everything `bplus` does.
+//! Settings of `bplus`.
 
 use std::path::PathBuf;
 
-/// How much of everything.
+/// The settings.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Pairs of a tree.
@@ -11,13 +11,13 @@ pub struct Settings {
     pub scans: u64,
     /// Rounds; a figure is the median over them.
     pub rounds: u32,
-    /// A directory to work in; what is made there is removed at the end. If none, memory (a tmpfs)
-    /// where there is some, else the current directory.
+    /// A working directory, whose content is removed at the end. If none, memory (a tmpfs) where
+    /// available, else the current directory.
     pub path: Option<PathBuf>,
 }
 
 impl Settings {
-    /// Everything, as judged: some minutes.
+    /// The full run, as rated: some minutes.
     pub fn full() -> Self {
         Self { pairs: 1_000_000, scans: 100_000, rounds: 1, path: None }
     }

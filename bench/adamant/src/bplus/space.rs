@@ -1,4 +1,4 @@
-//! What a tree takes of the heap, what it leaves there, and how long it takes to be opened.
+//! Space of a tree in the heap, leftovers after deletion, and the time to open it.
 
 use crate::bplus::ground::Ground;
 use crate::error::Result;
@@ -6,10 +6,10 @@ use crate::heap::used_bytes;
 use crate::measure::median;
 use crate::report::Unit;
 
-/// Openings of a round, whose median is its figure.
+/// Openings in a round, whose median is its figure.
 const OPENINGS: usize = 5;
 
-/// Bytes of keys and values by bytes of pages in use, of a tree that was just filled.
+/// Bytes of keys and values divided by bytes of used pages, of a newly filled tree.
 pub(super) fn efficiency(ground: &mut Ground<'_>) -> Result<()> {
     let pairs = ground.settings.pairs;
     let user_bytes = pairs * ground.records.record_bytes();
@@ -18,8 +18,8 @@ pub(super) fn efficiency(ground: &mut Ground<'_>) -> Result<()> {
     Ok(())
 }
 
-/// When all pairs are deleted: bytes of blocks beyond those of an empty tree, and of pages that are
-/// not free again.
+/// After all pairs are deleted: bytes of blocks beyond those of an empty tree, and of pages that
+/// are not free again.
 pub(super) fn left(ground: &mut Ground<'_>) -> Result<()> {
     let pairs = ground.settings.pairs;
     let (heap, _) = ground.tree()?;
@@ -30,7 +30,7 @@ pub(super) fn left(ground: &mut Ground<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Until a heap with a tree in it is open and the first get has returned.
+/// The time until a heap with a tree is open and the first get has returned.
 pub(super) fn reopen(ground: &mut Ground<'_>) -> Result<()> {
     let pairs = ground.settings.pairs;
     let times: Result<Vec<f64>> = (0..OPENINGS).map(|_| ground.reopen()).collect();

@@ -1,4 +1,4 @@
-//! The gets of a `BTreeMap`, which survives nothing.
+//! The gets of a volatile `BTreeMap`.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::error::{Result, ensure};
 use crate::measure::thread_seconds;
 use crate::report::{Report, Unit};
 
-/// Names the rows.
+/// The engine name of the rows.
 pub(super) const NAME: &str = "btreemap";
 
 /// Adds the rows of a round: fill and get.

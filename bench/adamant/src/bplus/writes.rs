@@ -17,7 +17,7 @@ pub(super) fn refill(ground: &mut Ground<'_>) -> Result<()> {
     insert_all(ground, "refill", 2)
 }
 
-/// Inserts pairs as they come: in the order of the keys, or random ones.
+/// Inserts pairs in index order: ascending keys, or random ones.
 fn insert_all(ground: &mut Ground<'_>, row: &str, version: u64) -> Result<()> {
     let (records, pairs) = (ground.records, ground.settings.pairs);
     let visits: Vec<u32> = (0..pairs as u32).collect();
@@ -48,7 +48,7 @@ pub(super) fn delete(ground: &mut Ground<'_>) -> Result<()> {
     ground.verify(0, 0)
 }
 
-/// Puts a version of a pair; whether its key was there.
+/// Puts a version of a pair; returns whether its key was there.
 pub(super) fn put(
     tx: &mut Transaction<'_>,
     map: Bplus,

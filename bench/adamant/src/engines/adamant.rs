@@ -1,4 +1,4 @@
-//! Adamant: one keyspace of a store.
+//! The adapter of Adamant: one keyspace of a store.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -132,7 +132,7 @@ impl Engine for AdamantEngine {
     }
 }
 
-/// Bytes of the first level below level 0, in memtables: as by default.
+/// Bytes of the first level below level 0, in memtables: the default.
 const BASE_MEMTABLES: u64 = 4;
 
 impl LsmEngine for AdamantEngine {

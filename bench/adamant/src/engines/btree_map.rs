@@ -1,4 +1,5 @@
-//! `BTreeMap<Vec<u8>, Vec<u8>>` behind an `RwLock`: what the standard library gives, in memory.
+//! The adapter of `BTreeMap<Vec<u8>, Vec<u8>>` behind an `RwLock`: the standard library's map, in
+//! memory.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;

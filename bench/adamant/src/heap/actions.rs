@@ -9,9 +9,9 @@ use crate::heap::ground::{Ground, OBJECT_BYTES};
 use crate::measure::{on_threads, thread_seconds};
 use crate::report::Unit;
 
-/// Reservations of the largest publish.
+/// Maximum reservations of a publish.
 const BATCH_MAX: u64 = 100;
-/// Threads that reserve at the most.
+/// Maximum threads that reserve.
 const THREADS_MAX: u64 = 8;
 
 /// All rows of this group.
@@ -32,8 +32,8 @@ pub(super) fn measure(ground: &mut Ground<'_>) -> Result<()> {
     ground.finish(heap)
 }
 
-/// Reserves and publishes in batches. Filled, the bytes of a reservation become durable with it; of
-/// one that nobody wrote to only that it is allocated, as of libpmemobj.
+/// Reserves and publishes in batches. If they were filled, the bytes of a reservation become
+/// durable with it; otherwise only its allocation, as in libpmemobj.
 fn publishes(
     ground: &mut Ground<'_>,
     heap: &Heap,
@@ -64,11 +64,11 @@ fn publishes(
     ground.free_all(heap, &blocks)
 }
 
-/// Reserves on so many threads at once, and lets go of all of it. Nanoseconds of a processor for
-/// each, over all threads: they stay the same if threads do not disturb each other.
+/// Reserves on several threads at once, and drops all of it. Processor nanoseconds for each, over
+/// all threads: they stay the same if threads do not disturb each other.
 fn reserves(ground: &mut Ground<'_>, heap: &Heap, threads: u64, count: u64) -> Result<()> {
     let each = (count / threads).max(1) as usize;
-    // Room that was written to: first touches of memory are no part of the row.
+    // Slots that were written to: first touches of memory are no part of the row.
     let room = |_| -> Mutex<Vec<Option<Reservation>>> {
         let mut slots = Vec::new();
         slots.resize_with(each, || None);

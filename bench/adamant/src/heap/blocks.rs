@@ -9,7 +9,7 @@ use crate::heap::ground::{Ground, OBJECT_BYTES};
 use crate::measure::on_threads;
 use crate::report::Unit;
 
-/// Threads of the row with several.
+/// Threads of the multi-threaded row.
 const THREADS: usize = 2;
 /// Objects of the largest transaction.
 const OBJECTS_MAX: u64 = 10_000;
@@ -66,7 +66,7 @@ fn pairs(ground: &mut Ground<'_>, heap: &Heap, count: u64) -> Result<()> {
     Ok(())
 }
 
-/// Transactions that allocate so many objects each.
+/// Transactions that allocate `objects` objects each.
 fn transactions(ground: &mut Ground<'_>, heap: &Heap, objects: u64, count: u64) -> Result<()> {
     let durability = ground.durability();
     let whole = count / objects * objects;

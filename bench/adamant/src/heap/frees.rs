@@ -1,4 +1,4 @@
-//! Transactions that free many objects, also after having written to them.
+//! Transactions that free many objects, also after writes to them.
 
 use adamant_heap::{Heap, Write};
 
@@ -9,13 +9,14 @@ use crate::report::Unit;
 
 /// Objects of the smallest transaction.
 const OBJECTS_MIN: u64 = 10;
-/// Objects freed for a row of small transactions, so that the clock and chance count for little.
+/// Objects freed for a row of small transactions, so that clock resolution and chance matter
+/// little.
 const FREED: u64 = 20_000;
 
 /// All rows of this group.
 pub(super) fn measure(ground: &mut Ground<'_>) -> Result<()> {
     let heap = ground.empty_heap()?;
-    // Not measured: the first touch of pages, and of what a large transaction keeps in memory.
+    // Not measured: the first touch of pages, and of the memory that a large transaction holds.
     free_once(ground, &heap, ground.settings.frees_max, true)?;
     let mut objects = OBJECTS_MIN;
     while objects <= ground.settings.frees_max {
@@ -40,7 +41,7 @@ fn frees(ground: &mut Ground<'_>, heap: &Heap, objects: u64, written: bool) -> R
     Ok(())
 }
 
-/// Seconds of a transaction that frees so many objects.
+/// Seconds of a transaction that frees `objects` objects.
 fn free_once(ground: &Ground<'_>, heap: &Heap, objects: u64, written: bool) -> Result<f64> {
     let blocks = ground.fill(heap, objects, OBJECT_BYTES, written)?;
     let start = thread_seconds();

@@ -1,8 +1,8 @@
-//! Where a group of rows is measured: a heap of its own, clocks and counters around the work.
+//! The fixture of a group of rows: a heap of its own, with clocks and counters.
 //!
-//! Purpose: every timed row also says what it cost the medium, in the unit of its medium: bytes
-//! of log for files, fences and flushed cache lines for memory.
-//! Invariants: rows of a group work in a directory that nothing else uses, removed with the value.
+//! Purpose: every timed row also reports its storage cost, in the unit of its backend: bytes of log
+//! for files, fences and flushed cache lines for memory.
+//! Invariants: rows of a group work in a directory of their own, removed with the value.
 
 use std::path::{Path, PathBuf};
 
@@ -16,12 +16,12 @@ use crate::heap::settings::Settings;
 use crate::measure::thread_seconds;
 use crate::report::{Report, Unit};
 
-/// Bytes of the objects that most rows are about.
+/// Bytes of the objects in most rows.
 pub(super) const OBJECT_BYTES: u64 = 64;
 /// Objects reserved by each transaction that fills a heap.
 const FILL_BATCH: u64 = 1_000;
 
-/// One medium in one group of one round.
+/// One backend in one group of one round.
 pub(super) struct Ground<'a> {
     pub(super) settings: &'a Settings,
     pub(super) medium: Medium,
@@ -44,23 +44,23 @@ impl<'a> Ground<'a> {
         Ok(Self { settings, medium, report, curves, directory, heaps: 0 })
     }
 
-    /// What commits of this medium wait for.
+    /// The durability of commits on this backend.
     pub(super) fn durability(&self) -> Durability {
         self.medium.durability()
     }
 
-    /// A directory for a heap, which no other row has used.
+    /// A new directory for a heap.
     pub(super) fn fresh_directory(&mut self) -> PathBuf {
         self.heaps += 1;
         self.directory.path().join(self.heaps.to_string())
     }
 
-    /// Opens the heap in a directory, creating both if there is nothing.
+    /// Opens the heap in a directory; creates both if there is nothing.
     pub(super) fn open(&self, directory: &Path) -> Result<Heap> {
         self.open_with_workers(directory, 0)
     }
 
-    /// The same, with so many threads for what commits leave to do.
+    /// The same, with this many threads for work after commits.
     pub(super) fn open_with_workers(&self, directory: &Path, workers: u8) -> Result<Heap> {
         self.medium.open(directory, workers)
     }
@@ -72,7 +72,7 @@ impl<'a> Ground<'a> {
     }
 
     /// A heap whose first `bytes` were touched and are free again: the first touch of a page, and
-    /// growth, are no part of what rows are about.
+    /// growth, are no part of the rows.
     pub(super) fn touched_heap(&mut self, objects: u64) -> Result<Heap> {
         let heap = self.empty_heap()?;
         let blocks = self.fill(&heap, objects, OBJECT_BYTES, true)?;
@@ -80,7 +80,7 @@ impl<'a> Ground<'a> {
         Ok(heap)
     }
 
-    /// Allocates `count` objects of so many bytes; their first word is their number, if they are
+    /// Allocates `count` objects of `bytes` bytes; their first word is their number, if they are
     /// written at all.
     pub(super) fn fill(
         &self,
@@ -120,8 +120,8 @@ impl<'a> Ground<'a> {
         Ok(())
     }
 
-    /// Times `work`, which does `operations`, on this thread; returns the seconds. They are those
-    /// that the thread had a processor: commits wait for nothing here, and the machine may be busy.
+    /// Times `work`, which does `operations`, on this thread; returns the seconds. They are
+    /// processor times of the thread: commits wait for nothing here, and the machine may be busy.
     pub(super) fn timed(
         &mut self,
         heap: &Heap,
@@ -134,7 +134,7 @@ impl<'a> Ground<'a> {
         Ok(seconds)
     }
 
-    /// The same without the row of nanoseconds: what the work cost the medium only.
+    /// The same without the row of nanoseconds: only the storage cost of the work.
     pub(super) fn counted(
         &mut self,
         heap: &Heap,
@@ -142,7 +142,7 @@ impl<'a> Ground<'a> {
         operations: u64,
         work: impl FnOnce() -> Result<()>,
     ) -> Result<f64> {
-        // What a checkpoint still has to do is the work of earlier rows.
+        // Pending checkpoint work belongs to earlier rows.
         heap.checkpoint()?;
         let before = Costs::of(heap);
         let start = thread_seconds();
@@ -155,18 +155,18 @@ impl<'a> Ground<'a> {
         Ok(seconds)
     }
 
-    /// Adds a figure of this medium.
+    /// Adds a figure of this backend.
     pub(super) fn add(&mut self, row: &str, unit: Unit, operations: u64, figure: f64) {
         self.report.add(row, self.medium.name(), unit, operations, figure);
     }
 
-    /// Adds points of a picture.
+    /// Adds points of a plot.
     pub(super) fn add_curve(&mut self, name: &str, points: &[(f64, f64)]) {
         let engine = self.medium.name();
         self.curves.push(json!({"curve": name, "engine": engine, "points": points}));
     }
 
-    /// Closes a heap after a look at its structure, and removes it.
+    /// Checks a heap's structure, closes it, and removes it.
     pub(super) fn finish(&self, heap: Heap) -> Result<()> {
         let report = heap.check()?;
         ensure(report.findings.is_empty(), || {

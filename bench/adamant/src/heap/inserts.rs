@@ -6,13 +6,13 @@ use crate::error::{Result, ensure};
 use crate::heap::ground::{Ground, OBJECT_BYTES};
 use crate::report::Unit;
 
-/// Entries of a chain, on average at the most.
+/// Maximum average length of a chain.
 const CHAIN: u64 = 4;
-/// Bytes of a page of buckets, and how many are in it: tables are made of blocks that can be changed
-/// in a copy.
+/// Bytes of a page of buckets, and its number of buckets: tables consist of blocks that can be
+/// changed in a copy.
 const PAGE_BYTES: u64 = 4_096;
 const PAGE_BUCKETS: u64 = PAGE_BYTES / 8;
-/// Bytes of an entry that is written: its key, the offset of the next, a word of value.
+/// Bytes of an entry that are written: its key, the offset of the next, a word of value.
 const ENTRY_BYTES: usize = 64;
 
 /// All rows of this group.
@@ -56,7 +56,7 @@ struct Table {
 }
 
 impl Table {
-    /// The page that a bucket is in, and its byte there.
+    /// The page of a bucket, and the offset in it.
     fn place(&self, bucket: u64) -> (u64, usize) {
         let page = self.pages[(bucket / PAGE_BUCKETS) as usize];
         (page, (bucket % PAGE_BUCKETS * 8) as usize)
@@ -99,7 +99,7 @@ impl Table {
     }
 }
 
-/// The word at byte `at` of a block.
+/// The word at offset `at` of a block.
 fn word(heap: &impl Read, block: u64, at: usize) -> Result<u64> {
     let bytes = heap.block(block)?.get(at..).and_then(|rest| rest.first_chunk::<8>());
     Ok(u64::from_le_bytes(*bytes.ok_or("a block is shorter than its words")?))

@@ -1,5 +1,5 @@
-//! Transactions of millions of operations: memory for each, and whether the last costs what the
-//! first did.
+//! Transactions of millions of operations: memory for each, and whether the last costs as much as
+//! the first.
 
 use adamant_heap::{Heap, Transaction, Write};
 
@@ -12,14 +12,14 @@ use crate::report::Unit;
 /// transaction.
 const BLOCK_BYTES: u64 = 4_096;
 const WORDS: u64 = BLOCK_BYTES / 8;
-/// The first and the last of so many parts are compared.
+/// Number of parts of a transaction, the first and last of which are compared.
 const PARTS: u64 = 10;
 
 /// All rows of this group.
 pub(super) fn measure(ground: &mut Ground<'_>) -> Result<()> {
     let count = ground.settings.large_operations / WORDS * WORDS;
     let heap = ground.empty_heap()?;
-    // Pages are in memory before, so that what is measured is what the transaction keeps.
+    // Pages are in memory before, so that only the transaction's own memory is measured.
     let blocks = ground.fill(&heap, count / WORDS, BLOCK_BYTES, true)?;
     large(ground, &heap, "set", count, |transaction, number| {
         // Neighbours are set far apart in time.

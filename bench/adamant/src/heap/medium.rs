@@ -1,4 +1,4 @@
-//! A medium under measurement: where it is, what commits wait for, and what they cost.
+//! The storage backends under measurement: location, durability of commits, and costs.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,23 +8,23 @@ use adamant_heap::{Durability, Flushing, Heap, Options, OsDirectory};
 use crate::error::Result;
 use crate::report::Unit;
 
-/// Where Linux keeps files in memory.
+/// The directory in which Linux keeps files in memory.
 const MEMORY: &str = "/dev/shm";
 
-/// A medium under measurement: how commits become durable.
+/// A storage backend under measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Medium {
-    /// Files that are memory, written by stores and flushed by cache lines.
+    /// Files in memory, written by stores and flushed by cache lines.
     Memory,
     /// Files of any file system, written by calls; commits wait for no disk.
     Files,
 }
 
 impl Medium {
-    /// All of them, the judged one first.
+    /// All of them, the rated one first.
     pub const ALL: &'static [Self] = &[Self::Memory, Self::Files];
 
-    /// As the engine of rows, and in arguments.
+    /// The engine name in rows and arguments.
     pub fn name(self) -> &'static str {
         match self {
             Self::Memory => "memory",
@@ -32,12 +32,12 @@ impl Medium {
         }
     }
 
-    /// The medium of that name.
+    /// The backend with that name.
     pub fn of(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|medium| medium.name() == name)
     }
 
-    /// What commits wait for. Those on files wait for no disk: a sync measures the disk, and
+    /// The durability of commits. Those on files wait for no disk: a sync measures the disk, and
     /// `kv` has rows for that.
     pub fn durability(self) -> Durability {
         match self {
@@ -46,7 +46,7 @@ impl Medium {
         }
     }
 
-    /// Where it works if nobody says where.
+    /// The default working directory.
     pub fn default_path(self) -> PathBuf {
         match self {
             Self::Memory if Path::new(MEMORY).is_dir() => PathBuf::from(MEMORY),
@@ -54,8 +54,8 @@ impl Medium {
         }
     }
 
-    /// Opens the heap in a directory with so many threads for what commits leave to do, creating
-    /// both if there is nothing.
+    /// Opens the heap in a directory with this many threads for work after commits; creates both if
+    /// there is nothing.
     ///
     /// # Errors
     /// The heap's.
@@ -70,7 +70,7 @@ impl Medium {
     }
 }
 
-/// What a heap had cost its medium at some moment.
+/// The storage costs of a heap up to some moment.
 #[derive(Clone, Copy, Debug)]
 pub struct Costs {
     /// Bytes appended to the log.
@@ -82,7 +82,7 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// Until now.
+    /// The costs until now.
     pub fn of(heap: &Heap) -> Self {
         let journal = heap.stats().journal;
         Self {
@@ -92,7 +92,7 @@ impl Costs {
         }
     }
 
-    /// For each of the `operations` done since `before`.
+    /// The costs of each of the `operations` since `before`.
     pub fn since(self, before: Self, operations: u64) -> CostsEach {
         let each = |before: u64, after: u64| (after - before) as f64 / operations as f64;
         CostsEach {
@@ -103,7 +103,7 @@ impl Costs {
     }
 }
 
-/// What an operation cost the medium.
+/// The storage costs of an operation.
 #[derive(Clone, Copy, Debug)]
 pub struct CostsEach {
     /// Bytes appended to the log.
@@ -115,7 +115,7 @@ pub struct CostsEach {
 }
 
 impl CostsEach {
-    /// What there is to say of them by a medium: how their rows begin, and the figure.
+    /// The figures for a backend: how their rows begin, and the values.
     pub fn figures(self, medium: Medium) -> Vec<(&'static str, Unit, f64)> {
         match medium {
             Medium::Memory => {
@@ -126,7 +126,7 @@ impl CostsEach {
     }
 }
 
-/// Bytes of the pages of a heap that are in use.
+/// Bytes of the used pages of a heap.
 ///
 /// # Errors
 /// The heap's.

@@ -5,11 +5,11 @@ use crate::heap::ground::{Ground, OBJECT_BYTES};
 use crate::measure::{disk_bytes, once};
 use crate::report::Unit;
 
-/// How often a heap is opened; the least time counts, as for a cache that is warm.
+/// How often a heap is opened; the minimum counts, as for a warm cache.
 const TIMES: u64 = 5;
 const MEBIBYTE: f64 = (1 << 20) as f64;
 
-/// All rows of this group. A heap has no size to be created with: its file grows with use.
+/// All rows of this group. A heap is created without a size: its file grows with use.
 pub(super) fn measure(ground: &mut Ground<'_>) -> Result<()> {
     let directory = ground.fresh_directory();
     let (heap, created) = once(|| ground.open(&directory))?;
@@ -32,7 +32,7 @@ pub(super) fn measure(ground: &mut Ground<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Milliseconds of the fastest of several times that a closed heap is opened.
+/// Milliseconds of the fastest of several openings of a closed heap.
 fn open_again(ground: &Ground<'_>, directory: &std::path::Path) -> Result<f64> {
     let mut least = f64::MAX;
     for _ in 0..TIMES {

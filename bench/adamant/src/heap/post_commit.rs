@@ -9,16 +9,16 @@ use crate::error::{Result, ensure};
 use crate::heap::ground::Ground;
 use crate::report::Unit;
 
-/// Bytes of the objects: some sixty in a run, so that there is something to do for each word of a
-/// bitmap, and many runs to give back.
+/// Bytes of the objects: some sixty in a run, so that there is work for each word of a bitmap, and
+/// many runs to give back.
 const BYTES: u64 = 1024;
 const WORKERS_MAX: u8 = 4;
 /// Transactions of a row; the first is not measured.
 const TIMES: u64 = 3;
-/// Longest time that threads may take.
+/// Maximum time of the threads' work.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// All rows of this group. By the clock on the wall: threads are what it is about.
+/// All rows of this group. Measured by wall clock, because of the threads.
 pub(super) fn measure(ground: &mut Ground<'_>) -> Result<()> {
     for workers in 0..=WORKERS_MAX {
         frees(ground, workers)?;
@@ -26,7 +26,8 @@ pub(super) fn measure(ground: &mut Ground<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Nanoseconds for each object until the commit returns, and until all blocks can be reserved again.
+/// Nanoseconds for each object until the commit returns, and until all blocks can be reserved
+/// again.
 fn frees(ground: &mut Ground<'_>, workers: u8) -> Result<()> {
     let count = ground.settings.frees_max;
     let directory = ground.fresh_directory();

@@ -1,35 +1,35 @@
-//! How much of everything `heap` does.
+//! Settings of `heap`.
 
 use std::path::PathBuf;
 
 use crate::heap::medium::Medium;
 
-/// How much of everything.
+/// The settings.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Single operations of a row.
     pub operations: u64,
-    /// Inserts of one transaction, and objects of a heap whose size or opening is measured.
+    /// Inserts of one transaction, and objects of a heap whose size or opening time is measured.
     pub inserts: u64,
     /// Objects freed by the largest transaction.
     pub frees_max: u64,
     /// Operations of a transaction whose memory is measured.
     pub large_operations: u64,
-    /// How many of the 41,943 sizes from 100 B to 4 MiB are asked for.
+    /// How many of the 41,943 sizes from 100 B to 4 MiB are allocated.
     pub sizes: u64,
-    /// Rounds that every medium takes part in.
+    /// Rounds of every backend.
     pub rounds: u32,
-    /// Media, in the order of the first round.
+    /// Storage backends, in the order of the first round.
     pub media: Vec<Medium>,
     /// The only group to measure; all, if none.
     pub group: Option<String>,
-    /// A directory to work in; what is made there is removed at the end. If none, memory (a tmpfs)
-    /// for memory where there is one, and the current directory for files.
+    /// A working directory, whose content is removed at the end. If none, memory (a tmpfs) for
+    /// memory where available, and the current directory for files.
     pub path: Option<PathBuf>,
 }
 
 impl Settings {
-    /// Everything, as judged: some minutes.
+    /// The full run, as rated: some minutes.
     pub fn full() -> Self {
         Self {
             operations: 200_000,
@@ -44,7 +44,7 @@ impl Settings {
         }
     }
 
-    /// Fewer rounds of the same: rows that depend on how much is done stay comparable.
+    /// Fewer rounds of the same: rows that depend on the amount of work stay comparable.
     pub fn quick() -> Self {
         Self {
             operations: 100_000,

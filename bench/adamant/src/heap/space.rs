@@ -1,4 +1,4 @@
-//! Bytes that objects take beyond what was asked for.
+//! Space overhead of objects.
 
 use adamant_heap::{Read, Write};
 
@@ -6,11 +6,11 @@ use crate::error::Result;
 use crate::heap::ground::{Ground, OBJECT_BYTES};
 use crate::report::Unit;
 
-/// Bytes from one size to the next, and how many there are up to 4 MiB.
+/// The step between sizes, and the number of sizes up to 4 MiB.
 const STEP: u64 = 100;
 const SIZES: u64 = 41_943;
-/// Sizes shown one by one in the picture, and of the others one in so many: a prime, so that they
-/// fall on all places within a page.
+/// Sizes that are plotted one by one, and the sampling interval of the others: a prime, so that the
+/// samples fall on all positions within a page.
 const POINTS: u64 = 1_000;
 const SHOWN_EVERY: u64 = 37;
 
@@ -23,7 +23,7 @@ pub(super) fn measure(ground: &mut Ground<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The share of a block's bytes that was not asked for, over sizes.
+/// The unused share of a block's bytes, over sizes.
 fn fragmentation(ground: &mut Ground<'_>) -> Result<()> {
     let heap = ground.empty_heap()?;
     let every = (SIZES / ground.settings.sizes.clamp(1, SIZES)) as usize;

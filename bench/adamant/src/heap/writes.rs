@@ -1,4 +1,4 @@
-//! Transactions that overwrite ranges of blocks that were there before.
+//! Transactions that overwrite ranges of existing blocks.
 
 use adamant_heap::{Heap, Write};
 
@@ -11,7 +11,7 @@ const BLOCKS: u64 = 64;
 const BYTES_MAX: u64 = 1 << 20;
 /// Transactions of a row that only counts.
 const COUNTED: u64 = 1_000;
-/// Ranges declared at once, and the bytes from one to the next.
+/// Ranges declared at once, and the distance between them in bytes.
 const RANGES: u64 = 10;
 const DISTANCE: u64 = 512;
 
@@ -20,7 +20,7 @@ pub(super) fn measure(ground: &mut Ground<'_>) -> Result<()> {
     let heap = ground.empty_heap()?;
     let mut bytes = 64;
     while bytes <= BYTES_MAX {
-        // About as long for each size: bytes are what takes the time of large ranges.
+        // About as long for each size: bytes dominate the time of large ranges.
         let count = (ground.settings.operations * 1024 / (1024 + bytes) / 2).max(BLOCKS);
         writes(ground, &heap, bytes, count)?;
         bytes *= 4;
@@ -45,7 +45,7 @@ fn writes(ground: &mut Ground<'_>, heap: &Heap, bytes: u64, count: u64) -> Resul
     ground.free_all(heap, &blocks)
 }
 
-/// What empty and small transactions cost the medium.
+/// Storage costs of empty and small transactions.
 fn counted(ground: &mut Ground<'_>, heap: &Heap) -> Result<()> {
     let durability = ground.durability();
     ground.timed(heap, "empty", COUNTED, || {

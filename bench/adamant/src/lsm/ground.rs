@@ -1,7 +1,7 @@
-//! What all rows of `lsm` stand on: an engine, what it holds, and where its figures go.
+//! The fixture of `lsm`: an engine, its expected content, and the report.
 //!
-//! Invariants: the engine holds all entries with the value of `version`, until a process was killed that
-//! wrote some of them anew.
+//! Invariants: the engine holds all entries with the value of `version`, until a process was killed
+//! that rewrote some of them.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -13,14 +13,14 @@ use crate::lsm::settings::{Set, Settings};
 use crate::measure::{Measured, disk_bytes, once, wait_until_quiet};
 use crate::report::{Report, Unit};
 
-/// Looks without any work until nothing more is expected: merges wait for the disk now and then, and what is
-/// left to a time of rest begins after a quarter of a second.
+/// Idle polls after which the background counts as done: merges wait for the disk now and then, and
+/// work for idle times begins after a quarter of a second.
 const QUIET_LOOKS: u32 = 8;
-/// The longest wait for that.
+/// Maximum wait for that.
 const SETTLE_TIME_MAX: Duration = Duration::from_secs(300);
-/// Bytes that LZ4 gets at once: many times what it looks back.
+/// Bytes that LZ4 gets at once: many times its window.
 const PIECE_BYTES: usize = 4 << 20;
-/// Blocks that are in memory after a cold start: next to none.
+/// The share of blocks in memory after a cold start: next to none.
 const COLD_SHARE: u64 = 100;
 pub(super) const MEBIBYTE: f64 = (1 << 20) as f64;
 
@@ -33,7 +33,7 @@ pub(super) struct Ground<'a, E> {
     pub(super) report: &'a mut Report,
     path: &'a Path,
     engine: Option<E>,
-    /// What LZ4 makes of all keys and values in order.
+    /// Bytes of all keys and values in order after LZ4.
     lz4_bytes: u64,
 }
 
@@ -68,7 +68,7 @@ impl<'a, E: LsmEngine> Ground<'a, E> {
         LsmSetup { cache_bytes, memtable_bytes: self.settings.memtable_bytes }
     }
 
-    /// Bytes of keys and values of so many entries.
+    /// Bytes of keys and values of `entries` entries.
     pub(super) fn user_bytes(&self, entries: u64) -> u64 {
         entries * (KEY_BYTES + self.set.value_bytes) as u64
     }
@@ -92,7 +92,7 @@ impl<'a, E: LsmEngine> Ground<'a, E> {
         self.engine.take().map_or(Ok(()), E::close)
     }
 
-    /// Closes and opens, with a row of how long opening took.
+    /// Closes and opens, with a row of the time to open.
     pub(super) fn reopen(&mut self, row: &str) -> Result<()> {
         self.close()?;
         let setup = self.setup();
@@ -108,7 +108,7 @@ impl<'a, E: LsmEngine> Ground<'a, E> {
         self.open(LsmSetup { cache_bytes: setup.cache_bytes * 10 / COLD_SHARE, ..setup })
     }
 
-    /// Waits until the background has nothing to do; how long it was busy.
+    /// Waits until the background is idle; returns how long it was busy.
     pub(super) fn settle(&self) -> Duration {
         let start = Instant::now();
         let (mut busy, mut looks) = (Duration::ZERO, 0);
@@ -124,7 +124,7 @@ impl<'a, E: LsmEngine> Ground<'a, E> {
         busy
     }
 
-    /// Rows of the bytes on the disk, beside those of `entries` and what LZ4 makes of these.
+    /// Rows of the bytes on the disk, relative to those of `entries` and to their size after LZ4.
     pub(super) fn space(&mut self, when: &str, entries: u64) -> Result<()> {
         let Some(Space { data_bytes, log_bytes }) = E::space(self.path)? else { return Ok(()) };
         let all = disk_bytes(self.path)?;
@@ -138,7 +138,7 @@ impl<'a, E: LsmEngine> Ground<'a, E> {
     }
 }
 
-/// Bytes that LZ4 makes of all keys and values, in the order of the keys.
+/// Bytes of all keys and values after LZ4, in key order.
 fn lz4_bytes(data: &Data, entries: u64) -> u64 {
     // Eight bytes of random keys order them as well as twenty do.
     let mut order: Vec<(u64, u64)> = (0..entries)

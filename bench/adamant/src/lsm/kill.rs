@@ -1,4 +1,4 @@
-//! Opening what a killed process left: a child writes half a memtable and is ended by SIGKILL.
+//! Opening after a kill: a child writes half a memtable and is ended by SIGKILL.
 
 use std::env;
 use std::io::{BufRead, BufReader, Write};
@@ -57,11 +57,11 @@ pub(super) fn open_after_kill<E: LsmEngine>(ground: &mut Ground<'_, E>) -> Resul
     Ok(())
 }
 
-/// The child's work, from the arguments after `CHILD_COMMAND` and the engine's name: writes, says so, and
-/// waits to be killed.
+/// The child's work, from the arguments after `CHILD_COMMAND` and the engine's name: writes,
+/// reports it, and waits to be killed.
 ///
 /// # Errors
-/// The engine's, or arguments that are no task.
+/// The engine's, or invalid arguments.
 pub fn child<E: LsmEngine>(arguments: &[String]) -> Result<()> {
     let [directory, numbers @ ..] = arguments else {
         return Err("a child needs a directory".into());

@@ -1,4 +1,4 @@
-//! Rows of reads. The system's own cache is warm in all of them: cold is the engine's.
+//! Rows of reads. The system's own cache is warm in all of them: cold means the engine's.
 
 use std::hint::black_box;
 
@@ -13,8 +13,8 @@ const SCAN: u64 = 100;
 /// Gets for each put of the mixed row.
 const GETS_PER_PUT: usize = 19;
 
-/// With a cache of a tenth of the data, which was used before. Rows: `get.uniform.warm`,
-/// `get.zipfian.warm`, `get.missing`, `scan.full`, `scan.short`.
+/// With a warm cache of a tenth of the data. Rows: `get.uniform.warm`, `get.zipfian.warm`,
+/// `get.missing`, `scan.full`, `scan.short`.
 pub(super) fn warm<E: LsmEngine>(ground: &mut Ground<'_, E>) -> Result<()> {
     for (name, distribution) in
         [("uniform", Distribution::Uniform), ("zipfian", Distribution::Zipfian)]
@@ -26,7 +26,7 @@ pub(super) fn warm<E: LsmEngine>(ground: &mut Ground<'_, E>) -> Result<()> {
     scans(ground)
 }
 
-/// Just opened, with a cache of a hundredth. Rows: `get.uniform.cold`, `get.zipfian.cold`.
+/// Newly opened, with a cache of a hundredth. Rows: `get.uniform.cold`, `get.zipfian.cold`.
 pub(super) fn cold<E: LsmEngine>(ground: &mut Ground<'_, E>) -> Result<()> {
     for (name, distribution) in
         [("uniform", Distribution::Uniform), ("zipfian", Distribution::Zipfian)]

@@ -1,4 +1,4 @@
-//! How much `lsm` does.
+//! Settings of `lsm`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 /// Entries of one size.
 #[derive(Clone, Copy, Debug)]
 pub struct Set {
-    /// End of the names of its rows.
+    /// The suffix of its row names.
     pub name: &'static str,
     /// Bytes of a value.
     pub value_bytes: usize,
@@ -14,22 +14,22 @@ pub struct Set {
     pub entries: u64,
 }
 
-/// What to measure.
+/// The settings.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Where to work.
+    /// The working directory.
     pub path: PathBuf,
-    /// Where everything random comes from.
+    /// Seed of all randomness.
     pub seed: u64,
-    /// Times that everything is done.
+    /// Number of repetitions.
     pub rounds: u32,
-    /// What is loaded, one after the other.
+    /// The sets, loaded one after the other.
     pub sets: Vec<Set>,
-    /// Gets of a row, at most.
+    /// Maximum gets of a row.
     pub gets_max: u64,
     /// Bytes of memtables and tables.
     pub memtable_bytes: u64,
-    /// How long the disk is measured by itself.
+    /// How long the raw disk is measured.
     pub raw_time: Duration,
 }
 
@@ -45,7 +45,8 @@ impl Settings {
         Self { path, seed: 1, rounds: 1, sets, gets_max, memtable_bytes, raw_time }
     }
 
-    /// Under a minute: a tenth of everything, memtables too, so that there are as many tables.
+    /// Under a minute: a tenth of everything, including memtables, so that there are as many
+    /// tables.
     pub fn quick(path: PathBuf) -> Self {
         let full = Self::full(path);
         let raw_time = Duration::from_secs(1);
@@ -54,7 +55,7 @@ impl Settings {
         Self { sets, gets_max, memtable_bytes, raw_time, ..full }
     }
 
-    /// So many of the small entries, and a fifth of that of the large ones.
+    /// This many of the small entries, and a fifth of that of the large ones.
     #[must_use]
     pub fn with_entries(mut self, entries: u64) -> Self {
         let first = self.sets.first().map_or(1, |set| set.entries);

@@ -1,9 +1,10 @@
 //! `lsm --sources`: parts of the engine, each by itself.
 //!
-//! Purpose: what merging tables takes, and how much of that is making slices; what a value costs that is
-//! handed out as a slice or as a copy; reads of large values from the cache; reads without one.
-//! Invariants: all that is read is compared, at least by its length. Times are those that the thread had a
-//! processor: files are in the system's cache, so nothing is waited for but others.
+//! Purpose: the time of merging tables, and the share of making slices in it; the cost of a value
+//! that is handed out as a slice or as a copy; reads of large values from the cache; reads without
+//! a cache.
+//! Invariants: all that is read is verified, at least by its length. Times are processor times of
+//! the thread: files are in the system's cache, so there is no other waiting.
 
 mod ground;
 
@@ -21,10 +22,10 @@ use crate::report::Report;
 
 pub use crate::lsm::sources::ground::SourcesSettings;
 
-/// What measures a part.
+/// The function that measures a part.
 type Measure = fn(&mut Place<'_>) -> Result<()>;
 
-/// Measures all parts; `tell` is called with what comes next.
+/// Measures all parts; `tell` is called with each next step.
 ///
 /// # Errors
 /// The first of the engine or the file system, and contents that are not what was written.

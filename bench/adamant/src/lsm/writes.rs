@@ -1,4 +1,4 @@
-//! Rows of writes: how fast, how much goes to the disk for them, how long a commit takes at the most.
+//! Rows of writes: rates, bytes written to the disk, maximum commit latency.
 
 use std::time::Instant;
 
@@ -47,7 +47,7 @@ pub(super) fn delete<E: LsmEngine>(ground: &mut Ground<'_, E>) -> Result<()> {
     ground.space("delete", entries - indices.len() as u64)
 }
 
-/// Writes or removes entries, and waits until the background is done.
+/// Writes or removes entries, and waits until the background is idle.
 fn write<E: LsmEngine>(
     ground: &mut Ground<'_, E>,
     row: &str,

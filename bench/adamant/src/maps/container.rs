@@ -1,8 +1,8 @@
-//! A container that threads fill, beside its volatile twin.
+//! A container that threads fill, against its volatile twin.
 //!
-//! Purpose: workers reserve objects and fill them; one transaction publishes all of them with an array
-//! that leads to them. The twin makes boxes and moves them into a vector. Both are filled and emptied
-//! several times: the first round touches memory for the first time, and does not count.
+//! Purpose: workers reserve objects and fill them; one transaction publishes all of them with an
+//! array of their offsets. The twin makes boxes and moves them into a vector. Both are filled and
+//! emptied several times: the first round touches memory for the first time, and does not count.
 
 use std::sync::Mutex;
 
@@ -23,7 +23,7 @@ const BYTES_MAX: u64 = 256 << 20;
 /// Rounds that count.
 const ROUNDS: usize = 3;
 
-/// Adds, for each size, nanoseconds of an object here and in the twin, and their share.
+/// Adds, for each size, nanoseconds of an object here and in the twin, and their ratio.
 pub(super) fn measure(settings: &Settings, report: &mut Report) -> Result<()> {
     for size in SIZES {
         let objects = settings.pairs.min(BYTES_MAX / size as u64) / WORKERS * WORKERS;
@@ -51,7 +51,8 @@ pub(super) fn measure(settings: &Settings, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Makes objects on all threads, with their numbers; seconds of the slowest one's processor.
+/// Makes objects on all threads, with their numbers; returns the processor seconds of the slowest
+/// one.
 fn on_workers<T: Send>(
     objects: u64,
     make: impl Fn(u64) -> Result<T> + Sync,
@@ -119,7 +120,7 @@ fn fill_heap(heap: &Heap, objects: u64, size: usize) -> Result<f64> {
     Ok(seconds)
 }
 
-/// The objects of a container, all of which must be there.
+/// The objects of a container; all must be there.
 fn contents(heap: &Heap, array: u64, objects: u64) -> Result<Vec<u64>> {
     let view = heap.view()?;
     let (words, _) = view.block(array)?.as_chunks::<8>();

@@ -1,7 +1,7 @@
-//! One structure, with values of one kind and transactions of one size.
+//! The fixture of `maps`: one structure, with values of one kind and transactions of one size.
 //!
-//! Invariants: works in a directory that nothing else uses, and checks what the map holds after the
-//! inserts and after the removes.
+//! Invariants: works in a directory of its own, and verifies the map after the inserts and after
+//! the removes.
 
 use adamant_heap::{Heap, Ptr, Read, Transaction, TypedRead, TypedWrite};
 use adamant_trees::OrderedMap;
@@ -70,7 +70,8 @@ impl<'a> Ground<'a> {
         Ok(heap.close()?)
     }
 
-    /// Makes a change for each key; nanoseconds, fences, flushed lines and bytes of log for one.
+    /// Makes a change for each key; returns nanoseconds, fences, flushed lines and bytes of log for
+    /// one.
     fn change(
         &self,
         heap: &Heap,
@@ -89,7 +90,7 @@ impl<'a> Ground<'a> {
     }
 }
 
-/// A key as bytes that are ordered as it is.
+/// Encodes a key in its order.
 pub(super) fn bytes_of(key: u64) -> [u8; 8] {
     key.swap_bytes().to_le_bytes()
 }

@@ -1,9 +1,9 @@
-//! Many inserts into a B-tree in one transaction, with and without the merging of what it saves.
+//! Many inserts into a B-tree in one transaction, with and without the merging of saved ranges.
 //!
-//! Purpose: what it is worth that a transaction notes each byte once. It cannot be switched off in the
-//! heap, where the written bytes are masks over lines and merge by being that; so "off" is a
-//! [`Write`] in front of the transaction that saves the old bytes of every range that a change asks
-//! for, whether they were saved before or not, as a log without a set of ranges does.
+//! Purpose: measures the benefit of noting each byte only once in a transaction. This cannot be
+//! switched off in the heap, where the written bytes are masks over lines, which merge by nature.
+//! So "off" is a [`Write`] in front of the transaction that saves the old bytes of every range that
+//! a change requests, whether they were saved before or not, as a log without a set of ranges does.
 
 use std::mem::size_of;
 
@@ -86,7 +86,7 @@ impl Write for Saving<'_, '_> {
     }
 }
 
-/// Adds `saving.on`, `saving.off`, their share, and the bytes of the log for an insert.
+/// Adds `saving.on`, `saving.off`, their ratio, and the bytes of the log for an insert.
 pub(super) fn measure(settings: &Settings, report: &mut Report) -> Result<()> {
     let inserts = INSERTS_EACH * settings.pairs;
     let mut add = |row: &str, unit: Unit, figure: f64| {

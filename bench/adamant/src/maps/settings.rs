@@ -1,8 +1,8 @@
-//! How much of everything `maps` does.
+//! Settings of `maps`.
 
 use std::path::PathBuf;
 
-/// How much of everything.
+/// The settings.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Pairs that are inserted, found and removed.
@@ -11,13 +11,13 @@ pub struct Settings {
     pub rounds: u32,
     /// The only structure to measure; all, if none.
     pub structure: Option<String>,
-    /// A directory to work in; what is made there is removed at the end. If none, memory (a tmpfs)
-    /// where there is some, else the current directory.
+    /// A working directory, whose content is removed at the end. If none, memory (a tmpfs) where
+    /// available, else the current directory.
     pub path: Option<PathBuf>,
 }
 
 impl Settings {
-    /// Everything, as judged: many minutes.
+    /// The full run, as rated: many minutes.
     pub fn full() -> Self {
         Self { pairs: 1_000_000, rounds: 1, structure: None, path: None }
     }
@@ -28,7 +28,7 @@ impl Settings {
     }
 }
 
-/// What a value is.
+/// The kind of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value {
     /// A word.
@@ -41,7 +41,7 @@ impl Value {
     /// Both.
     pub const ALL: [Self; 2] = [Self::Word, Self::Object];
 
-    /// As in the table.
+    /// The name in the table.
     pub fn name(self) -> &'static str {
         match self {
             Self::Word => "word",

@@ -1,4 +1,4 @@
-//! What was measured of the maps, as a table and as JSON lines.
+//! The results of `maps`, as a table and as JSON lines.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use crate::measure::median;
 use crate::place::ENGINE;
 use crate::report::{Report, Unit};
 
-/// Figures of one structure, for one operation: nanoseconds, and what the medium was asked for.
+/// Figures of one structure, for one operation: nanoseconds, and storage costs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cell {
     /// Nanoseconds of an insert.
@@ -69,7 +69,7 @@ impl Table {
         })
     }
 
-    /// Adds to a report the figures that something is asked of: as `insert.all.word.critbit`, and
+    /// Adds the figures with targets to a report: as `insert.all.word.critbit`, and
     /// `insert.speedup.word.critbit` of one transaction for all against one for each.
     pub(super) fn judge(&self, asked: &AskedRows, pairs: u64, report: &mut Report) {
         let mut add = |row: String, unit: Unit, figure: f64| {
@@ -102,7 +102,7 @@ impl Table {
         }
     }
 
-    /// The table to look at.
+    /// The table as text.
     pub fn text(&self) -> String {
         let mut text = format!(
             "{:<9} {:<7} {:>5} {:>8} {:>8} {:>8}  {:>13}  {:>13}  {:>15}\n",

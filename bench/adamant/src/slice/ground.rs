@@ -1,4 +1,4 @@
-//! How much of everything `slice` does, and the way in which its rows are timed.
+//! The fixture of `slice`: settings and timing.
 
 use std::time::Instant;
 
@@ -7,7 +7,7 @@ use crate::report::{Report, Unit};
 /// Batches of a figure, the shortest of which counts.
 const BATCHES: u32 = 12;
 
-/// How much of everything.
+/// The settings.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Operations of a batch.
@@ -16,12 +16,12 @@ pub struct Settings {
     pub strings: usize,
     /// Records of a block that is read.
     pub records: usize,
-    /// Rounds that every type takes part in.
+    /// Rounds of every type.
     pub rounds: u32,
 }
 
 impl Settings {
-    /// Everything, as judged: some two minutes with six types.
+    /// The full run, as rated: some two minutes with six types.
     pub fn full() -> Self {
         Self { operations: 40_000, strings: 1_000_000, records: 2_000, rounds: 7 }
     }
@@ -40,7 +40,7 @@ pub(super) struct Ground<'a> {
 }
 
 impl Ground<'_> {
-    /// Adds a row: nanoseconds of one of `operations`, which `work` does all of.
+    /// Adds a row: nanoseconds of each of `operations`, all of which `work` does.
     pub(super) fn timed(&mut self, row: &str, operations: u64, mut work: impl FnMut()) {
         let mut seconds = f64::MAX;
         for _ in 0..BATCHES {
@@ -57,7 +57,7 @@ impl Ground<'_> {
         self.timed(row, operations, || (0..operations).for_each(|_| operation()));
     }
 
-    /// Adds nanoseconds that were measured.
+    /// Adds measured nanoseconds.
     pub(super) fn add(&mut self, row: &str, operations: u64, nanoseconds: f64) {
         self.report.add(row, self.engine, Unit::Nanoseconds, operations, nanoseconds);
     }

@@ -1,4 +1,4 @@
-//! Many strings at once: sorting them and searching among them.
+//! Many strings at once: sorting and searching.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -7,10 +7,10 @@ use crate::error::{Result, ensure};
 use crate::slice::ground::Ground;
 use crate::slice::string::ByteString;
 
-/// Searches of a batch: one for each so many strings.
+/// Strings per search of a batch.
 const STRINGS_PER_SEARCH: usize = 50;
 
-/// Keys as stores have them: a word that all begin with, and a number.
+/// Keys as stores have them: a common prefix, and a number.
 fn keys<S: ByteString>(count: usize, digits: usize) -> Vec<S> {
     (0..count).map(|number| S::copy_of(format!("user{number:0digits$}").as_bytes())).collect()
 }

@@ -1,5 +1,5 @@
-//! Reading a block of records, each with its length before it: what a table of a log-structured
-//! store does with every block, and the measurement that byteview was introduced by.
+//! Reading a block of records, each with its length before it: a table of a log-structured store
+//! does this with every block, and byteview was introduced with this measurement.
 
 use std::hint::black_box;
 use std::io::{self, Read};

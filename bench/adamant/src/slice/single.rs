@@ -1,5 +1,5 @@
-//! Single operations: making, reading, cloning, parts, comparisons. What an operation makes it
-//! also drops.
+//! Single operations: making, reading, cloning, slicing, comparing. Each operation also drops its
+//! result.
 
 use std::hint::black_box;
 
@@ -12,7 +12,7 @@ use crate::slice::string::ByteString;
 const INLINE_BYTES: usize = 20;
 /// Threads that clone one string.
 const THREADS: usize = 2;
-/// Times that the threads clone it, of which the fastest counts.
+/// Repetitions, of which the fastest counts.
 const THREAD_BATCHES: u32 = 5;
 
 fn bytes_of(len: usize) -> Vec<u8> {

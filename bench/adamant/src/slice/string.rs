@@ -1,4 +1,4 @@
-//! What is measured of a type of strings.
+//! The interface of benchmarked byte strings.
 
 use std::cmp::Ordering;
 use std::io::{self, BufRead, Read};
@@ -7,19 +7,19 @@ use adamant_slice::Slice;
 
 /// An immutable string of bytes.
 pub trait ByteString: Clone + Send + Sync + 'static {
-    /// As the engine of rows.
+    /// The engine name of rows.
     const NAME: &'static str;
 
     /// A copy of `bytes`.
     fn copy_of(bytes: &[u8]) -> Self;
 
-    /// The next `len` bytes of a reader, in the best way that the type has.
+    /// The next `len` bytes of a reader, in the best way of the type.
     ///
     /// # Errors
     /// The reader's.
     fn read(reader: &mut impl Read, len: usize) -> io::Result<Self>;
 
-    /// The same of a reader that has a buffer.
+    /// The same for a reader that has a buffer.
     ///
     /// # Errors
     /// The reader's.
@@ -28,16 +28,16 @@ pub trait ByteString: Clone + Send + Sync + 'static {
         Self::read(reader, len)
     }
 
-    /// The part `start..end`, sharing memory if the type can.
+    /// The part `start..end`, which shares memory if the type can.
     fn part(&self, start: usize, end: usize) -> Self;
 
     /// The bytes.
     fn bytes(&self) -> &[u8];
 
-    /// Whether both are equal, as the type compares.
+    /// Whether both are equal, by the type's comparison.
     fn equals(&self, other: &Self) -> bool;
 
-    /// The order of both, as the type compares.
+    /// The order of both, by the type's comparison.
     fn order(&self, other: &Self) -> Ordering;
 }
 
@@ -80,7 +80,7 @@ impl ByteString for Slice {
     }
 }
 
-/// What has no sharing at all.
+/// A type without any sharing.
 pub type VecBytes = Vec<u8>;
 
 impl ByteString for VecBytes {

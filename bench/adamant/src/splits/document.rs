@@ -1,4 +1,4 @@
-//! What was measured, as a page for people, beside the report's claims.
+//! The results of `splits` as a page for people, with the report's claims.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use super::settings::{Settings, VALUE_BYTES};
 use crate::error::Result;
 use crate::report::{Report, figure_text};
 
-/// Engines of the rows, and what they are called on the page.
+/// Engines of the rows, with their names on the page.
 const WAYS: [(&str, &str); 5] = [
     ("copied", "strings, copied"),
     ("swapped", "strings, long ones swapped"),
@@ -15,7 +15,7 @@ const WAYS: [(&str, &str); 5] = [
     ("bplus", "`bplus` of Adamant"),
 ];
 
-/// Rows, what they are called, and whether Adamant's own tree has them.
+/// Rows, their names, and whether Adamant's own tree has them.
 const ROWS: [(&str, &str, bool); 8] = [
     ("fill", "total fill, ms", true),
     ("splits", "splits", true),

@@ -1,10 +1,10 @@
-//! A small B+ tree: leaves on the heap, what leads to them in memory.
+//! A small B+ tree: leaves on the heap, the index in memory.
 //!
-//! Purpose: to fill leaves that keep their pairs by a strategy, and to split them.
-//! Invariants: leaves are linked in the order of their keys from the one that the heap's root 0 leads
-//! to; all keys of a leaf are below those of the next. An insert, with the split that it may need,
-//! is one transaction: what is in memory changes after its commit, and is made anew from the leaves
-//! when the tree is opened.
+//! Purpose: fills and splits leaves that keep their pairs by a strategy.
+//! Invariants: leaves are linked in key order from the one that the heap's root 0 names; all keys
+//! of a leaf are below those of the next. An insert, with the split that it may need, is one
+//! transaction: the index in memory changes after its commit, and is rebuilt from the leaves when
+//! the tree is opened.
 
 use std::collections::{BTreeMap, HashSet};
 use std::marker::PhantomData;
@@ -16,10 +16,10 @@ use adamant_trees::slot::KeyHash;
 use super::strategy::{LEAF_SLOTS, NEXT_AT, Pair, Strategy, bytes_at};
 use crate::error::{Result, ensure};
 
-/// The root that leads to the first leaf.
+/// The root that names the first leaf.
 const ROOT: usize = 0;
 
-/// What an insert did.
+/// The result of an insert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inserted {
     /// Whether the key was there before.
@@ -45,7 +45,7 @@ struct New {
 }
 
 impl<S: Strategy> Leaves<S> {
-    /// Makes an empty tree in a heap, with one leaf.
+    /// Creates an empty tree in a heap, with one leaf.
     ///
     /// # Errors
     /// The heap's.
@@ -62,10 +62,10 @@ impl<S: Strategy> Leaves<S> {
         Self { index, scratch: Vec::new(), strategy: PhantomData }
     }
 
-    /// Finds the tree of a heap. O(leaves).
+    /// Opens the tree of a heap. O(leaves).
     ///
     /// # Errors
-    /// The heap's, and leaves that are not what the tree writes.
+    /// The heap's, and leaves that the tree cannot have written.
     pub fn open(heap: &Heap) -> Result<Self> {
         let view = heap.view()?;
         let mut index = BTreeMap::new();
@@ -81,7 +81,7 @@ impl<S: Strategy> Leaves<S> {
                 "leaves are out of order".into()
             })?;
             highest = sorted.last().map(|(key, _)| key.to_vec()).or(highest);
-            // The first leaf takes all that is below.
+            // The first leaf takes all keys below.
             let bound = if index.is_empty() { &[] } else { lowest };
             index.insert(bound.to_vec(), next);
             next = next_of(leaf)?;
@@ -90,7 +90,7 @@ impl<S: Strategy> Leaves<S> {
         Ok(Self::with(index))
     }
 
-    /// Leaves.
+    /// Number of leaves.
     pub fn leaf_count(&self) -> u64 {
         self.index.len() as u64
     }
@@ -139,7 +139,7 @@ impl<S: Strategy> Leaves<S> {
         }
     }
 
-    /// Hands out all pairs in the order of their keys. Returns how many blocks leaves and pairs have.
+    /// Hands out all pairs in key order. Returns the number of blocks of leaves and pairs.
     ///
     /// # Errors
     /// Those of `each`; the heap's.
@@ -160,7 +160,7 @@ impl<S: Strategy> Leaves<S> {
     }
 }
 
-/// One byte of a key's hash, 0 standing for a free slot.
+/// One byte of a key's hash; 0 stands for a free slot.
 fn hash_of(key: &[u8]) -> u8 {
     KeyHash::of(key).fingerprint().max(1)
 }
@@ -195,8 +195,8 @@ fn sorted<'r, S: Strategy, R: Read>(read: &'r R, leaf: &'r [u8]) -> Result<Vec<(
     Ok(keys)
 }
 
-/// Inserts into the leaf that takes the key; whether the key was there, and the leaf that had to be
-/// made for it.
+/// Inserts into the leaf of the key; returns whether the key was there, and the leaf that had to be
+/// created for it.
 fn insert<S: Strategy>(
     tx: &mut Transaction<'_>,
     leaf: u64,
@@ -220,7 +220,7 @@ fn insert<S: Strategy>(
     Ok((false, Some(new)))
 }
 
-/// Moves the upper half of a full leaf to a new one behind it.
+/// Moves the upper half of a full leaf to a new one after it.
 fn split<S: Strategy>(tx: &mut Transaction<'_>, leaf: u64, scratch: &mut Vec<u8>) -> Result<New> {
     let bytes = tx.block(leaf)?;
     let after = next_of(bytes)?;

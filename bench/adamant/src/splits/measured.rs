@@ -1,4 +1,4 @@
-//! Filling trees by each strategy: how long it takes, what splits cost, what is in the heap then.
+//! Filling trees by each strategy: times, costs of splits, resulting space.
 
 use std::path::PathBuf;
 
@@ -27,7 +27,7 @@ struct Ground<'a> {
     directory: TempDir,
 }
 
-/// What measures a strategy, and counts if it is told to.
+/// The function that measures a strategy, and counts if requested.
 type Measure = fn(&mut Ground<'_>, bool) -> Result<()>;
 
 /// Adds a round of all strategies, which take turns in changing order. Counts are of round 0: they
@@ -66,7 +66,7 @@ impl Ground<'_> {
         self.report.add(&row, self.engine, unit, self.settings.pairs, figure);
     }
 
-    /// Bytes of keys and values by bytes of pages.
+    /// Bytes of keys and values divided by bytes of pages.
     fn add_efficiency(&mut self, heap: &Heap) -> Result<()> {
         let user_bytes = self.settings.pairs * self.records.record_bytes();
         self.add("efficiency", Unit::Speedup, user_bytes as f64 / used_bytes(heap)? as f64);
@@ -87,7 +87,7 @@ impl Ground<'_> {
         Ok(tree)
     }
 
-    /// Everything that was put in must be there, in order, and nothing else.
+    /// Verifies that exactly the inserted pairs are there, in order.
     fn verify<S: Strategy>(&self, heap: &Heap, tree: &Leaves<S>) -> Result<()> {
         let view = heap.view()?;
         let mut index = 0;
@@ -106,10 +106,10 @@ impl Ground<'_> {
     }
 }
 
-/// What splits cost, if that is asked for.
+/// The costs of splits, if requested.
 type Each<'a> = Option<&'a mut Splits>;
 
-/// What all transactions with a split took.
+/// The total costs of transactions with a split.
 #[derive(Default)]
 struct Splits {
     count: u64,
@@ -132,7 +132,7 @@ impl Splits {
     }
 }
 
-/// Fills a tree by a strategy, once for its time, and once more for what each split costs.
+/// Fills a tree by a strategy, once for its time, and once more for the cost of each split.
 fn strategy<S: Strategy>(ground: &mut Ground<'_>, counts: bool) -> Result<()> {
     ground.engine = S::NAME;
     let heap = place::open(&ground.place())?;

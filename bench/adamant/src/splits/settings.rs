@@ -1,18 +1,18 @@
-//! How much of everything `splits` does.
+//! Settings of `splits`.
 
 use std::path::PathBuf;
 
 /// Bytes of values.
 pub(super) const VALUE_BYTES: [usize; 2] = [800, 15];
 
-/// How much of everything.
+/// The settings.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Pairs of a tree.
     pub pairs: u64,
     /// Rounds; a time is the median over them. Counts are those of the first.
     pub rounds: u32,
-    /// A directory of memory to work in, if not that of the system; what is made there is removed.
+    /// A working directory in memory, if not that of the system; its content is removed.
     pub path: Option<PathBuf>,
 }
 

@@ -1,4 +1,4 @@
-//! One array of slots, each with all that belongs to a pair.
+//! One array of slots, each with everything that belongs to a pair.
 //!
 //! ```text
 //! leaf  u64 next | 48 slots at 64
@@ -12,14 +12,14 @@ use super::strategy::{
 };
 use crate::error::Result;
 
-/// Bytes of a slot: what the report's has, but for a pointer of 8 bytes.
+/// Bytes of a slot: as in the report, except for a pointer of 8 bytes.
 const SLOT_BYTES: usize = 24;
 
 const VALUE_LEN_AT: usize = 4;
 const HASH_AT: usize = 8;
 const BLOCK_AT: usize = 16;
 
-/// Slots are swapped: neither key nor value is looked at.
+/// Slots are swapped: neither key nor value is read.
 #[derive(Clone, Copy, Debug)]
 pub struct Slots;
 
@@ -32,7 +32,7 @@ fn slot_of(leaf: &[u8], slot: usize) -> Result<[u8; SLOT_BYTES]> {
     Ok(*bytes.first_chunk().ok_or("a leaf is too short for its slots")?)
 }
 
-/// Key and value of a slot, one behind the other, and where the value begins.
+/// Key and value of a slot, concatenated, and the start of the value.
 fn content<'r, R: Read>(read: &'r R, leaf: &[u8], slot: usize) -> Result<(&'r [u8], usize)> {
     let slot = &slot_of(leaf, slot)?;
     let key_len = len_of(slot, 0);

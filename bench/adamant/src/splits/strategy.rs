@@ -1,5 +1,4 @@
-//! What tells one way of splitting from another: how a leaf keeps its pairs, and how one of them
-//! moves to another leaf.
+//! Split strategies: how a leaf keeps its pairs, and how one of them moves to another leaf.
 
 use adamant_heap::{Read, Write};
 
@@ -7,15 +6,15 @@ use crate::error::Result;
 
 /// Pairs of a leaf.
 pub const LEAF_SLOTS: usize = 48;
-/// Where a leaf refers to the next one, a word; 0 in the last.
+/// Offset of a leaf's link to the next one, a word; 0 in the last.
 pub const NEXT_AT: usize = 0;
-/// Where what a strategy keeps begins: behind the line of that word.
+/// Offset of the strategy's data: after the line of that word.
 pub const SLOTS_AT: usize = 64;
 
-/// A way of keeping pairs in a leaf, all of whose bytes are zero when it is new. A slot whose hash
-/// is zero is free, whatever else it holds.
+/// A way of keeping pairs in a leaf. All bytes of a new leaf are zero. A slot whose hash is zero is
+/// free, whatever else it holds.
 pub trait Strategy {
-    /// As in reports.
+    /// The name in reports.
     const NAME: &'static str;
     /// Bytes of a leaf.
     const LEAF_BYTES: usize;
@@ -23,38 +22,38 @@ pub trait Strategy {
     /// The hash of a slot's key; 0 of a free slot.
     fn hash(leaf: &[u8], slot: usize) -> u8;
 
-    /// The key of a slot that is in use.
+    /// The key of a used slot.
     ///
     /// # Errors
     /// The heap's, and bytes that no leaf has.
     fn key<'r, R: Read>(read: &'r R, leaf: &'r [u8], slot: usize) -> Result<&'r [u8]>;
 
-    /// The value of a slot that is in use.
+    /// The value of a used slot.
     ///
     /// # Errors
     /// As [`Strategy::key`].
     fn value<'r, R: Read>(read: &'r R, leaf: &'r [u8], slot: usize) -> Result<&'r [u8]>;
 
-    /// Blocks that a slot owns.
+    /// Number of blocks that a slot owns.
     ///
     /// # Errors
     /// As [`Strategy::key`].
     fn blocks(leaf: &[u8], slot: usize) -> Result<u64>;
 
-    /// Puts a pair into a slot that is free.
+    /// Puts a pair into a free slot.
     ///
     /// # Errors
     /// The heap's, out of space among them.
     fn fill<W: Write>(tx: &mut W, leaf: u64, slot: usize, pair: Pair<'_>) -> Result<()>;
 
-    /// Puts another value into a slot that is in use.
+    /// Puts another value into a used slot.
     ///
     /// # Errors
     /// As [`Strategy::fill`] and [`Strategy::key`].
     fn replace<W: Write>(tx: &mut W, leaf: u64, slot: usize, pair: Pair<'_>) -> Result<()>;
 
-    /// Moves a pair to the same slot of a new leaf, where it is free. `scratch` is memory for what is
-    /// copied. Returns the bytes that it stored.
+    /// Moves a pair to the same slot of a new leaf, where it is free. `scratch` is memory for
+    /// copies. Returns the bytes that it stored.
     ///
     /// # Errors
     /// As [`Strategy::replace`].
@@ -66,7 +65,7 @@ pub trait Strategy {
     ) -> Result<u64>;
 }
 
-/// What is put into a leaf.
+/// A pair to be put into a leaf.
 #[derive(Clone, Copy, Debug)]
 pub struct Pair<'a> {
     /// The hash of the key, not 0.

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! [`Copied`] makes a new string of the same bytes in the new leaf and resets the old one;
-//! [`Swapped`] copies short strings and swaps the fields of long ones, whose blocks stay where they
-//! are; [`SwappedWide`] does so with more room.
+//! [`Swapped`] copies short strings and swaps the fields of long ones, whose blocks stay in place;
+//! [`SwappedWide`] does so with more room.
 
 use adamant_heap::{Read, Write};
 
@@ -36,17 +36,17 @@ pub struct Swapped;
 #[derive(Clone, Copy, Debug)]
 pub struct SwappedWide;
 
-/// How large strings are.
+/// The shape of strings.
 #[derive(Clone, Copy)]
 struct Shape {
-    /// Bytes of the longest string that needs no block.
+    /// Maximum bytes of a string that needs no block.
     room: usize,
 }
 
 /// A string's bytes in a leaf; the first of them are in use.
 type Field = [u8; FIELD_BYTES_MAX];
 
-/// Where a pair is to be moved.
+/// Source and target of a move.
 type Move = (u64, u64);
 
 impl Shape {
@@ -83,7 +83,7 @@ impl Shape {
         (field[0] == LONG).then(|| word_of(field, self.block_at()))
     }
 
-    /// The bytes of a string field that say something.
+    /// The used bytes of a string field.
     fn used(self, field: &Field) -> &[u8] {
         if field[0] == LONG {
             &field[..self.field_bytes()]
@@ -100,7 +100,7 @@ impl Shape {
         }
     }
 
-    /// The field of a string, which it makes a block for if it is long.
+    /// The field of a string; allocates a block for a long one.
     fn new_string<W: Write>(self, tx: &mut W, bytes: &[u8]) -> Result<Field> {
         let mut field = [0; FIELD_BYTES_MAX];
         if bytes.len() <= self.room {
@@ -115,7 +115,7 @@ impl Shape {
         Ok(field)
     }
 
-    /// Makes a copy of a string in another leaf, and the old one an empty one.
+    /// Copies a string to another leaf, and empties the old one.
     fn copy<W: Write>(
         self,
         tx: &mut W,
@@ -175,7 +175,7 @@ impl Shape {
     }
 }
 
-/// Stores bytes of a leaf; how many.
+/// Stores bytes of a leaf; returns how many.
 fn store<W: Write>(tx: &mut W, leaf: u64, at: usize, bytes: &[u8]) -> Result<u64> {
     tx.write(leaf, at, bytes.len())?.copy_from_slice(bytes);
     Ok(bytes.len() as u64)

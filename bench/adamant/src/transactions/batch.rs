@@ -1,4 +1,4 @@
-//! How long a get waits while a large batch commits.
+//! The wait of gets while a large batch commits.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,8 +22,9 @@ use crate::workload::soak::{add_waits, waits};
 /// Gets of the rows without a batch.
 const ALONE: u64 = 200_000;
 
-/// Rows `get.alone...`, `get.beside_batch...` while new entries are added, `get.beside_overwrites...` while
-/// the ones that are read are replaced; and how long these batches take.
+/// Rows `get.alone...`, `get.beside_batch...` while new entries are added,
+/// `get.beside_overwrites...` while the entries that are read are replaced; and the times of these
+/// batches.
 ///
 /// # Errors
 /// The store's, or contents that are not what was written.
@@ -80,7 +81,7 @@ fn beside(
     Ok(())
 }
 
-/// Times every get until told that it is enough.
+/// Times every get until told to stop.
 fn get_until(
     session: &Session<'_, AdamantEngine>,
     indices: &[u64],

@@ -1,4 +1,4 @@
-//! How long puts wait where the log is full again and again.
+//! The wait of puts while the log fills again and again.
 
 use std::path::Path;
 use std::time::Instant;
@@ -13,11 +13,11 @@ use crate::workload::soak::waits;
 
 /// Bytes of a value: with its key 1 KiB.
 const VALUE_BYTES: usize = 1004;
-/// How many logs are written.
+/// Number of logs that are written.
 const LOGS: u64 = 2;
 
 /// Rows `put.full_log.{p50,p99.99,longest}`: buffered puts of 1 KiB, one by one, until the log has
-/// been written twice; each is timed. Without pauses, so that checkpoints have none either.
+/// been written twice; each is timed. There are no pauses, so checkpoints have none either.
 /// `put.full_log.rate`, and of the second log alone `put.full_log.second.longest`.
 ///
 /// # Errors

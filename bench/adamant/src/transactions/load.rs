@@ -1,4 +1,4 @@
-//! How long commits take under a load that lasts, beside what the raw disk does then.
+//! Commit latencies under a lasting load, against the raw disk's.
 
 use std::path::Path;
 

@@ -10,11 +10,12 @@ use crate::report::{Report, Unit};
 use crate::transactions::settings::Settings;
 use crate::workload::session::Session;
 
-/// Records that transactions take two of where many of them conflict.
+/// Number of records in the rows with many conflicts, of which each transaction takes two.
 const FEW_RECORDS: u64 = 16;
 
-/// Rows `exchange.{many,few}.{1t,2t,exclusive.2t}`: transactions that write two records anew; `conflicts.` of
-/// them, in hundredths of the commits. `exchange.plain.1t`: the same two gets and a batch of two.
+/// Rows `exchange.{many,few}.{1t,2t,exclusive.2t}`: transactions that rewrite two records;
+/// `conflicts.` of them, in hundredths of the commits. `exchange.plain.1t`: the same two gets and a
+/// batch of two.
 ///
 /// # Errors
 /// The store's, or contents that are not what was written.

@@ -1,4 +1,4 @@
-//! How much of everything `transactions` does.
+//! Settings of `transactions`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 /// Bytes of values.
 pub(super) const VALUE_BYTES: usize = 100;
 
-/// How much of everything.
+/// The settings.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Entries of 20 + 100 bytes.
@@ -17,24 +17,24 @@ pub struct Settings {
     pub rounds: u32,
     /// Time of a row of gets or transactions.
     pub row_time: Duration,
-    /// Time of the load that lasts.
+    /// Time of the lasting load.
     pub load_time: Duration,
     /// Turns of the disk and the engine in a round.
     pub turns: u32,
     /// Time of a row in a turn.
     pub turn_time: Duration,
-    /// Bytes of log that a store may keep.
+    /// Maximum bytes of a store's log.
     pub log_bytes_max: u64,
-    /// The same where it is to be full: twice as many are written.
+    /// The same for the rows of a full log: twice as many are written.
     pub full_log_bytes: u64,
-    /// Where everything random comes from.
+    /// Seed of all randomness.
     pub seed: u64,
-    /// A directory to work in; what is made there is removed at the end.
+    /// A working directory, whose content is removed at the end.
     pub path: PathBuf,
 }
 
 impl Settings {
-    /// Everything, as judged: about two minutes.
+    /// The full run, as rated: about two minutes.
     pub fn full() -> Self {
         Self {
             entries: 1_000_000,

@@ -1,4 +1,4 @@
-//! What a snapshot costs: to open, to close, and to read from.
+//! The costs of a snapshot: to open, to close, and to read from.
 
 use crate::data::{Distribution, draw};
 use crate::engine::Engine;
@@ -10,7 +10,7 @@ use crate::transactions::settings::Settings;
 use crate::workload::read::look_at;
 use crate::workload::session::Session;
 
-/// Snapshots that are open at once.
+/// Number of concurrent snapshots.
 const SNAPSHOTS: u64 = 10_000;
 /// Turns of gets with and without a snapshot: neighbours are compared.
 const TURNS: u32 = 5;
@@ -56,7 +56,7 @@ pub(super) fn measure(
     for turn in 0..TURNS {
         let snapshot = store.snapshot()?;
         let through = |key: &[u8]| Ok(snapshot.get(keyspace, key)?);
-        // Who is first changes: the machine may become slower meanwhile.
+        // The order alternates: the machine may become slower meanwhile.
         let (alone, seen) = if turn % 2 == 0 {
             (rate(&plain)?, rate(&through)?)
         } else {
@@ -65,7 +65,7 @@ pub(super) fn measure(
         };
         session.add_rate(report, "get.plain", alone);
         session.add_rate(report, "get.snapshot", seen);
-        // One entry is changed, to what it is: from now on reading looks for old values.
+        // One entry is rewritten with the same value: from now on reads look for old values.
         let (key, value) = (session.data.key(0), session.data.value(0, session.oldest_version()));
         session.engine().put(&key, value)?;
         session.add_rate(report, "get.snapshot.changed", rate(&through)?);

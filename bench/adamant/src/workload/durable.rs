@@ -1,4 +1,4 @@
-//! Single puts that survive power loss, beside the raw disk.
+//! Single puts that survive power loss, against the raw disk.
 //!
 //! The speed of a disk changes from second to second, so the raw disk and the engine take turns,
 //! and a ratio compares neighbours.
@@ -19,17 +19,17 @@ pub const RAW: &str = "raw";
 /// One write that waited for the disk.
 #[derive(Clone, Copy, Debug)]
 pub struct Wait {
-    /// Whose it was.
+    /// The kind of writer.
     pub of: Writer,
-    /// Threads that wrote at once.
+    /// Number of concurrent threads.
     pub threads: usize,
-    /// Which of them it was.
+    /// The writing thread.
     pub thread: usize,
-    /// How long it took.
+    /// The duration.
     pub time: Duration,
 }
 
-/// Who writes.
+/// The kind of writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Writer {
     /// The raw disk, appending.
@@ -40,8 +40,9 @@ pub enum Writer {
     Engine,
 }
 
-/// Takes so many turns of so much `time` for each row, and shows every wait to `observe`. Rows: `put.sync.{1t,8t}`,
-/// `raw.{append,prealloc}.fdatasync.{1t,8t}`, `log.put.sync` (bytes of log per put).
+/// Takes turns of `time` for each row, and passes every wait to `observe`. Rows:
+/// `put.sync.{1t,8t}`, `raw.{append,prealloc}.fdatasync.{1t,8t}`, `log.put.sync` (bytes of log per
+/// put).
 ///
 /// # Errors
 /// The engine's, or contents that are not what was written.

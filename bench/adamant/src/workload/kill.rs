@@ -1,7 +1,7 @@
 //! Opening after SIGKILL.
 //!
 //! A child process opens the engine, puts records that survive its death, and reports each hundred
-//! of them; the parent kills it in the middle of that, and opens. All that was reported must be
+//! of them; the parent kills it in the middle of that, and opens. All reported records must be
 //! there.
 
 use std::env;
@@ -22,10 +22,10 @@ pub const CHILD_COMMAND: &str = "kill-child";
 /// Puts between two reports of the child.
 const REPORT_PUTS: u64 = 100;
 
-/// Where each put waits for the disk, so many times fewer of them.
+/// Factor by which there are fewer puts if each waits for the disk.
 const SYNCED_PUTS_DIVISOR: u64 = 20;
 
-/// What a child needs to know, as its arguments.
+/// The task of a child, passed as its arguments.
 #[derive(Clone, Copy, Debug)]
 struct Task {
     data_seed: u64,
@@ -34,17 +34,17 @@ struct Task {
     log_bytes_max: u64,
 }
 
-/// The weakest that survives the death of the process.
+/// The weakest durability that survives the death of the process.
 fn surviving_durability<E: Engine>() -> Option<Durability> {
     let mut surviving = [Durability::Buffered, Durability::Sync].into_iter();
     surviving.find(|durability| E::IS_PERSISTENT && E::DURABILITIES.contains(durability))
 }
 
 /// Kills a child that has reported `puts` puts (a twentieth, if each waits for the disk), and opens
-/// what it left. Row: `open.after_kill`.
+/// the engine. Row: `open.after_kill`.
 ///
 /// # Errors
-/// The engine's, or a reported record that is not there.
+/// The engine's, or a missing reported record.
 pub fn open_after_kill<E: Engine>(
     session: &mut Session<'_, E>,
     report: &mut Report,
@@ -65,7 +65,7 @@ pub fn open_after_kill<E: Engine>(
     let (engine, opened) = once(|| E::open(&session.directory, setup))?;
     session.resume(engine, setup.durability);
     session.add(report, "open.after_kill", Unit::Milliseconds, opened.milliseconds());
-    // Beyond what was reported, those must be there that follow without a gap, and no others.
+    // Beyond the reported records, there may be more that follow without a gap, and no others.
     let mut next = first_index;
     while let Some(value) = session.engine().get(&session.data.key(next))? {
         ensure(value.as_ref() == session.data.value(next, 0), || {
@@ -80,7 +80,7 @@ pub fn open_after_kill<E: Engine>(
     session.verify("SIGKILL", true)
 }
 
-/// Ends a child that was not ended otherwise.
+/// Kills a child that has not ended otherwise.
 struct KilledOnDrop(Child);
 
 impl Drop for KilledOnDrop {
@@ -113,7 +113,7 @@ fn run_and_kill<E: Engine>(directory: &Path, task: Task, puts: u64) -> Result<u6
     // SIGKILL: the child is in the middle of its next puts.
     child.0.kill()?;
     child.0.wait()?;
-    // What it reported before it died counts too.
+    // Its reports before it died count, too.
     for line in lines {
         // The last line may be cut off.
         reported = reported.max(line?.parse().unwrap_or(0));
@@ -125,7 +125,7 @@ fn run_and_kill<E: Engine>(directory: &Path, task: Task, puts: u64) -> Result<u6
 /// until it is killed.
 ///
 /// # Errors
-/// The engine's, or arguments that are no task.
+/// The engine's, or invalid arguments.
 pub fn child<E: Engine>(arguments: &[String]) -> Result<()> {
     let [directory, numbers @ ..] = arguments else {
         return Err("a child needs a directory".into());

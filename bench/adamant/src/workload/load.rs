@@ -1,4 +1,4 @@
-//! Loading, closing and opening, and what it takes on the disk.
+//! Loading, closing and opening, and space on the disk.
 
 use std::time::Duration;
 
@@ -11,9 +11,9 @@ use crate::workload::session::Session;
 
 /// Entries of a batch.
 pub const BATCH_ENTRIES: usize = 1_000;
-/// Times that a closed engine is opened in a round.
+/// Number of openings of a closed engine in a round.
 const OPENS: u32 = 3;
-/// Longest time that the background gets to become quiet after a load.
+/// Maximum time for the background to become idle after a load.
 const QUIET_TIME_MAX: Duration = Duration::from_secs(10);
 /// Bytes of a mebibyte.
 pub(crate) const MEBIBYTE: f64 = 1_048_576.0;
@@ -43,10 +43,10 @@ pub fn put_in_batches<E: Engine>(
     Ok(count)
 }
 
-/// Loads all records in random order of keys, makes them durable, closes and opens the engine, looks
-/// at everything once, and waits until nothing goes on in the background.
-/// Rows: `load.batch1000.deferred`, the same `.synced`, `written.load` (bytes per entry, those of
-/// the close included), `open.clean`, and those of `settle`.
+/// Loads all records in random order of keys, makes them durable, closes and opens the engine,
+/// reads everything once, and waits until the background is idle. Rows: `load.batch1000.deferred`,
+/// the same `.synced`, `written.load` (bytes per entry, including those of the close),
+/// `open.clean`, and those of `settle`.
 ///
 /// # Errors
 /// The engine's, or contents that are not what was written.
@@ -69,15 +69,16 @@ pub fn load<E: Engine>(session: &mut Session<'_, E>, report: &mut Report) -> Res
         let per_entry = written / operations as f64;
         session.add(report, "written.load", Unit::Bytes, per_entry);
         open_again(session, report)?;
-        // Reads find everything in memory that an engine keeps there, and no compaction beside them.
+        // Reads find everything in memory that an engine keeps there, and no compaction beside
+        // them.
         session.verify("open", true)?;
         wait_until_quiet(QUIET_TIME_MAX);
     }
     Ok(())
 }
 
-/// Closes a persistent engine, measures what it takes on the disk, and opens it again.
-/// Rows, with the name of what was done `after`: `close.after_..`, `space.after_..` (data bytes per
+/// Closes a persistent engine, measures its space on the disk, and opens it again. Rows, with the
+/// name of the work `after` which it is called: `close.after_..`, `space.after_..` (data bytes per
 /// user byte), `log.after_..` (bytes of log files) and `log.after_...vs_option`.
 ///
 /// # Errors
@@ -95,7 +96,7 @@ pub(crate) fn settle<E: Engine>(
     session.resume(engine, setup.durability);
     let row = |what: &str| format!("{what}.after_{after}");
     session.add(report, &row("close"), Unit::Milliseconds, closed.milliseconds());
-    // What is left after deletes is compared with what was there at the most.
+    // The space after deletes is compared with the maximum before.
     let user_bytes = session.next() * session.data.record_bytes();
     let share = space.data_bytes as f64 / user_bytes as f64;
     session.add(report, &row("space"), Unit::Share, share);

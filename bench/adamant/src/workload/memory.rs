@@ -1,7 +1,7 @@
 //! Peak memory.
 //!
-//! A child process loads the engine and says what it took at the most: in a process that has done
-//! other things before, memory that the allocator kept would hide it.
+//! A child process loads the engine and reports its peak: in a process that has done other things
+//! before, memory that the allocator kept would hide it.
 
 use std::env;
 use std::path::Path;
@@ -18,8 +18,8 @@ use crate::workload::session::Session;
 /// First argument of a child process.
 pub const CHILD_COMMAND: &str = "memory-child";
 
-/// Loads `entries` in a child process. Rows, beyond what an idle process has: `memory.peak`, and
-/// `memory.anonymous`, of memory that is no part of a file, at the end.
+/// Loads `entries` in a child process. Rows, beyond the memory of an idle process: `memory.peak`,
+/// and `memory.anonymous`, of anonymous memory, at the end.
 ///
 /// # Errors
 /// The child failed.
@@ -53,7 +53,7 @@ pub fn peak_of_load<E: Engine>(
 /// prints the bytes of the rows.
 ///
 /// # Errors
-/// The engine's, or arguments that are no task.
+/// The engine's, or invalid arguments.
 pub fn child<E: Engine>(arguments: &[String]) -> Result<()> {
     let [directory, seed, value_bytes, entries, log_bytes_max] = arguments else {
         return Err("a child needs a directory and four numbers".into());

@@ -13,24 +13,24 @@ use crate::measure::{Measured, on_threads, up_to};
 use crate::report::Report;
 use crate::workload::session::Session;
 
-/// What is asked for in a get row.
+/// The keys of a get row.
 #[derive(Clone, Copy)]
 enum Asked {
     Present(Distribution),
     Missing,
 }
 
-/// How much is read for a row.
+/// The amount of reads of a row.
 #[derive(Clone, Copy, Debug)]
 pub struct Amount {
-    /// Different choices of a key, drawn before the clock starts; used again when used up.
+    /// Distinct choices of a key, drawn before the clock starts; reused when used up.
     pub draws: u64,
-    /// Time of a row: as little as that, for a slow engine as well as a fast one.
+    /// Time of a row, the same for a slow engine and a fast one.
     pub time: Duration,
 }
 
 /// Gets. Rows: `get.{uniform,zipfian,missing}.{1t,2t}` return owned values,
-/// `get_with.uniform.{1t,2t}` look at borrowed ones.
+/// `get_with.uniform.{1t,2t}` read borrowed ones.
 ///
 /// # Errors
 /// The engine's, or a key that should (not) be there.
@@ -74,15 +74,15 @@ pub fn gets<E: Engine>(
     Ok(())
 }
 
-/// Reads every byte, as a user would: an engine that lends a value must not leave it in memory that
-/// nobody has touched.
+/// Reads every byte, as a user would: an engine that returns a borrowed value must not leave it in
+/// untouched memory.
 pub(crate) fn look_at(bytes: &[u8]) {
     let (words, rest) = bytes.as_chunks::<8>();
     let sum = words.iter().fold(0, |sum: u64, &word| sum.wrapping_add(u64::from_le_bytes(word)));
     black_box(rest.iter().fold(sum, |sum, &byte| sum.wrapping_add(u64::from(byte))));
 }
 
-/// Gives each thread its share of the indices and checks that all are found, or none.
+/// Gives each thread its share of the indices and verifies that all are found, or none.
 fn split<E: Engine>(
     indices: &[u64],
     threads: usize,
@@ -107,9 +107,9 @@ fn split<E: Engine>(
     Ok(measured)
 }
 
-/// Scans. Rows, in entries per second: `scan.full`, `scan.full.reverse`, and `scan.full.owned`, whose
-/// entries the caller may keep; in scans per second: `scan.10`, `scan.100`, each from a random key
-/// upwards.
+/// Scans. Rows, in entries per second: `scan.full`, `scan.full.reverse`, and `scan.full.owned`,
+/// whose entries the caller may keep; in scans per second: `scan.10`, `scan.100`, each from a
+/// random key upwards.
 ///
 /// # Errors
 /// The engine's, or a scan that ended early.
@@ -160,7 +160,7 @@ pub fn scans<E: Engine>(
     Ok(())
 }
 
-/// Scans everything again and again until the time is over; each time all entries must come.
+/// Repeats full scans until the time is over; each must return all entries.
 fn full_scans<E: Engine>(
     entries: u64,
     time: Duration,

@@ -1,6 +1,6 @@
-//! A session: an engine, and what must be in it.
+//! A session: an engine, and its expected content.
 //!
-//! Purpose: workloads change the engine and this record of what it should hold; `verify` compares.
+//! Purpose: workloads change the engine and this record of its expected content; `verify` compares.
 //! Invariants: records `removed .. next` exist and no others; the values of the first `entries`
 //! have a version in `versions`, the others have version 0.
 //! Thread safety: workloads with several threads take indices from `next` by `take_index`.
@@ -15,24 +15,24 @@ use crate::error::{Result, ensure};
 use crate::measure::Measured;
 use crate::report::{Report, Unit};
 
-/// Records looked at by `verify`, of those that exist.
+/// Existing records that `verify` samples.
 const SAMPLES: u64 = 2_000;
 
 /// An engine under measurement.
 pub struct Session<'a, E> {
-    /// The engine; taken out only while it is opened again.
+    /// The engine; taken out only while it is reopened.
     engine: Option<E>,
-    /// What it was opened for.
+    /// The durability that it was opened for.
     durability: Durability,
-    /// Where it is.
+    /// Its directory.
     pub directory: PathBuf,
-    /// What it holds.
+    /// Its records.
     pub data: &'a Data,
-    /// Records loaded.
+    /// Number of loaded records.
     pub entries: u64,
     /// Differs between rounds.
     pub seed: u64,
-    /// Appended to the names of rows: empty, or which values these are.
+    /// The suffix of row names: empty, or the kind of values.
     pub suffix: &'static str,
     /// The first index that does not exist yet.
     next: AtomicU64,
@@ -43,7 +43,7 @@ pub struct Session<'a, E> {
 }
 
 impl<'a, E: Engine> Session<'a, E> {
-    /// Opens an empty engine in `directory`, for writes that wait for nothing.
+    /// Opens an empty engine in `directory`, for deferred writes.
     ///
     /// # Errors
     /// The engine's.
@@ -79,12 +79,12 @@ impl<'a, E: Engine> Session<'a, E> {
         self.engine.as_ref().expect("the session ends with the first error")
     }
 
-    /// How it is opened for writes that wait for `durability`.
+    /// The options for writes that wait for `durability`.
     pub fn setup(&self, durability: Durability) -> Setup {
         Setup { durability, log_bytes_max: self.log_bytes_max }
     }
 
-    /// Opens it again for writes that wait for `durability`, unless it is open for such already.
+    /// Reopens it for writes that wait for `durability`, unless it is open for those already.
     ///
     /// # Errors
     /// The engine's.
@@ -95,8 +95,8 @@ impl<'a, E: Engine> Session<'a, E> {
         self.renew(durability)
     }
 
-    /// Closes and opens it in any case, so that what is measured next pays for nothing that was
-    /// left from before.
+    /// Closes and opens it in any case, so that pending work from before does not affect the next
+    /// measurement.
     ///
     /// # Errors
     /// The engine's.
@@ -127,7 +127,7 @@ impl<'a, E: Engine> Session<'a, E> {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Records that so many records exist.
+    /// Notes that records below `next` exist.
     pub fn set_next(&mut self, next: u64) {
         self.next = AtomicU64::new(next);
     }
@@ -137,17 +137,17 @@ impl<'a, E: Engine> Session<'a, E> {
         self.next.load(Ordering::Relaxed)
     }
 
-    /// Records that all records below `removed` are gone.
+    /// Notes that all records below `removed` are gone.
     pub fn set_removed(&mut self, removed: u64) {
         self.removed = removed;
     }
 
-    /// Version that the next overwrites write: none had it before.
+    /// Version that the next overwrites write: a new one.
     pub fn newer_version(&self) -> u64 {
         self.versions.end() + 1
     }
 
-    /// Records that the first `entries` now have versions in this range.
+    /// Notes that the first `entries` now have versions in this range.
     pub fn set_versions(&mut self, versions: RangeInclusive<u64>) {
         self.versions = versions;
     }
@@ -157,19 +157,19 @@ impl<'a, E: Engine> Session<'a, E> {
         *self.versions.start()
     }
 
-    /// Records operations per second, and processor time beside.
+    /// Records operations per second, and the processor time.
     pub fn add_rate(&self, report: &mut Report, row: &str, measured: Measured) {
         let row = format!("{row}{}", self.suffix);
         report.add_rate(&row, E::NAME, self.entries, measured);
     }
 
-    /// Records any figure of an engine with so many entries.
+    /// Records any figure of an engine with this number of entries.
     pub fn add(&self, report: &mut Report, row: &str, unit: Unit, sample: f64) {
         report.add(&format!("{row}{}", self.suffix), E::NAME, unit, self.entries, sample);
     }
 
-    /// Compares what is there with what should be: the count, a sample of the values, records that
-    /// must not be there, and (with `in_order`) all keys in both directions.
+    /// Compares the content with the expected one: the count, a sample of the values, absent
+    /// records, and (with `in_order`) all keys in both directions.
     ///
     /// # Errors
     /// The first difference.

@@ -1,7 +1,7 @@
-//! A mixture of reads and writes for as long as one likes, every one of them timed.
+//! A mixture of reads and writes for any length of time, every one of them timed.
 //!
-//! Purpose: how long commits and gets take at worst, while logs fill, checkpoints run and tables are
-//! merged: what a mean hides.
+//! Purpose: worst-case commit and get latencies, while logs fill, checkpoints run and tables are
+//! merged, which a mean hides.
 
 use std::fs;
 use std::path::Path;
@@ -20,23 +20,23 @@ use crate::report::{Report, Unit};
 use crate::workload::read::look_at;
 use crate::workload::session::Session;
 
-/// Commits of one record for each one of many, gets for each scan.
+/// Single-record commits for each large one, gets for each scan.
 const SINGLES: u64 = 1_000;
-/// Records of the commit of many, and of the scan.
+/// Records of the large commit, and of the scan.
 const MANY: u64 = 100;
-/// Versions that values have in turn.
+/// Number of versions that values cycle through.
 const VERSIONS: u64 = 3;
-/// Records drawn before the clock starts; used again when used up.
+/// Records drawn before the clock starts; reused when used up.
 const DRAWS: u64 = 1 << 18;
 
-/// How long everything took.
+/// The results.
 #[derive(Debug)]
 pub struct Soaked {
     /// Commits, nanoseconds.
     pub commits: Histogram<u64>,
     /// Gets, nanoseconds.
     pub gets: Histogram<u64>,
-    /// Of all of it.
+    /// Seconds of the whole run.
     pub seconds: f64,
 }
 
@@ -48,7 +48,7 @@ pub fn waits() -> Result<Histogram<u64>> {
     Ok(Histogram::new_with_max(60_000_000_000, 3)?)
 }
 
-/// Adds rows of what a histogram of nanoseconds holds: `.p50`, `.p99`, `.p99.9`, `.longest`, in ms.
+/// Adds rows of a histogram of nanoseconds: `.p50`, `.p99`, `.p99.9`, `.longest`, in ms.
 pub fn add_waits(
     report: &mut Report,
     row: &str,
@@ -62,8 +62,8 @@ pub fn add_waits(
     }
 }
 
-/// How long writes of records over a file took beside a thread that syncs it, and how long these syncs
-/// did: nanoseconds. Works in a new folder of `directory`, which is removed.
+/// Times of writes of records over a file beside a thread that syncs it, and of these syncs, in
+/// nanoseconds. Works in a new folder of `directory`, which is removed.
 ///
 /// # Errors
 /// Those of the file system.
@@ -82,8 +82,8 @@ pub fn raw_waits(directory: &Path, time: Duration) -> Result<[Histogram<u64>; 2]
     Ok([written?, synced?])
 }
 
-/// One thread overwrites records, one by one and now and then many in one commit, as durable as
-/// the session is open for; another one gets them, and scans now and then.
+/// One thread overwrites records, one by one and now and then many in one commit, with the
+/// durability of the session; another one gets them, and scans now and then.
 ///
 /// # Errors
 /// The engine's, or contents that are not what was written.

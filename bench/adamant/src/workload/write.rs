@@ -34,7 +34,7 @@ pub fn singles<E: Engine>(
 }
 
 /// Single puts of new records: `count_max` of them, or as many as there is `time` for. Rows:
-/// `put.<durability>.{1t,8t}` and, where the engine says, `log.put` (bytes of log per put).
+/// `put.<durability>.{1t,8t}` and, if the engine reports it, `log.put` (bytes of log per put).
 fn puts<E: Engine>(
     session: &Session<'_, E>,
     report: &mut Report,
@@ -60,8 +60,8 @@ fn puts<E: Engine>(
     Ok(())
 }
 
-/// Gets and overwrites of single random records on one thread, so many or as there is `time` for.
-/// Rows: `mixed.{95_5,50_50}.<durability>`.
+/// Gets and overwrites of single random records on one thread, up to a number or as many as there
+/// is `time` for. Rows: `mixed.{95_5,50_50}.<durability>`.
 fn mixed<E: Engine>(
     session: &mut Session<'_, E>,
     report: &mut Report,
@@ -118,7 +118,7 @@ pub fn overwrite<E: Engine>(session: &mut Session<'_, E>, report: &mut Report) -
     Ok(())
 }
 
-/// Deletes the records that were loaded, in yet another order. Rows: `delete.batch1000.deferred`,
+/// Deletes the loaded records, in yet another order. Rows: `delete.batch1000.deferred`,
 /// `written.delete`, and those of `settle`.
 ///
 /// # Errors

@@ -1,25 +1,25 @@
-//! Every persistent byte of a blob file but its header. See `docs/format/blob.md`.
+//! On-disk layout of a blob file, except its header. See `docs/format/blob.md`.
 
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::file::FileKind;
 
-/// What blob files begin with.
+/// The kind of blob files.
 pub(crate) const BLOB: FileKind =
     FileKind { magic: *b"ADAMBLB\x01", version: 1, name: "blob file" };
 /// First bytes of the footer.
 pub(crate) const FOOTER_MAGIC: [u8; 8] = *b"ADAMBEND";
 
-/// What stands before key and value of a record.
+/// The header of a record, before its key and value.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(crate) struct RecordHeader {
     /// CRC32C of the rest of the header, key and stored value, seeded with pool, file and offset.
     pub(crate) checksum: U32,
-    /// Bytes of the value as it is stored.
+    /// Bytes of the stored value.
     pub(crate) stored_bytes: U32,
-    /// Bytes of the value.
+    /// Bytes of the uncompressed value.
     pub(crate) plain_bytes: U32,
     /// Bytes of the key.
     pub(crate) key_bytes: U16,
@@ -38,7 +38,7 @@ pub(crate) struct BlobFooter {
     pub(crate) magic: [u8; 8],
     /// Bytes of the whole file.
     pub(crate) file_bytes: U64,
-    /// How many values there are.
+    /// Number of values.
     pub(crate) values: U64,
     /// Sum of their stored bytes.
     pub(crate) stored_bytes: U64,

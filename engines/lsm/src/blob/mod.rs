@@ -1,4 +1,4 @@
-//! Blob files: large values, which entries of tables point to.
+//! Blob files: large values that table entries point to.
 
 mod layout;
 

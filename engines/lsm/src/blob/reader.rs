@@ -1,8 +1,8 @@
-//! Reading a blob file: single values.
+//! The blob file reader: point reads of values.
 //!
-//! Purpose: from a pointer to its value, by one read where the value is not huge.
-//! Invariants: a value comes only from a record of that very key, whose checksum is right, and of the
-//! length that the pointer says.
+//! Purpose: resolves a pointer to its value, in one read unless the value is huge.
+//! Invariants: a value is returned only from a record of exactly that key, with a correct checksum
+//! and the length that the pointer gives.
 //! Thread safety: immutable, shared freely.
 
 use std::path::Path;
@@ -21,10 +21,10 @@ use crate::error::{Error, Result};
 use crate::file::{FILE_HEADER_BYTES, Identity};
 use crate::key::BlobPointer;
 
-/// Larger values are read apart from their keys, so that their memory is theirs alone.
+/// Larger values are read apart from their keys, so that a value does not share its memory.
 const TOGETHER_BYTES_MAX: usize = 1 << 20;
 
-/// A blob file that is open.
+/// An open blob file.
 #[derive(Debug)]
 pub struct BlobFile {
     directory: Arc<dyn Directory>,
@@ -38,7 +38,7 @@ pub struct BlobFile {
 /// Reads the footer.
 ///
 /// # Errors
-/// `Damaged`; those of the medium.
+/// `Damaged`; those of the storage backend.
 pub(super) fn read_meta(file: &dyn File, identity: &Identity) -> Result<BlobMeta> {
     let file_bytes = file.len()?;
     let damaged = |offset, what: String| Err(Error::damaged(file.path(), offset, what));
@@ -66,10 +66,10 @@ pub(super) fn read_meta(file: &dyn File, identity: &Identity) -> Result<BlobMeta
 }
 
 impl BlobFile {
-    /// Opens the file of that identity in the directory of blob files.
+    /// Opens the file with that identity in the directory of blob files.
     ///
     /// # Errors
-    /// `Missing`, `Unsupported`, `Damaged`; those of the medium.
+    /// `Missing`, `Unsupported`, `Damaged`; those of the storage backend.
     pub fn open(
         directory: &Arc<dyn Directory>,
         identity: Identity,
@@ -87,12 +87,12 @@ impl BlobFile {
         &self.meta
     }
 
-    /// Pool and number.
+    /// Pool and file number.
     pub fn identity(&self) -> Identity {
         self.identity
     }
 
-    /// For messages.
+    /// The path, for messages.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -102,11 +102,11 @@ impl BlobFile {
         self.cache.forget_file(key_of(self.identity));
     }
 
-    /// The value of a key, by the cache: read once, then shared. What the cache holds is not compared with
-    /// the key again: pointers come from tables, under their checksums.
+    /// The value of a key, through the cache: read once, then shared. A cached value is not
+    /// compared with the key again, because pointers come from tables, which have checksums.
     ///
     /// # Errors
-    /// `Missing`, `Unsupported`, `Damaged`; those of the medium.
+    /// `Missing`, `Unsupported`, `Damaged`; those of the storage backend.
     pub fn get(&self, pointer: &BlobPointer, key: &[u8]) -> Result<Slice> {
         let read = || Ok(CachedBlock::Bytes(self.get_uncached(pointer, key)?));
         match self.cache.block(key_of(self.identity), pointer.offset, read)? {
@@ -115,7 +115,7 @@ impl BlobFile {
         }
     }
 
-    /// As [`BlobFile::get`], beside the cache.
+    /// As [`BlobFile::get`], but bypasses the cache.
     ///
     /// # Errors
     /// As [`BlobFile::get`].

@@ -1,7 +1,8 @@
-//! Records of a blob file: a header with a checksum, the key, the value.
+//! The record codec of blob files: a header with a checksum, the key, the value.
 //!
-//! Purpose: what writer, reader and stream agree on.
-//! Invariants: a record passes only where it was written: pool, file and offset are in its checksum.
+//! Purpose: the format that writer, reader and stream share.
+//! Invariants: a record verifies only at the place where it was written: its checksum covers pool,
+//! file and offset.
 //! Thread safety: pure functions.
 
 use std::fmt;
@@ -14,7 +15,7 @@ use zerocopy::{FromBytes, IntoBytes};
 use super::layout::{BLOB_FOOTER_BYTES, BlobFooter, FOOTER_MAGIC, RecordHeader};
 use crate::block::{Compression, decompress};
 
-/// What is wrong with a record.
+/// The fault of a record.
 #[derive(Debug)]
 pub(crate) enum Fault {
     Lengths { key_bytes: usize, stored_bytes: u32 },
@@ -44,7 +45,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// The checksum of a record at `offset`; `head` is the header.
+/// The checksum of a record at `offset`.
 pub(crate) fn record_checksum(
     seed: u32,
     offset: u64,
@@ -57,8 +58,8 @@ pub(crate) fn record_checksum(
     crc32c(crc32c(seed, key), stored)
 }
 
-/// The value of a record at `offset`, of which all parts were read and have the lengths that the
-/// header says. Shares their memory unless it was compressed.
+/// The value of a record at `offset`, whose parts were all read and have the lengths that the
+/// header gives. Shares their memory unless the value was compressed.
 pub(crate) fn value_of(
     seed: u32,
     offset: u64,
@@ -80,7 +81,7 @@ pub(crate) fn value_of(
     value.ok_or(Fault::Value { compression: header.compression })
 }
 
-/// The footer of a file of that seed.
+/// The footer of a file with that seed.
 pub(crate) fn footer(seed: u32, file_bytes: u64, values: u64, stored_bytes: u64) -> BlobFooter {
     let mut footer = BlobFooter {
         magic: FOOTER_MAGIC,
@@ -98,7 +99,7 @@ fn footer_checksum(seed: u32, footer: &BlobFooter) -> u32 {
     crc32c(seed, &bytes[..bytes.len() - size_of::<u32>()])
 }
 
-/// The footer that these bytes are, if they are one of the file of that seed.
+/// Decodes the footer; `None` if the bytes are no footer of the file with that seed.
 pub(crate) fn parse_footer(seed: u32, bytes: &[u8; BLOB_FOOTER_BYTES]) -> Option<BlobFooter> {
     let footer = BlobFooter::read_from_bytes(bytes).ok()?;
     let is_sound = footer.checksum.get() == footer_checksum(seed, &footer);

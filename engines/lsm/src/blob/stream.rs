@@ -1,8 +1,9 @@
-//! Reading a blob file: all of it, in order.
+//! The blob file stream: all records in order.
 //!
-//! Purpose: what checks and salvage read: a descriptor of its own, no cache, 256 KiB at a time.
-//! Invariants: every record is verified; there are as many as the footer says, or the stream ends with
-//! an error.
+//! Purpose: serves checks and salvage. It has its own descriptor, uses no cache and reads 256 KiB
+//! at a time.
+//! Invariants: every record is verified, and their number equals the footer's, or the stream ends
+//! with an error.
 //! Thread safety: one thread at a time.
 
 use std::sync::Arc;
@@ -24,7 +25,7 @@ use crate::key::BlobPointer;
 pub struct Blob {
     /// Its key.
     pub key: Slice,
-    /// Where it lies.
+    /// Its location.
     pub pointer: BlobPointer,
     /// The value.
     pub value: Slice,
@@ -42,11 +43,11 @@ pub struct BlobStream {
     is_over: bool,
 }
 
-/// Reads all of the blob file of that identity in the directory of blob files: checksums and counts.
+/// Reads and verifies all of the blob file with that identity in the directory of blob files:
+/// checksums and counts.
 ///
 /// # Errors
-/// `Missing`, `Unsupported`, `Damaged`, of the first place where something is wrong; those of the
-/// medium.
+/// `Missing`, `Unsupported`, `Damaged` for the first fault; those of the storage backend.
 pub fn check_blob_file(directory: &Arc<dyn Directory>, identity: Identity) -> Result<BlobMeta> {
     let mut stream = BlobStream::open(directory, identity)?;
     stream.try_for_each(|blob| blob.map(drop))?;
@@ -54,10 +55,10 @@ pub fn check_blob_file(directory: &Arc<dyn Directory>, identity: Identity) -> Re
 }
 
 impl BlobStream {
-    /// Opens the file of that identity in the directory of blob files.
+    /// Opens the file with that identity in the directory of blob files.
     ///
     /// # Errors
-    /// `Missing`, `Unsupported`, `Damaged`; those of the medium.
+    /// `Missing`, `Unsupported`, `Damaged`; those of the storage backend.
     pub fn open(directory: &Arc<dyn Directory>, identity: Identity) -> Result<Self> {
         let file = identity.open(&**directory, BLOB)?;
         let meta = read_meta(&*file, &identity)?;

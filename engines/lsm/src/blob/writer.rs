@@ -1,8 +1,8 @@
-//! Writing a blob file.
+//! The blob file writer.
 //!
-//! Purpose: large values one behind the other; tables point to them.
-//! Invariants: as of [`FileWriter`]: a finished file is complete and durable. A value above the size of
-//! a piece is not copied.
+//! Purpose: appends large values one after the other; tables point to them.
+//! Invariants: as of [`FileWriter`]: a finished file is complete and durable. A value larger than
+//! the write buffer is not copied.
 //! Thread safety: one thread at a time.
 
 use std::path::Path;
@@ -18,19 +18,19 @@ use crate::error::{Error, Result};
 use crate::file::{FileWriter, Identity};
 use crate::key::{BlobPointer, check_key};
 
-/// Larger values are stored as they are: compressing takes as much memory again.
+/// Larger values are stored uncompressed: compression needs as much memory again.
 const COMPRESSED_BYTES_MAX: usize = 16 << 20;
-/// Bytes that a value may have: what a slice holds, and a length of 32 bits says.
+/// Maximum bytes of a value: a slice can hold as many, and the length has 32 bits.
 pub(crate) const BLOB_BYTES_MAX: u64 = u32::MAX as u64;
 
-/// How a blob file is written. It does not matter to who reads it.
+/// How a blob file is written. Readers do not depend on it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BlobOptions {
     /// How values are stored.
     pub compression: Compression,
 }
 
-/// What is known of a blob file as a whole.
+/// Properties of a whole blob file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlobMeta {
     /// Its number.
@@ -39,7 +39,7 @@ pub struct BlobMeta {
     pub file_bytes: u64,
     /// Values in it.
     pub values: u64,
-    /// Sum of their stored bytes: what blob references of tables are counted in, too.
+    /// Sum of their stored bytes, the unit of the blob references of tables, too.
     pub stored_bytes: u64,
 }
 
@@ -55,10 +55,10 @@ pub struct BlobWriter {
 }
 
 impl BlobWriter {
-    /// Begins the file of that identity in the directory of blob files.
+    /// Begins the file with that identity in the directory of blob files.
     ///
     /// # Errors
-    /// `Unsupported` if there is one of that number; those of the medium.
+    /// `Unsupported` if a file with that number exists; those of the storage backend.
     pub fn create(
         directory: &Arc<dyn Directory>,
         identity: Identity,
@@ -74,20 +74,21 @@ impl BlobWriter {
         })
     }
 
-    /// The file that is being written, for messages.
+    /// The path of the file that is being written, for messages.
     pub fn path(&self) -> &Path {
         self.file.path()
     }
 
-    /// Bytes that the file has so far.
+    /// Bytes of the file so far.
     pub fn file_bytes(&self) -> u64 {
         self.file.offset()
     }
 
-    /// Adds the value of a key and says where it lies.
+    /// Adds the value of a key and returns its location.
     ///
     /// # Errors
-    /// Those of keys and values; those of the medium, after which the writer can only be dropped.
+    /// Those of keys and values; those of the storage backend, after which the writer can only be
+    /// dropped.
     pub fn add(&mut self, key: &[u8], value: &[u8]) -> Result<BlobPointer> {
         check_key(key)?;
         if value.len() as u64 > BLOB_BYTES_MAX {
@@ -118,11 +119,12 @@ impl BlobWriter {
         Ok(BlobPointer { file: self.identity.number, offset, stored_bytes })
     }
 
-    /// Completes the file: durable and under its name, which is durable once the directory was
-    /// synced. (That is left to the caller, who may have written several.)
+    /// Completes the file: makes it durable and gives it its name. The name is durable once the
+    /// directory was synced, which is left to the caller, because it may have written several
+    /// files.
     ///
     /// # Errors
-    /// Those of the medium; then the file is removed.
+    /// Those of the storage backend; then the file is removed.
     pub fn finish(mut self) -> Result<BlobMeta> {
         let file_bytes = self.file.offset() + BLOB_FOOTER_BYTES as u64;
         let footer = footer(self.seed, file_bytes, self.meta.values, self.meta.stored_bytes);

@@ -1,8 +1,8 @@
 //! Compression of blocks and values.
 //!
-//! Purpose: LZ4's block format, without a frame: lengths and checksums are ours.
-//! Invariants: what does not become shorter by an eighth is stored as it is. The length of what is
-//! decompressed is known before, and bounds it.
+//! Purpose: LZ4's block format without a frame; lengths and checksums are our own.
+//! Invariants: data that does not shrink by an eighth is stored uncompressed. The decompressed
+//! length is known in advance and bounds the output.
 //! Thread safety: a compressor belongs to one thread; the rest is pure functions.
 
 use std::fmt;
@@ -16,7 +16,7 @@ use lz4_flex::block::{
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Compression {
-    /// As they are.
+    /// Uncompressed.
     #[default]
     None = 0,
     /// By LZ4, where that saves an eighth.
@@ -33,10 +33,10 @@ impl Compression {
     }
 }
 
-/// Bytes up to which LZ4's table of 16-bit places serves.
+/// Maximum input for LZ4's table of 16-bit positions.
 const SMALL_BYTES_MAX: usize = u16::MAX as usize - 1;
 
-/// Compresses one piece after the other, with memory that is used again.
+/// A compressor that reuses its memory.
 pub(crate) struct Compressor {
     small: CompressTable,
     large: Option<CompressTable>,
@@ -48,7 +48,7 @@ impl Compressor {
         Self { small: CompressTable::small(), large: None, output: Vec::new() }
     }
 
-    /// What to store of `plain`, and how it is stored then.
+    /// The bytes to store for `plain`, and their compression.
     pub(crate) fn compress<'a>(
         &'a mut self,
         plain: &'a [u8],
@@ -66,7 +66,8 @@ impl Compressor {
         } else {
             self.large.get_or_insert_with(CompressTable::large)
         };
-        // The output has room for anything, so this does not fail; if it did, plain is right, too.
+        // The output has room for any result, so this cannot fail; if it did, storing plain bytes
+        // would be correct.
         match compress_into_with_table(plain, &mut self.output, table) {
             Ok(bytes) if bytes + plain.len() / 8 < plain.len() => {
                 (&self.output[..bytes], Compression::Lz4)
@@ -82,9 +83,10 @@ impl fmt::Debug for Compressor {
     }
 }
 
-/// The `plain_bytes` that were compressed by LZ4 to `stored`; `None` if it is not that.
+/// Decompresses `stored` by LZ4 to `plain_bytes` bytes; `None` if `stored` does not decompress to
+/// as many.
 pub(crate) fn decompress(stored: &[u8], plain_bytes: usize) -> Option<Slice> {
-    // One byte of LZ4 stands for 255 at most: more cannot come of it, so nothing is allocated.
+    // One byte of LZ4 expands to 255 at most: a larger claim is false, so nothing is allocated.
     if plain_bytes / 255 > stored.len() {
         return None;
     }

@@ -1,9 +1,9 @@
-//! Walking through the entries of one payload, forward and backward.
+//! Cursors over the entries of one payload, forward and backward.
 //!
-//! Purpose: keys put together again, one after the other.
-//! Invariants: of a payload that cannot have been written the walk ends with an error, after at most
-//! as many steps as the payload has bytes; a key put together is never longer than a key may be, and
-//! not more than the keys between two restarts are held.
+//! Purpose: restores the prefix-compressed keys, one after the other.
+//! Invariants: on a payload that no writer can have written the walk ends with an error, after at
+//! most as many steps as the payload has bytes. A restored key is never longer than the maximum,
+//! and at most the keys between two restarts are held.
 //! Thread safety: one thread at a time.
 
 use std::cmp::Ordering;
@@ -16,23 +16,23 @@ use super::layout::RESTART_INTERVAL_MAX;
 use super::reader::EntryBlock;
 use crate::key::{Entry, KEY_BYTES_MAX, Version};
 
-/// Bytes of the longest key in an index: one that is just above a key.
+/// Maximum bytes of an index key: one that is just above a key.
 const INDEX_KEY_BYTES_MAX: usize = KEY_BYTES_MAX + 1;
 
-/// Walks forward.
+/// The forward cursor.
 #[derive(Debug)]
 pub(crate) struct Forward {
     block: EntryBlock,
-    /// Where the next entry begins.
+    /// Offset of the next entry.
     next: usize,
-    /// Entries from here on are left out.
+    /// Entries from this offset on are left out.
     end: usize,
     key: Vec<u8>,
     current: Option<EntryAt>,
 }
 
 impl Forward {
-    /// From the entry at `start`, which must begin one, up to `end`.
+    /// Starts at the entry at offset `start`, an entry boundary, and ends at `end`.
     pub(crate) fn new(block: EntryBlock, start: usize, end: usize) -> Read<Self> {
         let next = if start < block.entries_bytes() { block.restart_before(start)? } else { start };
         let end = end.min(block.entries_bytes());
@@ -45,7 +45,7 @@ impl Forward {
         Ok(cursor)
     }
 
-    /// All entries.
+    /// A cursor over all entries.
     pub(crate) fn all(block: EntryBlock) -> Self {
         let end = block.entries_bytes();
         Self { block, next: 0, end, key: Vec::new(), current: None }
@@ -63,7 +63,7 @@ impl Forward {
         Ok(true)
     }
 
-    /// All entries of the block behind this one; the key before its first stays known.
+    /// Continues with all entries of the block after this one; the last key before it stays known.
     pub(crate) fn followed_by(mut self, block: EntryBlock) -> Self {
         self.end = block.entries_bytes();
         self.next = 0;
@@ -71,7 +71,7 @@ impl Forward {
         self
     }
 
-    /// As [`Forward::advance`]; an entry that is not behind the one before is an error. So is one
+    /// As [`Forward::advance`], but also fails on an entry that is not after the one before, or
     /// that shares bytes with a key of another block.
     #[inline]
     pub(crate) fn advance_in_order(&mut self) -> Read<bool> {
@@ -101,7 +101,7 @@ impl Forward {
         Ok(())
     }
 
-    /// The entry that was gone to.
+    /// The current entry.
     pub(crate) fn current(&self) -> Option<&EntryAt> {
         self.current.as_ref()
     }
@@ -116,41 +116,42 @@ impl Forward {
         self.current.as_ref().map_or(&[], |at| &self.block.bytes()[at.value()])
     }
 
-    /// What `read` makes of its value, which lies somewhere in a payload.
+    /// Decodes its value, given by its range in the payload, by `read`.
     pub(crate) fn read_value<T>(&self, read: fn(&[u8], Range<usize>) -> Read<T>) -> Read<T> {
         read_value(&self.block, self.current(), read)
     }
 
-    /// The entry that was gone to, with its value if asked for. Shares the payload's memory: the
-    /// value always, the key where it lies there as a whole.
+    /// The current entry, with its value if asked for. Shares the payload's memory: the value
+    /// always, the key if it is stored whole.
     pub(crate) fn entry(&self, has_value: bool) -> Option<Entry> {
         let at = self.current.as_ref()?;
         Some(entry_at(&self.block, at, &self.key, has_value))
     }
 }
 
-/// Walks backward, a run of entries between two restarts at a time.
+/// The backward cursor: reads the entries between two restarts at a time.
 #[derive(Debug)]
 pub(crate) struct Backward {
     block: EntryBlock,
-    /// Entries before this are left out.
+    /// Entries before this offset are left out.
     start: usize,
-    /// Where the entries end that are not in `run` and were not handed out.
+    /// End of the entries that are neither in `run` nor handed out.
     end: usize,
-    /// Entries to be handed out from the back, and where the keys of each begin and end in `keys`.
+    /// Entries to be handed out from the back, with the range of each one's key in `keys`.
     run: Vec<(EntryAt, usize, usize)>,
     keys: Vec<u8>,
     current: Option<(EntryAt, usize, usize)>,
 }
 
 impl Backward {
-    /// From the last entry before `end`, which must end one, down to that at `start`.
+    /// Starts at the last entry before offset `end`, an entry boundary, and goes down to the one at
+    /// `start`.
     pub(crate) fn new(block: EntryBlock, start: usize, end: usize) -> Self {
         let end = end.min(block.entries_bytes());
         Self { block, start, end, run: Vec::new(), keys: Vec::new(), current: None }
     }
 
-    /// Goes to the entry before; false if there is none.
+    /// Goes to the previous entry; false if there is none.
     pub(crate) fn advance(&mut self) -> Read<bool> {
         if self.run.is_empty() && self.start < self.end {
             self.load_run()?;
@@ -188,7 +189,7 @@ impl Backward {
         Ok(())
     }
 
-    /// The entry that was gone to.
+    /// The current entry.
     pub(crate) fn current(&self) -> Option<&EntryAt> {
         self.current.as_ref().map(|(entry, ..)| entry)
     }
@@ -218,7 +219,8 @@ impl Backward {
 const SHARES_TOO_MUCH: Malformed =
     Malformed("expected a key that shares bytes with the one before it, found that one shorter");
 
-/// Makes what begins at `base` of `keys`, the key before or its start, the key of `entry`.
+/// Turns the bytes of `keys` from `base` on, the previous key or a prefix of it, into the key of
+/// `entry`.
 #[inline]
 fn extend_key(keys: &mut Vec<u8>, base: usize, block: &EntryBlock, entry: &EntryAt) -> Read<()> {
     let suffix = &block.bytes()[entry.suffix()];

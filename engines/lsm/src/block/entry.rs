@@ -1,8 +1,8 @@
-//! One entry in a payload: how its bytes are taken apart.
+//! The entry decoder: one entry in a payload.
 //!
-//! Purpose: the inner loops of every search. Lengths are nearly always of one byte, and tags of a few.
-//! Invariants: any bytes can be read: what cannot be an entry is `None`, and no place lies outside the
-//! payload.
+//! Purpose: the inner loops of every search. Lengths nearly always have one byte, and tags a few.
+//! Invariants: any bytes are safe to decode: bytes that cannot be an entry give `None`, and no
+//! offset lies outside the payload.
 //! Thread safety: pure functions.
 
 use std::cmp::Ordering;
@@ -14,7 +14,7 @@ use adamant_wire::varint;
 
 use crate::key::EntryKind;
 
-/// What is wrong with a payload whose checksum is right.
+/// The fault of a payload whose checksum is correct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Malformed(pub(crate) &'static str);
 
@@ -24,21 +24,21 @@ impl fmt::Display for Malformed {
     }
 }
 
-/// The result of reading within a payload.
+/// The result of decoding within a payload.
 pub(crate) type Read<T> = Result<T, Malformed>;
 
-/// One entry, as places in its payload.
+/// One entry, as offsets in its payload.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EntryAt {
-    /// Where it begins.
+    /// Start of the entry.
     pub(crate) offset: usize,
-    /// Bytes that its key shares with the key before it.
+    /// Bytes that its key shares with the previous key.
     pub(crate) shared: usize,
-    /// Where the rest of the key begins and ends.
+    /// Range of the rest of the key.
     suffix_start: usize,
     suffix_end: usize,
     value_start: usize,
-    /// Where the value ends, and the next entry begins.
+    /// End of the value, where the next entry begins.
     pub(crate) end: usize,
     pub(crate) sequence: u64,
     pub(crate) kind: EntryKind,
@@ -54,13 +54,13 @@ impl EntryAt {
     }
 }
 
-/// The bit of each byte of a varint that says whether another follows.
+/// The continuation bit of each byte of a varint.
 const CONTINUED: u64 = 0x8080_8080_8080_8080;
 
 pub(super) const NO_ENTRY: Malformed = Malformed("expected an entry, found other bytes");
 
-/// How much the entry at `offset` shares, and where the rest of its key lies. Most lengths are of
-/// one byte.
+/// How many bytes the entry at `offset` shares, and the range of the rest of its key. Most lengths
+/// have one byte.
 #[inline(always)]
 pub(super) fn lengths(payload: &[u8], offset: usize) -> Option<(usize, Range<usize>)> {
     if let [shared @ ..0x80, suffix_bytes @ ..0x80, ..] = *payload.get(offset..)? {
@@ -70,7 +70,7 @@ pub(super) fn lengths(payload: &[u8], offset: usize) -> Option<(usize, Range<usi
     lengths_slowly(payload, offset)
 }
 
-// What is rare is a function of its own: else the places it needs in memory slow down what is not.
+// The rare case is a function of its own: otherwise its stack slots slow down the common case.
 #[cold]
 #[inline(never)]
 fn lengths_slowly(payload: &[u8], offset: usize) -> Option<(usize, Range<usize>)> {
@@ -82,7 +82,7 @@ fn lengths_slowly(payload: &[u8], offset: usize) -> Option<(usize, Range<usize>)
     Some((usize::try_from(shared).ok()?, start..end))
 }
 
-/// Where the entry ends, and the next one begins, whose key ends at `at`.
+/// The end of the entry whose key ends at `at`, where the next entry begins.
 #[inline(always)]
 pub(super) fn behind(payload: &[u8], at: usize) -> Option<usize> {
     let word = u64::from_le_bytes(*payload.get(at..)?.first_chunk()?);
@@ -110,7 +110,7 @@ fn behind_slowly(payload: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// The key of the entry of a restart, and where it ends.
+/// The key of the entry at a restart, and the offset of its end.
 #[inline(always)]
 pub(super) fn whole_key(payload: &[u8], offset: usize) -> Option<(&[u8], usize)> {
     if let [0, bytes @ ..0x80, rest @ ..] = payload.get(offset..)? {
@@ -122,7 +122,7 @@ pub(super) fn whole_key(payload: &[u8], offset: usize) -> Option<(&[u8], usize)>
     Some((payload.get(suffix).filter(|_| shared == 0)?, end))
 }
 
-/// The entry at `offset`, if one can lie there: whole, and within the first `entries_bytes`.
+/// The entry at `offset`; `None` unless all of it fits into the first `entries_bytes`.
 #[inline(always)]
 pub(super) fn decode(payload: &[u8], entries_bytes: usize, offset: usize) -> Option<EntryAt> {
     let (shared, suffix) = lengths(payload, offset)?;
@@ -152,9 +152,9 @@ pub(super) fn decode(payload: &[u8], entries_bytes: usize, offset: usize) -> Opt
     })
 }
 
-/// The varint at `at`, and where it ends. Up to 8 bytes of it are taken at once: sequence numbers and
-/// offsets have 3 or 4, of which a loop would guess the end wrong. There are always so many bytes:
-/// restart and tail follow the last entry.
+/// The varint at `at`, and the offset of its end. Loads up to 8 bytes at once: sequence numbers and
+/// offsets have 3 or 4, and a loop would mispredict their end. So many bytes always exist, because
+/// restarts and tail follow the last entry.
 #[inline(always)]
 pub(crate) fn take_word(payload: &[u8], at: usize) -> Option<(u64, usize)> {
     let word = u64::from_le_bytes(*payload.get(at..)?.first_chunk()?);
@@ -163,7 +163,7 @@ pub(crate) fn take_word(payload: &[u8], at: usize) -> Option<(u64, usize)> {
         return take_slowly(payload, at);
     }
     let end_bit = ends.trailing_zeros();
-    // Groups of 7 bits, up to the last one, are moved together: pairs, pairs of these, and both halves.
+    // Compact the groups of 7 bits, up to the last one: in pairs, pairs of pairs, and both halves.
     let groups = word & (u64::MAX >> (63 - end_bit)) & 0x7F7F_7F7F_7F7F_7F7F;
     let pairs = groups & 0x007F_007F_007F_007F | (groups & 0x7F00_7F00_7F00_7F00) >> 1;
     let fours = pairs & 0x0000_3FFF_0000_3FFF | (pairs & 0x3FFF_0000_3FFF_0000) >> 2;
@@ -179,8 +179,8 @@ fn take_slowly(payload: &[u8], at: usize) -> Option<(u64, usize)> {
     Some((value, payload.len() - rest.len()))
 }
 
-/// Where `wanted` stands beside `found`, and how many bytes at their start are the same. In a run of
-/// keys most differ from the one that is wanted in their first byte behind what they share.
+/// The order of `wanted` relative to `found`, and the length of their common prefix. Within a run
+/// most keys differ from the wanted one in the first byte after the shared prefix.
 #[inline(always)]
 pub(super) fn key_order(wanted: &[u8], found: &[u8]) -> (Ordering, usize) {
     if let ([wanted, ..], [found, ..]) = (wanted, found)
@@ -196,7 +196,7 @@ pub(super) fn key_order(wanted: &[u8], found: &[u8]) -> (Ordering, usize) {
     (order, common)
 }
 
-/// The bucket of a key's hash. Of its upper half the filters use other bits.
+/// The bucket of a key's hash. The filters use other bits of its upper half.
 #[inline]
 pub(crate) fn bucket_of(hash: u64, bucket_count: u16) -> usize {
     let upper = (hash.rotate_left(16)) >> 32;

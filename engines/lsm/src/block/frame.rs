@@ -1,8 +1,9 @@
-//! Blocks as they lie in a file: a header with a checksum, and the payload.
+//! The block frame: a header with a checksum, and the payload.
 //!
-//! Purpose: sealing payloads, and opening them again without believing anything.
-//! Invariants: a block opens only where it was sealed: pool, file and offset are in its checksum.
-//! No length is used before it was compared with bytes that exist or with what a block may have.
+//! Purpose: seals payloads, and opens blocks without trusting any byte.
+//! Invariants: a block opens only at the place where it was sealed: its checksum covers pool, file
+//! and offset. No length is used before it was checked against the bytes that exist or a block's
+//! maximum.
 //! Thread safety: pure functions; a sealer belongs to one thread.
 
 use std::fmt;
@@ -17,11 +18,11 @@ use super::compression::{Compression, Compressor, decompress};
 use super::layout::{BLOCK_HEADER_BYTES, BlockHeader, BlockKind, PAYLOAD_BYTES_MAX};
 use crate::error::{Error, Result};
 
-/// Where a block lies in its file.
+/// The location of a block in its file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BlockHandle {
     pub(crate) offset: u64,
-    /// With the header.
+    /// Including the header.
     pub(crate) bytes: u32,
 }
 
@@ -31,7 +32,7 @@ impl BlockHandle {
     }
 }
 
-/// Makes blocks of payloads.
+/// Seals payloads into blocks.
 #[derive(Debug)]
 pub(crate) struct Sealer {
     seed: u32,
@@ -39,12 +40,12 @@ pub(crate) struct Sealer {
 }
 
 impl Sealer {
-    /// For the blocks of the file with that seed.
+    /// A sealer for the file with that seed.
     pub(crate) fn new(seed: u32) -> Self {
         Self { seed, compressor: Compressor::new() }
     }
 
-    /// Appends the block of `payload`, which will lie at `offset` of the file, to `out`.
+    /// Appends the block of `payload` to `out`; it will lie at `offset` of the file.
     pub(crate) fn seal(
         &mut self,
         out: &mut Vec<u8>,
@@ -74,7 +75,7 @@ fn block_checksum(seed: u32, offset: u64, header: &BlockHeader, stored: &[u8]) -
     crc32c(crc32c(seed, &header.as_bytes()[size_of::<u32>()..]), stored)
 }
 
-/// Why bytes are not the block that was sealed there.
+/// Why bytes are not the block that was sealed at their place.
 #[derive(Debug)]
 pub(crate) enum Fault {
     Length { expected: u64, found: u64 },
@@ -108,8 +109,8 @@ impl fmt::Display for Fault {
     }
 }
 
-/// The header at the start of `bytes`, if all of it is there, and the bytes of the whole block.
-/// Nothing is verified but that the lengths may be those of a block.
+/// The header at the start of `bytes`, if it is complete, and the bytes of the whole block.
+/// Verifies only that the lengths are possible for a block.
 pub(crate) fn peek(bytes: &[u8]) -> std::result::Result<Option<(BlockHeader, usize)>, Fault> {
     let Ok((header, _)) = BlockHeader::read_from_prefix(bytes) else { return Ok(None) };
     let longest = header.stored_bytes.get().max(header.plain_bytes.get());
@@ -119,10 +120,10 @@ pub(crate) fn peek(bytes: &[u8]) -> std::result::Result<Option<(BlockHeader, usi
     Ok(Some((header, BLOCK_HEADER_BYTES + header.stored_bytes.get() as usize)))
 }
 
-/// The mistake that lets blocks of a kind pass with any checksum.
+/// The planted fault that lets blocks of a kind pass with any checksum.
 fn mutant_of(kind: u8) -> &'static str {
     match BlockKind::from_byte(kind) {
-        // Of none that is known: refused for that, whatever its checksum.
+        // An unknown kind is refused anyway, whatever its checksum.
         Some(BlockKind::Data) | None => "checksum.table-block",
         Some(BlockKind::Index) => "checksum.table-index",
         Some(BlockKind::Filter) => "checksum.table-filter",
@@ -132,8 +133,8 @@ fn mutant_of(kind: u8) -> &'static str {
     }
 }
 
-/// The payload of a block, and its kind. `frame` is exactly the block, which lies at `offset`.
-/// Shares the frame's memory unless it was compressed.
+/// The payload of a block, and its kind. `frame` is exactly the block, and lies at `offset`. Shares
+/// the frame's memory unless the block was compressed.
 pub(crate) fn open_any(
     frame: &Slice,
     seed: u32,
@@ -169,7 +170,7 @@ pub(crate) fn open_any(
 /// Reads the payload of a block of that kind.
 ///
 /// # Errors
-/// `Damaged`; those of the medium.
+/// `Damaged`; those of the storage backend.
 pub(crate) fn read(
     file: &dyn File,
     seed: u32,
@@ -197,10 +198,10 @@ pub(crate) fn open(
     }
 }
 
-/// So many bytes of a file. The caller has bounded `bytes`.
+/// Reads `bytes` bytes of a file. The caller has bounded `bytes`.
 ///
 /// # Errors
-/// Those of the medium.
+/// Those of the storage backend.
 pub(crate) fn read_bytes(file: &dyn File, offset: u64, bytes: usize) -> Result<Slice> {
     let mut buffer = Builder::zeroed(bytes).expect("bounded below 4 GiB");
     file.read_at(&mut buffer, offset)?;

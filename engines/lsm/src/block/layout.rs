@@ -1,19 +1,19 @@
-//! Every persistent byte of a block, and nothing volatile. See `docs/format/table.md`.
+//! On-disk layout of a block. See `docs/format/table.md`.
 
 use zerocopy::little_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::key::VALUE_BYTES_MAX;
 
-/// What stands before the payload of a block.
+/// The header of a block, before its payload.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(crate) struct BlockHeader {
     /// CRC32C of the rest of the header and the stored payload, seeded with pool, file and offset.
     pub(crate) checksum: U32,
-    /// Bytes of the payload as it is stored.
+    /// Bytes of the stored payload.
     pub(crate) stored_bytes: U32,
-    /// Bytes of the payload.
+    /// Bytes of the uncompressed payload.
     pub(crate) plain_bytes: U32,
     /// A `BlockKind`.
     pub(crate) kind: u8,
@@ -23,24 +23,24 @@ pub(crate) struct BlockHeader {
 
 /// Bytes of a block before its payload.
 pub(crate) const BLOCK_HEADER_BYTES: usize = size_of::<BlockHeader>();
-/// Bytes of the largest payload: that of a block with the largest value alone, and to spare.
+/// Maximum bytes of a payload: a block with only the largest value, plus a margin.
 pub(crate) const PAYLOAD_BYTES_MAX: usize = VALUE_BYTES_MAX + (16 << 20);
 
-/// What a block is to its table.
+/// The role of a block in its table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum BlockKind {
     /// Entries.
     Data = 1,
-    /// Where blocks of data are.
+    /// Separators and locations of data blocks.
     Index = 2,
-    /// A Bloom filter over the keys of the blocks that one block of the index names.
+    /// A Bloom filter over the keys of the data blocks that one index block names.
     Filter = 3,
     /// Range tombstones.
     Ranges = 4,
-    /// Where blocks of the index and filters are.
+    /// Separators and locations of index blocks and filters.
     Top = 5,
-    /// Counts, bounds and places.
+    /// Counts, bounds and locations.
     Meta = 6,
 }
 
@@ -58,13 +58,13 @@ impl BlockKind {
     }
 }
 
-/// What stands at the end of a payload that holds entries: it says where these end.
+/// The tail of a payload of entries, which says where the entries end.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(crate) struct EntriesTail {
-    /// How many restarts there are; at least 1.
+    /// Number of restarts; at least 1.
     pub(crate) restart_count: U32,
-    /// How many buckets the hash index has; 0 if there is none.
+    /// Number of buckets of the hash index; 0 if there is none.
     pub(crate) bucket_count: U16,
     /// Bytes of a restart: 2 or 4.
     pub(crate) restart_width: u8,
@@ -72,13 +72,13 @@ pub(crate) struct EntriesTail {
 
 /// Bytes of the tail.
 pub(crate) const ENTRIES_TAIL_BYTES: usize = size_of::<EntriesTail>();
-/// Entries from one restart to the next, at most.
+/// Maximum number of entries from one restart to the next.
 pub(crate) const RESTART_INTERVAL_MAX: usize = 256;
-/// A bucket that no key of the block falls into.
+/// A bucket of no key.
 pub(crate) const BUCKET_EMPTY: u8 = 255;
-/// A bucket that keys of several restarts fall into.
+/// A bucket of keys of several restarts.
 pub(crate) const BUCKET_SHARED: u8 = 254;
-/// Restarts that a block with a hash index may have.
+/// Maximum number of restarts of a block with a hash index.
 pub(crate) const BUCKET_RESTARTS_MAX: usize = 254;
 
 const _: () = assert!(BLOCK_HEADER_BYTES == 14);

@@ -1,7 +1,8 @@
-//! Blocks: the pieces that a table is read in.
+//! Blocks: the units in which a table is read.
 //!
 //! A block is a header with a checksum, and a payload, which may be compressed. The payload of most
-//! kinds of block is entries, with keys cut to what they do not share with the one before.
+//! kinds of block is prefix-compressed entries: a key is stored without the bytes that it shares
+//! with the key before it.
 
 mod layout;
 

@@ -1,9 +1,9 @@
-//! Reading a payload of entries.
+//! The block reader: search in a payload of entries.
 //!
-//! Purpose: to find an entry: by the hash index if there is one, else by binary search among the
-//! restarts, and from there one entry after the other, comparing only what keys do not share.
-//! Invariants: any bytes can be read: what cannot have been written is `Malformed`. Every step goes
-//! forward, so every search ends.
+//! Purpose: finds an entry by the hash index, if there is one, or by binary search over the
+//! restarts; from there it goes entry by entry and compares only the bytes that keys do not share.
+//! Invariants: any bytes are safe to read: a payload that no writer can have written is
+//! `Malformed`. Every step goes forward, so every search ends.
 //! Thread safety: immutable, shared freely.
 
 use std::cmp::Ordering;
@@ -21,23 +21,23 @@ use crate::key::Version;
 #[derive(Clone, Debug)]
 pub(crate) struct EntryBlock {
     bytes: Slice,
-    /// Where the restarts begin, and the entries end.
+    /// Start of the restarts, which is the end of the entries.
     entries_bytes: u32,
     restart_count: u32,
     bucket_count: u16,
     is_wide: bool,
 }
 
-/// The first entry at or behind what was searched for.
+/// The first entry at or after the search target.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Found {
     pub(crate) entry: EntryAt,
-    /// Whether it is of the very key.
+    /// Whether the entry has exactly the key.
     pub(crate) is_key: bool,
 }
 
 impl EntryBlock {
-    /// Takes a payload; looks at its tail only.
+    /// Takes a payload; decodes only its tail.
     ///
     /// # Errors
     /// `Malformed` if restarts and buckets do not fit.
@@ -69,12 +69,12 @@ impl EntryBlock {
         &self.bytes
     }
 
-    /// Where the entries end.
+    /// The end of the entries.
     pub(crate) fn entries_bytes(&self) -> usize {
         self.entries_bytes as usize
     }
 
-    /// Where the entry of a restart begins.
+    /// The offset of the entry of a restart.
     #[inline]
     fn restart_of(&self, payload: &[u8], index: u32) -> Read<usize> {
         let restarts = payload.get(self.entries_bytes()..).unwrap_or_default();
@@ -84,7 +84,7 @@ impl EntryBlock {
         } else {
             restarts.as_chunks().0.get(index).map(|&bytes| u16::from_le_bytes(bytes).into())
         };
-        // Restarts lie within the entries: whoever reads one there judges that.
+        // The decoder of the entry verifies that the offset lies within the entries.
         offset.ok_or(Malformed("expected a restart, found the end of the payload"))
     }
 
@@ -92,7 +92,7 @@ impl EntryBlock {
         self.restart_of(&self.bytes, index)
     }
 
-    /// Where the last restart at or before `offset` begins.
+    /// The offset of the last restart at or before `offset`.
     pub(crate) fn restart_before(&self, offset: usize) -> Read<usize> {
         let (mut low, mut high) = (0, self.restart_count);
         while high - low > 1 {
@@ -106,13 +106,13 @@ impl EntryBlock {
         Ok(restart)
     }
 
-    /// The entry that begins at `offset`.
+    /// The entry at `offset`.
     #[inline]
     pub(crate) fn entry(&self, offset: usize) -> Read<EntryAt> {
         decode(&self.bytes, self.entries_bytes(), offset).ok_or(NO_ENTRY)
     }
 
-    /// The first entry at or behind (`key`, `sequence`); `None` if there is none in this payload.
+    /// The first entry at or after (`key`, `sequence`); `None` if there is none in this payload.
     /// O(log restarts + restart interval) comparisons.
     pub(crate) fn seek(&self, key: &[u8], sequence: u64) -> Read<Option<Found>> {
         let payload = self.bytes.as_bytes();
@@ -133,8 +133,8 @@ impl EntryBlock {
         self.walk(start, key, sequence)
     }
 
-    /// How many restarts begin before what is searched for. In a function of its own, and what is
-    /// rare in another, so that the loop is in registers.
+    /// How many restarts begin before the search target. It is a function of its own, and so is its
+    /// rare case, so that the loop runs in registers.
     #[inline(never)]
     fn restarts_before(&self, key: &[u8], sequence: u64) -> Read<u32> {
         let payload = self.bytes.as_bytes();
@@ -177,18 +177,19 @@ impl EntryBlock {
         Ok(found.filter(|found| found.is_key).map(|found| self.version(&found.entry)))
     }
 
-    /// What an entry says; shares the payload's memory.
+    /// The version that an entry holds; shares the payload's memory.
     #[inline]
     pub(crate) fn version(&self, entry: &EntryAt) -> Version {
         let value = self.bytes.slice(entry.value());
         Version { sequence: entry.sequence, kind: entry.kind, value }
     }
 
-    /// The first entry at or behind (`key`, `sequence`) from a restart on, which is before that or
-    /// nothing before it is wanted.
+    /// The first entry at or after (`key`, `sequence`), searched for from a restart on. The restart
+    /// is before the target, or nothing before it is wanted.
     ///
-    /// No key is put together. `matched` bytes of `key` are those of the entry before, which is
-    /// below what is searched for: an entry that shares more than these with it is below, too.
+    /// No key is restored. `matched` is the number of bytes of `key` that the previous entry, which
+    /// is below the target, has in common with it: an entry that shares more bytes with that one is
+    /// below, too.
     fn walk(&self, start: usize, key: &[u8], sequence: u64) -> Read<Option<Found>> {
         let payload = self.bytes.as_bytes();
         let mut matched = 0;
@@ -212,7 +213,7 @@ impl EntryBlock {
                     }
                 }
             } else if matched == key.len() {
-                // Then the key before is longer than this key, or shares too much.
+                // Then the previous key is longer than this one, or shares too much.
                 return Err(Malformed("expected keys that ascend"));
             }
             offset = behind(payload, suffix_end).ok_or(NO_ENTRY)?;

@@ -1,7 +1,7 @@
-//! The blocks of a file from front to back.
+//! The block stream: the blocks of a file from front to back.
 //!
-//! Purpose: what compactions and checks read.
-//! Invariants: every block is verified, of whatever kind it is.
+//! Purpose: serves compactions and checks.
+//! Invariants: every block is verified, whatever its kind.
 //! Thread safety: one thread at a time.
 
 use adamant_slice::Slice;
@@ -11,7 +11,7 @@ use super::layout::{BLOCK_HEADER_BYTES, BlockKind};
 use crate::error::{Error, Result};
 use crate::file::ReadAhead;
 
-/// Reads blocks one behind the other.
+/// Reads the blocks one after the other.
 #[derive(Debug)]
 pub(crate) struct BlockStream {
     bytes: ReadAhead,
@@ -19,15 +19,15 @@ pub(crate) struct BlockStream {
 }
 
 impl BlockStream {
-    /// The blocks that `bytes` are, in the file of that seed.
+    /// The blocks in `bytes`, in the file with that seed.
     pub(crate) fn new(bytes: ReadAhead, seed: u32) -> Self {
         Self { bytes, seed }
     }
 
-    /// The payload of the next block, its kind, and where it lies; `None` at the end.
+    /// The payload of the next block, its kind and its location; `None` at the end.
     ///
     /// # Errors
-    /// `Damaged`; those of the medium.
+    /// `Damaged`; those of the storage backend.
     pub(crate) fn next(&mut self) -> Result<Option<(Slice, BlockKind, BlockHandle)>> {
         if self.bytes.left() == 0 {
             return Ok(None);
@@ -44,7 +44,7 @@ impl BlockStream {
         Ok(Some((payload, kind, BlockHandle { offset, bytes: bytes as u32 })))
     }
 
-    /// What is wrong with the block at that offset.
+    /// The error for a fault in the block at that offset.
     pub(crate) fn damaged(&self, offset: u64, what: &dyn ToString) -> Error {
         Error::damaged(self.bytes.file().path(), offset, what.to_string())
     }

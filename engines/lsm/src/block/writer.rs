@@ -1,8 +1,8 @@
-//! Writing a payload of entries.
+//! The block writer: builds a payload of entries.
 //!
-//! Purpose: entries one behind the other, each key without what it shares with the key before.
-//! Invariants: every so many entries a key is whole: a restart. Restarts and, where there is one,
-//! the hash index stand behind the entries.
+//! Purpose: appends entries, each key without the prefix that it shares with the previous key.
+//! Invariants: at a fixed interval a key is stored whole: a restart. The restarts, and the hash
+//! index if there is one, follow the entries.
 //! Thread safety: one thread at a time.
 
 use adamant_wire::key::common_len;
@@ -16,17 +16,17 @@ use super::layout::{
 };
 use crate::key::EntryKind;
 
-/// Four buckets for three keys: about half of the keys that are not there meet an empty one.
+/// Four buckets for three keys: about half of the absent keys hash to an empty bucket.
 const BUCKETS_OF_KEYS: (usize, usize) = (4, 3);
 
-/// Writes one payload after the other, with memory that is used again.
+/// Builds one payload after the other and reuses its memory.
 #[derive(Debug)]
 pub(crate) struct EntriesWriter {
     restart_interval: usize,
-    /// What is written so far, and in the end the payload.
+    /// The entries so far, and in the end the payload.
     bytes: Vec<u8>,
     restarts: Vec<u32>,
-    /// Entries since the last restart, with it.
+    /// Entries since the last restart, including it.
     run: usize,
     entry_count: usize,
     last_key: Vec<u8>,
@@ -35,7 +35,7 @@ pub(crate) struct EntriesWriter {
 }
 
 impl EntriesWriter {
-    /// With a whole key every `restart_interval` entries, and a hash index if asked for.
+    /// Stores a whole key every `restart_interval` entries, and a hash index if asked for.
     pub(crate) fn new(restart_interval: usize, has_hash_index: bool) -> Self {
         Self {
             restart_interval: restart_interval.clamp(1, RESTART_INTERVAL_MAX),
@@ -52,12 +52,12 @@ impl EntriesWriter {
         self.entry_count == 0
     }
 
-    /// Bytes that the payload would have now, but for the hash index.
+    /// Bytes that the payload would have now, without the hash index.
     pub(crate) fn payload_bytes(&self) -> usize {
         self.bytes.len() + 4 * self.restarts.len() + ENTRIES_TAIL_BYTES
     }
 
-    /// Adds an entry above the one before it. `hash` is that of the key, for the hash index.
+    /// Adds an entry, which is above the previous one. `hash` is the key's, for the hash index.
     pub(crate) fn add(
         &mut self,
         key: &[u8],

@@ -1,4 +1,4 @@
-//! Compaction: writing tables, from memtables and from other tables.
+//! Compaction: writes tables from memtables and from other tables.
 
 mod survivors;
 mod output;

@@ -1,8 +1,8 @@
-//! What a flush or a compaction writes: tables, and blob files beside them.
+//! The output of a flush or a compaction: tables, and blob files beside them.
 //!
-//! Purpose: entries in order, of which nobody sees some, to as many tables as they need; large values to
-//! blob files.
-//! Invariants: the versions of a key are in one table; files that are not taken over are removed.
+//! Purpose: writes entries in order to as many tables as they need, without those that no reader
+//! can see, and large values to blob files.
+//! Invariants: all versions of a key are in one table. Files that no commit takes over are removed.
 //! Thread safety: one thread at a time.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,20 +22,20 @@ use crate::version::edit::Edit;
 use crate::version::layers::Layers;
 use crate::version::manifest::BlobInfo;
 
-/// What was written.
+/// The files that were written.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     context: Arc<TreeContext>,
     pub(crate) tables: Vec<TableMeta>,
     pub(crate) blobs: Vec<BlobInfo>,
-    /// Values of blob files that were left out: how many, and their bytes.
+    /// Values of blob files that were left out: number and bytes.
     pub(crate) stale: BTreeMap<u64, (u64, u64)>,
-    /// Whether a commit names the files, or may.
+    /// Whether a commit names the files, or may name them.
     is_taken: AtomicBool,
 }
 
 impl Outcome {
-    /// Nothing yet.
+    /// An empty outcome.
     pub(crate) fn none(context: &Arc<TreeContext>) -> Self {
         Self {
             context: Arc::clone(context),
@@ -46,7 +46,7 @@ impl Outcome {
         }
     }
 
-    /// As an edit that adds the tables to a level.
+    /// The edit that adds the tables to a level.
     pub(crate) fn edit(&self, level: usize) -> Edit {
         Edit {
             added: self.tables.iter().map(|meta| (level, meta.clone())).collect(),
@@ -61,8 +61,8 @@ impl Outcome {
         self.is_taken.store(true, Ordering::Relaxed);
     }
 
-    /// The commit that was to name the files failed, and might yet be found in the log: they go when a sync
-    /// says that it is not, else the next opening judges.
+    /// The commit that names the files failed, but the log may still contain it. The files are
+    /// removed once a sync says that it does not; otherwise the next opening decides.
     pub(crate) fn doom(self) {
         self.is_taken.store(true, Ordering::Relaxed);
         let context = Arc::clone(&self.context);
@@ -96,10 +96,10 @@ impl Drop for Outcome {
     }
 }
 
-/// Writes tables.
+/// Writes the tables.
 pub(crate) struct Output<'o> {
     context: &'o Arc<TreeContext>,
-    /// Where values are read that are moved from one blob file to another.
+    /// Source of the values that are moved from one blob file to another.
     layers: &'o Layers,
     level: usize,
     survivors: VisibilityFilter,
@@ -107,9 +107,9 @@ pub(crate) struct Output<'o> {
     moved: BTreeSet<u64>,
     table: Option<TableWriter>,
     blob: Option<BlobWriter>,
-    /// Where the table that is being written begins; `None` for the first one.
+    /// Start of the table that is being written; `None` for the first one.
     start: Option<Slice>,
-    /// Syncs of directories that had failed before any file was named.
+    /// Directory syncs that had failed before any file was named.
     failed_syncs: u64,
     outcome: Outcome,
 }
@@ -149,7 +149,7 @@ impl<'o> Output<'o> {
         }
     }
 
-    /// The table that entries are added to.
+    /// The table that takes the next entry.
     fn table(&mut self) -> Result<&mut TableWriter> {
         if self.table.is_none() {
             let directory = self.context.directory(Shelf::Tables);
@@ -160,7 +160,7 @@ impl<'o> Output<'o> {
         self.table.as_mut().ok_or(Error::TransactionTooLarge)
     }
 
-    /// Adds the next entry, if anybody sees it.
+    /// Adds the next entry, if a reader can see it.
     pub(crate) fn add(&mut self, mut entry: Entry) -> Result<()> {
         let is_full = self.table.as_ref().is_some_and(|table| {
             table.file_bytes() >= self.context.options().table_bytes_max
@@ -180,7 +180,7 @@ impl<'o> Output<'o> {
         self.table()?.add(&entry)
     }
 
-    /// Puts a large value into a blob file.
+    /// Moves a large value into a blob file.
     fn separate(&mut self, entry: &mut Entry) -> Result<()> {
         let bytes_min = self.context.options().blob_bytes_min.unwrap_or(u32::MAX) as usize;
         if entry.version.value.len() < bytes_min.min(VALUE_BYTES_MAX) {
@@ -192,7 +192,7 @@ impl<'o> Output<'o> {
         Ok(())
     }
 
-    /// Moves a value out of a blob file that is to go.
+    /// Moves a value out of a blob file that is to be removed.
     fn relocate(&mut self, entry: &mut Entry) -> Result<()> {
         let Some(pointer) = BlobPointer::from_bytes(&entry.version.value) else { return Ok(()) };
         if !self.moved.contains(&pointer.file) {
@@ -219,7 +219,7 @@ impl<'o> Output<'o> {
         self.blob.as_mut().ok_or(Error::TransactionTooLarge)?.add(key, value)
     }
 
-    /// Takes note of an entry that is left out.
+    /// Counts an entry that is left out.
     pub(crate) fn note_stale(&mut self, entry: &Entry) -> Result<()> {
         if entry.version.kind == EntryKind::Blob
             && let Some(pointer) = BlobPointer::from_bytes(&entry.version.value)
@@ -231,7 +231,7 @@ impl<'o> Output<'o> {
         Ok(())
     }
 
-    /// Completes the table; the next one begins at a key.
+    /// Completes the table; the next one begins at the key `next`.
     fn end_table(&mut self, next: Option<Slice>) -> Result<()> {
         let start = std::mem::replace(&mut self.start, next.clone());
         let ranges = self.survivors.ranges(start.as_ref(), next.as_ref());
@@ -263,7 +263,7 @@ impl<'o> Output<'o> {
         Ok(())
     }
 
-    /// Completes all files: they are durable, and so are their names.
+    /// Completes all files: the files and their names are durable.
     pub(crate) fn finish(mut self) -> Result<Outcome> {
         self.end_table(None)?;
         self.end_blob()?;
@@ -282,8 +282,9 @@ mod tests {
     use super::*;
     use crate::options::Options;
 
-    /// What a failed commit was to name waits for a sync that says that it was undone. Where none came, as after
-    /// a failure that poisons, the files and the environment kept each other for as long as the process lived.
+    /// Files of a failed commit wait for a sync that says that it was undone. If none came, as
+    /// after a failure that poisons the heap, the files and the tree context kept each other alive
+    /// until the process ended.
     #[test]
     fn a_store_that_ends_with_files_that_wait_gives_its_cache_back() {
         for is_late in [false, true] {

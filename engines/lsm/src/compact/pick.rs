@@ -1,10 +1,10 @@
-//! Which tables are merged next.
+//! The compaction picker: which tables are merged next.
 //!
-//! Purpose: leveled compaction with a base that moves (RocksDB's "dynamic leveled", Dong et al., 2017):
-//! the last level says how large those above it may be, so space is at most some tenth more than that of
-//! the last level. See `docs/lsm.md`.
-//! Invariants: the inputs of a job are all tables of two levels that have a key in common.
-//! Thread safety: pure functions, of layers.
+//! Purpose: leveled compaction with a dynamic base level (RocksDB's "dynamic leveled", Dong et al.,
+//! 2017): the size of the last level determines the targets of the levels above it, so space is at
+//! most about a tenth more than the last level takes. See `docs/lsm.md`.
+//! Invariants: the inputs of a job include every table of its two levels that overlaps them.
+//! Thread safety: pure functions of layers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -19,17 +19,17 @@ use crate::version::layers::{LEVELS, Layers, TableFile};
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) inputs: Vec<Arc<TableFile>>,
-    /// The level that the result belongs to.
+    /// The level of the result.
     pub(crate) target: usize,
-    /// Whether no table but the inputs has an older version of a key of theirs.
+    /// Whether no other table than the inputs has an older version of one of their keys.
     pub(crate) is_bottom: bool,
-    /// Whether the inputs can go to their new level as they are.
+    /// Whether the inputs can move to their new level unchanged.
     pub(crate) is_move: bool,
     /// Blob files whose values are moved to others.
     pub(crate) moved_blobs: BTreeSet<u64>,
 }
 
-/// Files that could not be read: merges leave them where they are, and go on with others.
+/// Files that could not be read: merges leave them in place and go on with others.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Parked {
     pub(crate) tables: BTreeSet<u64>,
@@ -41,7 +41,7 @@ impl Parked {
         self.tables.contains(&file.meta.number)
     }
 
-    /// Whether a table can be merged to a level: it, and all that it has keys in common with there, are
+    /// Whether a table can be merged to a level: it and all tables that it overlaps there are
     /// readable.
     fn lets(&self, layers: &Layers, file: &TableFile, target: usize) -> bool {
         self.tables.is_empty()
@@ -49,7 +49,8 @@ impl Parked {
                 && !layers.overlapping(target, file.bounds()).any(|below| self.has(below))
     }
 
-    /// Tables of level 0 that can leave it, the newest first: those that lie over no other that stays.
+    /// Tables of level 0 that can leave it, the newest first: those that overlap no older table
+    /// that stays.
     pub(crate) fn movable(&self, layers: &Layers) -> Vec<Arc<TableFile>> {
         let (mut moved, mut stays) = (Vec::new(), Vec::<&Arc<TableFile>>::new());
         for file in layers.levels[0].iter().rev() {
@@ -65,54 +66,55 @@ impl Parked {
     }
 }
 
-/// Tables of a level below 0, one behind the other, that are worth being merged where they are: those of
-/// many small loads, each of less than a quarter of what a table may be.
+/// How many adjacent small tables of a level below 0 are worth a merge in place. Many small loads
+/// leave them; small means less than a quarter of the maximum table size.
 const SMALL_TABLES_MIN: usize = 8;
 const SMALL_PART: u64 = 4;
 
-/// Whether somebody writes.
+/// Whether there are writers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pace {
-    /// Whoever merges level 0 early writes the base once more for less.
+    /// Writers are active: an early merge of level 0 rewrites the base once more for less data.
     Busy,
-    /// What is left on level 0 is all there will be for a while: a third of what it may be is merged.
+    /// The store is idle: level 0 will not grow for a while, so it is merged at a third of its
+    /// limit.
     Rest,
 }
 
-/// Tables of level 0 count so many times when nobody writes.
+/// Factor by which tables of level 0 count when the store is idle.
 const REST_FACTOR: usize = 3;
 
-/// Where in each level the last job ended: the next one goes on from there, so that all keys have
-/// their turn.
+/// Where the last job of each level ended. The next one continues there, so that all keys are
+/// compacted in turn.
 #[derive(Debug, Default)]
 pub(crate) struct Picker {
     cursors: BTreeMap<usize, Slice>,
-    /// Whether scans have stepped over much that is removed: then level 0 is merged though it is
+    /// Whether scans have stepped over many removed entries: then level 0 is merged even if it is
     /// small.
     pub(crate) is_stepped_over: bool,
 }
 
-/// How large each level may be, and the first one below level 0 that is used.
+/// The target size of each level, and the first level below level 0 that is used.
 pub(crate) fn targets(layers: &Layers, options: &Options) -> (usize, [u64; LEVELS]) {
     let mut targets = [u64::MAX; LEVELS];
     let largest = (1..LEVELS).map(|level| layers.level_bytes(level)).max().unwrap_or(0);
     let mut target = largest.max(options.base_bytes_min);
     let mut base = LEVELS - 1;
     targets[base] = u64::MAX;
-    // The last level may be as large as it is: those above it are a fraction of that.
+    // The last level has no limit; the targets of those above it are fractions of its size.
     let ratio = options.level_ratio.max(2);
     while target / ratio >= options.base_bytes_min && base > 1 {
         base -= 1;
         target /= ratio;
         targets[base] = target;
     }
-    // What is above the base was made when less was there.
+    // Levels above the base stem from a time when the tree was smaller.
     let first_used = (1..base).find(|&level| !layers.levels[level].is_empty());
     targets[first_used.unwrap_or(base)..base].fill(0);
     (base, targets)
 }
 
-/// How much more than it may be a level is, in thousandths.
+/// The ratio of a level's size to its target, in thousandths.
 fn score(
     layers: &Layers,
     level: usize,
@@ -132,13 +134,13 @@ fn score(
     }
 }
 
-/// Whether level 0 is to be merged when nobody writes.
+/// Whether level 0 is to be merged when the store is idle.
 pub(crate) fn wants_rest(layers: &Layers, options: &Options) -> bool {
     let (_, targets) = targets(layers, options);
     score(layers, 0, &targets, (options, Pace::Rest)) >= 1000
 }
 
-/// The job that is most needed, if one is that reads nothing parked.
+/// The most urgent job that reads no parked file, if there is one.
 pub(crate) fn pick(
     layers: &Layers,
     (options, pace): (&Options, Pace),
@@ -160,7 +162,8 @@ pub(crate) fn pick(
         .or_else(|| pick_for_small(layers, options, parked))
 }
 
-/// Takes level 0 down to the base; around what is parked to a level above it, if there is one.
+/// Merges level 0 down to the base; if files are parked, around them, to a level above the base if
+/// there is one.
 fn job_of_level0(layers: &Layers, base: usize, parked: &Parked) -> Option<Job> {
     if parked.tables.is_empty() {
         return Some(job(layers, layers.levels[0].clone(), base));
@@ -168,7 +171,7 @@ fn job_of_level0(layers: &Layers, base: usize, parked: &Parked) -> Option<Job> {
     let first = parked.movable(layers);
     let (lower, upper) = bounds(&first)?;
     let range = (Bound::Included(&lower[..]), Bound::Included(&upper[..]));
-    // What lies between would be older and above.
+    // Tables in between would be older, but on a higher level.
     let is_free = |level: usize| layers.overlapping(level, range).next().is_none();
     let highest = (1..=base).find(|&level| !is_free(level)).unwrap_or(base);
     let is_readable = |&level: &usize| !layers.overlapping(level, range).any(|f| parked.has(f));
@@ -176,8 +179,7 @@ fn job_of_level0(layers: &Layers, base: usize, parked: &Parked) -> Option<Job> {
     Some(job(layers, first, target))
 }
 
-/// The table of a level whose merge does most good: what removes most for what is written, in the turn
-/// of the keys.
+/// The table of a level whose merge removes most for what it writes, in key order from the cursor.
 fn choose(
     layers: &Layers,
     level: usize,
@@ -189,7 +191,7 @@ fn choose(
     let files: Vec<_> = files.collect();
     let after = picker.cursors.get(&level);
     let in_turn = files.iter().find(|file| after.is_none_or(|key| file.meta.key_min > *key));
-    // Of the next few the one that overlaps least.
+    // Of the next few, the one that overlaps least.
     let start = in_turn.and_then(|file| files.iter().position(|other| Arc::ptr_eq(file, other)));
     let overlap = |file: &&&Arc<TableFile>| {
         let below = layers.overlapping(target, file.bounds());
@@ -203,10 +205,11 @@ fn choose(
     Some(Arc::clone(chosen))
 }
 
-/// Tables of a level and all of the target that have keys in common with them. Of level 0 these are all.
+/// A job of tables of a level and all tables of the target that overlap them; on level 0, of all
+/// its tables.
 fn job(layers: &Layers, first: Vec<Arc<TableFile>>, target: usize) -> Job {
     let mut inputs = first;
-    // What is added may reach further; tables of one level other than 0 have no keys in common, so that
+    // Added tables may widen the range. Tables of one level other than 0 do not overlap, so this
     // ends soon.
     while let Some((lower, upper)) = bounds(&inputs) {
         let range = (Bound::Included(&lower[..]), Bound::Included(&upper[..]));
@@ -218,30 +221,30 @@ fn job(layers: &Layers, first: Vec<Arc<TableFile>>, target: usize) -> Job {
         inputs.extend(found);
     }
     let is_bottom = is_bottom(layers, &inputs, target);
-    // What is absent goes for good on the last level, if it is written again.
+    // A rewrite on the last level drops tombstones for good.
     let is_rid = |file: &TableFile| is_bottom && is_mostly_absences(file);
     let is_move = inputs.len() == 1 && inputs[0].meta.range_tombstones == 0 && !is_rid(&inputs[0]);
     Job { inputs, target, is_bottom, is_move, moved_blobs: BTreeSet::new() }
 }
 
-/// The lowest and the highest key of tables.
+/// The lowest and the highest key of the tables.
 fn bounds(files: &[Arc<TableFile>]) -> Option<(Slice, Slice)> {
     let lower = files.iter().map(|file| &file.meta.key_min).min()?;
     let upper = files.iter().map(|file| &file.meta.key_max).max()?;
     Some((lower.clone(), upper.clone()))
 }
 
-/// Whether no table but the inputs has an older version of a key of theirs.
+/// Whether no other table than the inputs has an older version of one of their keys.
 pub(crate) fn is_bottom(layers: &Layers, inputs: &[Arc<TableFile>], target: usize) -> bool {
     let Some((lower, upper)) = bounds(inputs) else { return false };
     let range = (Bound::Included(&lower[..]), Bound::Included(&upper[..]));
     let is_input = |file: &Arc<TableFile>| inputs.iter().any(|input| Arc::ptr_eq(input, file));
-    // Tables of the target level that are no inputs have none of the keys; of level 0 they may.
+    // Tables of the target level that are no inputs have none of the keys, except on level 0.
     let deeper = if target == 0 { 0..LEVELS } else { target + 1..LEVELS };
     !deeper.into_iter().any(|level| layers.overlapping(level, range).any(|file| !is_input(file)))
 }
 
-/// Writes tables again that point into a blob file most of which is stale.
+/// Rewrites the tables that point into a blob file that is mostly stale.
 fn pick_for_blobs(layers: &Layers, options: &Options, parked: &Parked) -> Option<Job> {
     let is_stale = |bytes: u64, stale: u64| {
         stale > 0 && stale * 100 > bytes * u64::from(options.blob_stale_percent_max)
@@ -282,8 +285,8 @@ fn is_mostly_absences(file: &TableFile) -> bool {
     meta.range_tombstones > 0 || meta.tombstones * 2 > meta.entries
 }
 
-/// Takes a table down that says mostly of keys that they are absent, though nothing is too large: only
-/// on the last level does that free space.
+/// Moves down a table that is mostly tombstones, even if no level is too large: only on the last
+/// level does that free space.
 fn pick_for_absences(
     layers: &Layers,
     base: usize,
@@ -309,8 +312,8 @@ fn pick_for_absences(
     })
 }
 
-/// Makes one table of many small ones that lie one behind the other on a level: loads leave them where
-/// nothing else would ever merge them.
+/// Merges many small adjacent tables of a level into one. Loads leave them where nothing else would
+/// ever merge them.
 fn pick_for_small(layers: &Layers, options: &Options, parked: &Parked) -> Option<Job> {
     (1..LEVELS).find_map(|level| {
         let is_small = |file: &Arc<TableFile>| {
@@ -319,7 +322,7 @@ fn pick_for_small(layers: &Layers, options: &Options, parked: &Parked) -> Option
         let mut runs = layers.levels[level].split(|file| !is_small(file));
         let run = runs.find(|run| run.len() >= SMALL_TABLES_MIN)?;
         let mut bytes = 0;
-        // As many as make a table: so each job leaves fewer of them.
+        // As many as fill a table, so that each job leaves fewer of them.
         let fit = run.iter().take_while(|file| {
             let is_room = bytes < options.table_bytes_max;
             bytes += file.meta.file_bytes;
@@ -332,8 +335,8 @@ fn pick_for_small(layers: &Layers, options: &Options, parked: &Parked) -> Option
     })
 }
 
-/// All tables, to become one ordered run on the last level; `None` if they are already and nothing is
-/// to be dropped of them.
+/// All tables, to become one ordered run on the last level; `None` if they are one already and
+/// nothing can be dropped from it.
 pub(crate) fn pick_all(layers: &Layers) -> Option<Job> {
     let inputs: Vec<_> = layers.levels.iter().flatten().cloned().collect();
     let target = LEVELS - 1;

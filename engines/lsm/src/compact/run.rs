@@ -1,9 +1,9 @@
-//! Flushes, compactions and loads: entries from where they are to tables.
+//! Flushes, compactions and loads: they write entries to tables.
 //!
-//! Purpose: the work of the background, one file after the other.
-//! Invariants: memory is bounded, however much is merged. Nothing of it is in the tree before an edit
-//! says so.
-//! Thread safety: any thread; the heap is looked at in short holds.
+//! Purpose: the background work, one file after the other.
+//! Invariants: memory is bounded, however much is merged. No result is part of the tree before an
+//! edit adds it.
+//! Thread safety: any thread; the heap's lock is held for short times only.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,16 +22,17 @@ use crate::tombstones::range_tombstones::RangeTombstones;
 use crate::version::context::{Shelf, TreeContext};
 use crate::version::layers::{Layers, TableFile};
 
-/// Bytes that are copied out of a memtable under one hold of the heap's lock: some 50 us.
+/// Bytes that are copied out of a memtable under one hold of the heap's lock: about 50 us.
 const PIECE_BYTES: usize = 256 << 10;
-/// Entries after which progress is told.
+/// Entries between two progress reports.
 const PROGRESS_ENTRIES: u64 = 1024;
 
-/// Is told how many bytes were read; an error ends the work.
+/// A callback that gets the bytes read so far; an error ends the work.
 pub(crate) type Progress<'p> = dyn Fn(u64) -> Result<()> + Sync + 'p;
 
-/// Writes a memtable, which is frozen, to tables of level 0. With `is_least` without what newer
-/// memtables say is gone, which is to be looked for: what says so is durable whenever this is.
+/// Writes a frozen memtable to tables of level 0. With `is_least`, leaves out entries that newer
+/// memtables remove, at the cost of looking for them: the removal is durable whenever this table
+/// is.
 pub(crate) fn flush(
     heap: &Heap,
     context: &Arc<TreeContext>,
@@ -105,17 +106,17 @@ pub(crate) fn compact(
     output.finish()
 }
 
-/// These ranges, as far as somebody can tell them apart who looks at `oldest_seen` or later.
-/// Snapshots that are opened from now on see all of them.
+/// These ranges, as far as a reader at `oldest_seen` or later can tell them apart. Snapshots that
+/// are opened from now on see all of them.
 fn cover(context: &TreeContext, ranges: Vec<RangeTombstone>, oldest_seen: u64) -> RangeTombstones {
     let mut moments = context.sequences().seen();
     moments.insert(moments.partition_point(|moment| *moment <= oldest_seen), oldest_seen);
     RangeTombstones::new(ranges, &moments)
 }
 
-/// What is left of a table when what nobody sees any more is left out of it, as all tables say;
-/// `None` where too little would be. It is no merge: whatever covers something here stays where it
-/// is, so it takes no more room than the rest of one table. For a device that is full.
+/// Rewrites one table without the entries that no reader sees any more, as all tables say; `None`
+/// where that would free too little. It is no merge: whatever covers an entry here stays where it
+/// is, so it needs no more room than the rest of one table. For a full device.
 pub(crate) fn reclaim(
     context: &Arc<TreeContext>,
     layers: &Layers,
@@ -147,7 +148,7 @@ pub(crate) fn reclaim(
     let cover = cover(context, file.open()?.range_tombstones().to_vec(), oldest_seen);
     let survivors = VisibilityFilter::new(oldest_seen, cover, is_bottom);
     let mut output = Output::new(context, layers, level, survivors, BTreeSet::new());
-    // Of a table that goes as a whole only what it points to is looked at once more.
+    // A table of which nothing is left is read only for its blob pointers.
     let is_read = !goes_as_a_whole || !file.meta.blob_references.is_empty();
     for entry in stream_of(context, file).take_while(|_| is_read) {
         let entry = entry?;
@@ -156,10 +157,10 @@ pub(crate) fn reclaim(
     output.finish().map(Some)
 }
 
-/// A table is written anew if so much of it, or more, goes.
+/// A table is rewritten if at least an eighth of it can be dropped.
 const RECLAIMED_PART: u64 = 8;
 
-/// Bytes that an entry takes, with the value that it points to.
+/// Bytes of an entry, with the value that it points to.
 fn entry_bytes(entry: &Entry) -> u64 {
     let pointed = match entry.version.kind {
         EntryKind::Blob => BlobPointer::from_bytes(&entry.version.value),
@@ -169,7 +170,7 @@ fn entry_bytes(entry: &Entry) -> u64 {
     (entry.key.len() + entry.version.value.len()) as u64 + pointed
 }
 
-/// Tables as runs: those of a level below 0 one behind the other, each of level 0 alone.
+/// Tables as ordered runs: those of a level below 0 form one run, each of level 0 one of its own.
 fn runs_of(layers: &Layers, inputs: &[Arc<TableFile>]) -> Vec<Vec<Arc<TableFile>>> {
     let mut runs = Vec::new();
     for (level, files) in layers.levels.iter().enumerate() {
@@ -184,7 +185,7 @@ fn runs_of(layers: &Layers, inputs: &[Arc<TableFile>]) -> Vec<Vec<Arc<TableFile>
     runs
 }
 
-/// The entries of a table, through a descriptor of its own.
+/// The entries of a table, through its own descriptor.
 fn stream_of(context: &Arc<TreeContext>, file: &TableFile) -> Run<'static> {
     let identity = context.identity(file.meta.number);
     match TableStream::open(context.directory(Shelf::Tables), identity) {
@@ -193,7 +194,7 @@ fn stream_of(context: &Arc<TreeContext>, file: &TableFile) -> Run<'static> {
     }
 }
 
-/// Writes entries that ascend, all of them of one commit, to tables of the last level or of level 0.
+/// Writes ascending entries of one commit to tables of the last level or of level 0.
 pub(crate) fn load(
     context: &Arc<TreeContext>,
     layers: &Layers,

@@ -1,9 +1,9 @@
-//! Which entries a flush or a compaction keeps.
+//! The visibility filter: which entries a flush or a compaction keeps.
 //!
-//! Purpose: versions that nobody can see any more are left out, and what was dropped is told, so that
-//! bytes of blob files can be counted stale.
-//! Invariants: what anybody sees who looks at `oldest_seen` or later is the same with and without what
-//! was left out.
+//! Purpose: drops versions that no reader can see any more, and reports what was dropped, so that
+//! bytes of blob files are counted as stale.
+//! Invariants: a reader at `oldest_seen` or later sees the same with and without the dropped
+//! entries.
 //! Thread safety: one thread at a time.
 
 use adamant_slice::Slice;
@@ -11,16 +11,16 @@ use adamant_slice::Slice;
 use crate::key::{Entry, EntryKind};
 use crate::tombstones::range_tombstones::RangeTombstones;
 
-/// Judges entries that come in order.
+/// Filters entries that come in order.
 #[derive(Debug)]
 pub(crate) struct VisibilityFilter {
-    /// The oldest moment that anybody looks at, or will.
+    /// The oldest sequence number that a reader looks at, or will look at.
     oldest_seen: u64,
-    /// Ranges of the inputs that were made empty.
+    /// Range tombstones of the inputs.
     cover: RangeTombstones,
-    /// Whether no older version of any of the keys lies in a table that is no input.
+    /// Whether no other table than the inputs has an older version of one of the keys.
     is_bottom: bool,
-    /// The key of the entry before, and whether the versions behind it are seen by nobody.
+    /// The key of the previous entry, and whether no reader sees its older versions.
     key: Option<Slice>,
     is_shadowed: bool,
 }
@@ -49,7 +49,7 @@ impl VisibilityFilter {
         !(is_absence && self.is_bottom && sequence <= self.oldest_seen)
     }
 
-    /// The range tombstones that are kept, of those from one key on and below another.
+    /// The range tombstones that are kept, of those from the key `start` on and below `end`.
     pub(crate) fn ranges(
         &self,
         start: Option<&Slice>,
@@ -69,7 +69,7 @@ mod tests {
     use crate::key::RangeTombstone;
     use crate::read::merge::tests::entry;
 
-    /// What somebody sees who looks at a moment.
+    /// The value that a reader sees at a sequence number.
     fn seen(entries: &[Entry], ranges: &[RangeTombstone], key: &[u8], at: u64) -> Option<Slice> {
         let mut versions = entries.iter().filter(|entry| *entry.key == *key);
         let found = versions.find(|entry| entry.version.sequence <= at)?;

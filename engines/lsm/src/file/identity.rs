@@ -1,7 +1,7 @@
-//! Whose file it is, and which.
+//! File identity: pool and number.
 //!
 //! Purpose: names of files, their headers, and the seed of all checksums in them.
-//! Invariants: a file of another kind, pool or number is refused, whatever its name says.
+//! Invariants: a file of another kind, pool or number is refused, whatever its name.
 //! Thread safety: pure functions.
 
 use std::sync::Arc;
@@ -23,17 +23,17 @@ pub(crate) struct FileKind {
     pub(crate) name: &'static str,
 }
 
-/// Which file of which pool: part of every checksum in the file.
+/// The identity of a file: its pool and number, part of every checksum in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Identity {
     /// Identity of the pool.
     pub uuid: [u8; 16],
-    /// Number of the file; never used for another one of the same kind.
+    /// Number of the file; never reused for another file of the same kind.
     pub number: u64,
 }
 
 impl Identity {
-    /// What the checksums of the file's blocks and records start from.
+    /// The seed of the checksums of the file's blocks and records.
     pub(crate) fn seed(&self) -> u32 {
         crc32c(crc32c(0, &self.uuid), &self.number.to_le_bytes())
     }
@@ -62,10 +62,10 @@ impl Identity {
         bytes
     }
 
-    /// Opens the file of this number and looks whether it is what it should be.
+    /// Opens the file of this number and verifies its header.
     ///
     /// # Errors
-    /// `Missing`, `Unsupported`, `Damaged`; those of the medium.
+    /// `Missing`, `Unsupported`, `Damaged`; those of the storage backend.
     pub(crate) fn open(&self, directory: &dyn Directory, kind: FileKind) -> Result<Arc<dyn File>> {
         let name = self.name();
         let Some(file) = directory.open(&name)? else {
@@ -75,10 +75,10 @@ impl Identity {
         Ok(file)
     }
 
-    /// Looks whether the file is what it should be.
+    /// Verifies that the file's header has this identity.
     ///
     /// # Errors
-    /// `Unsupported`, `Damaged`; those of the medium.
+    /// `Unsupported`, `Damaged`; those of the storage backend.
     pub(crate) fn judge(&self, file: &dyn File, kind: FileKind) -> Result<()> {
         let found = read_identity(file, kind)?;
         let unsupported = |what| Err(Error::Unsupported { file: file.path().into(), what });
@@ -105,8 +105,8 @@ impl Identity {
 /// The identity in the header of a file.
 ///
 /// # Errors
-/// `Damaged` for a file that is too short or no such file, `Unsupported` for one of another format;
-/// those of the medium.
+/// `Damaged` for a file that is too short or of another kind, `Unsupported` for another format;
+/// those of the storage backend.
 pub(crate) fn read_identity(file: &dyn File, kind: FileKind) -> Result<Identity> {
     let mut bytes = [0; FILE_HEADER_BYTES];
     file.read_at(&mut bytes, 0)?;
@@ -134,11 +134,11 @@ pub(crate) fn read_identity(file: &dyn File, kind: FileKind) -> Result<Identity>
     Ok(Identity { uuid: header.uuid, number: header.number.get() })
 }
 
-/// The pool that a file says it belongs to, of whatever kind and format; `None` if it does not
-/// say so: a header that was never written in full, or is damaged.
+/// The pool in the header of a file of any kind and format; `None` if the header was never written
+/// in full or is damaged.
 ///
 /// # Errors
-/// Those of the medium.
+/// Those of the storage backend.
 pub fn owner_of(directory: &dyn Directory, name: &str) -> Result<Option<[u8; 16]>> {
     let Some(file) = directory.open(name)? else { return Ok(None) };
     let mut bytes = [0; FILE_HEADER_BYTES];
@@ -156,15 +156,15 @@ fn checksum(header: &FileHeader) -> u32 {
     crc32c(0, &bytes[..bytes.len() - size_of::<u32>()])
 }
 
-/// What is at the end of the name of a file that is being written.
+/// The name suffix of a file that is being written.
 pub(crate) const NEW_SUFFIX: &str = ".new";
 
-/// Name of the finished file of that number, in the directory of its kind.
+/// Name of the finished file with that number, in the directory of its kind.
 pub fn file_name(number: u64) -> String {
     format!("{number:04}")
 }
 
-/// The number of a file of that name, and whether it is finished; `None` for a name that is none
+/// The number of a file with that name, and whether it is finished; `None` if the name is not that
 /// of a table or a blob file.
 pub fn number_of(name: &str) -> Option<(u64, bool)> {
     let digits = name.strip_suffix(NEW_SUFFIX).unwrap_or(name);

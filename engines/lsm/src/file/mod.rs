@@ -1,4 +1,4 @@
-//! What tables and blob files have in common: names, headers, and how they come to be.
+//! File handling that tables and blob files share: names, headers, writers and read-ahead.
 
 mod layout;
 

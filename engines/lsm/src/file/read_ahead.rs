@@ -1,7 +1,7 @@
-//! Reading a file from front to back.
+//! Sequential reads with read-ahead.
 //!
-//! Purpose: what follows, in pieces of any length, cut from large pieces that are read at once.
-//! Invariants: a piece shares the memory of what was read, which is never written again while it
+//! Purpose: hands out pieces of any length, cut from large chunks that are read at once.
+//! Invariants: a piece shares the memory of its chunk, which is not overwritten while the piece
 //! lives. Nothing is allocated for bytes that the file does not have.
 //! Thread safety: one thread at a time.
 
@@ -12,24 +12,24 @@ use adamant_slice::{Builder, Slice};
 
 use crate::error::{Error, Result};
 
-/// Bytes that are read at once: a call costs 1 us and a disk's latency some 100, 256 KiB take about
-/// as long as that to come from a fast disk.
+/// Bytes of one read. A call costs 1 us and a disk's latency about 100 us; 256 KiB take about as
+/// long to come from a fast disk.
 const AHEAD_BYTES: usize = 256 << 10;
 
 /// Reads a file from front to back.
 #[derive(Debug)]
 pub(crate) struct ReadAhead {
     file: Arc<dyn File>,
-    /// What was read, and how much of it was taken.
+    /// The last chunk, and how much of it was taken.
     chunk: Slice,
     taken: usize,
-    /// Where the chunk lies in the file.
+    /// Offset of the chunk in the file.
     chunk_offset: u64,
     end: u64,
 }
 
 impl ReadAhead {
-    /// The bytes from `start` on and before `end`, which must be at or before the file's.
+    /// Reads the bytes from `start` to `end`, which is at most the file's length.
     pub(crate) fn new(file: Arc<dyn File>, start: u64, end: u64) -> Self {
         Self { file, chunk: Slice::EMPTY, taken: 0, chunk_offset: start, end }
     }
@@ -39,26 +39,26 @@ impl ReadAhead {
         &*self.file
     }
 
-    /// Where the next byte lies in the file.
+    /// Offset of the next byte in the file.
     pub(crate) fn offset(&self) -> u64 {
         self.chunk_offset + self.taken as u64
     }
 
-    /// Bytes that are left.
+    /// Bytes left to read.
     pub(crate) fn left(&self) -> u64 {
         self.end.saturating_sub(self.offset())
     }
 
-    /// The next bytes, which stay: at least so many.
+    /// The next bytes, at least `bytes` of them, without taking them.
     ///
     /// # Errors
-    /// `Damaged` if the file has fewer; those of the medium.
+    /// `Damaged` if the file has fewer; those of the storage backend.
     pub(crate) fn peek(&mut self, bytes: usize) -> Result<&[u8]> {
         self.fill(bytes)?;
         Ok(&self.chunk[self.taken..])
     }
 
-    /// Takes so many bytes.
+    /// Takes the next `bytes` bytes.
     ///
     /// # Errors
     /// As [`ReadAhead::peek`].
@@ -80,7 +80,7 @@ impl ReadAhead {
         }
         let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(AHEAD_BYTES).max(bytes);
         let chunk = std::mem::take(&mut self.chunk);
-        // Memory that nobody shares any more is used again, unless the file ends before it does.
+        // Memory that is no longer shared is reused, unless the file ends before it does.
         let mut builder = match chunk.into_builder() {
             Ok(builder) if builder.len() == wanted => builder,
             _ => Builder::zeroed(wanted).map_err(|error| {

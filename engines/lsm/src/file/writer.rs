@@ -1,10 +1,10 @@
-//! A file that is being written.
+//! The file writer: writes to a temporary name and renames on completion.
 //!
-//! Purpose: bytes in large pieces to a file of a temporary name, which gets its own name when it is
+//! Purpose: writes large pieces to a file with a temporary name, which gets its own name once it is
 //! complete and durable.
-//! Invariants: a file under its own name is complete and synced. One that is dropped before is
-//! removed. Nothing follows a write or sync that failed: what a sync that failed should have written is
-//! not written by the next one either.
+//! Invariants: a file under its own name is complete and synced. A file that is dropped earlier is
+//! removed. Nothing is written after a failed write or sync: the next sync would not write what the
+//! failed one lost.
 //! Thread safety: one thread at a time.
 
 use std::io;
@@ -18,12 +18,13 @@ use adamant_wire::mutants::is_planted;
 use super::identity::{FileKind, Identity};
 use crate::error::{Error, Result};
 
-/// Bytes of the pieces: a call costs some 20 us with the copy, so this is far from counting.
+/// Bytes of a piece: a call costs about 20 us with the copy, which is negligible at this size.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// Bytes after which what was written is synced, without waiting for the end: a commit that is synced
-/// beside it waits for what the device has to write at that time. Beside tables of 64 MiB the longest
-/// of such waits was 36 ms with one sync at the end, and 17 ms with one for each 8 MiB or less.
+/// Bytes between two syncs. The writer does not leave all to a sync at the end, because a commit
+/// that syncs at the same time waits for what the device has to write then. Beside tables of 64 MiB
+/// the longest of such waits was 36 ms with one sync at the end, and 17 ms with one for each 8 MiB
+/// or less.
 const SYNC_BYTES: u64 = 4 << 20;
 
 /// A file that is being written.
@@ -32,7 +33,7 @@ pub(crate) struct FileWriter {
     directory: Arc<dyn Directory>,
     identity: Identity,
     file: Arc<dyn File>,
-    /// What follows the bytes that were written.
+    /// The bytes after those that were written.
     piece: Vec<u8>,
     written_bytes: u64,
     synced_bytes: u64,
@@ -44,7 +45,7 @@ impl FileWriter {
     /// Begins a file with its header.
     ///
     /// # Errors
-    /// `Unsupported` if there is a finished file of that number; those of the medium.
+    /// `Unsupported` if a finished file with that number exists; those of the storage backend.
     pub(crate) fn create(
         directory: &Arc<dyn Directory>,
         identity: Identity,
@@ -61,7 +62,7 @@ impl FileWriter {
             });
         }
         let name_new = identity.name_new();
-        // Left by an attempt that failed and could not even remove it.
+        // Left by an attempt that failed and could not remove it.
         if directory.open(&name_new)?.is_some() {
             directory.remove(&name_new)?;
         }
@@ -78,25 +79,25 @@ impl FileWriter {
         })
     }
 
-    /// For messages.
+    /// The path, for messages.
     pub(crate) fn path(&self) -> &Path {
         self.file.path()
     }
 
-    /// Where the next byte will lie in the file.
+    /// Offset of the next byte in the file.
     pub(crate) fn offset(&self) -> u64 {
         self.written_bytes + self.piece.len() as u64
     }
 
-    /// What is appended to; [`FileWriter::flush_full`] after that keeps it short.
+    /// The write buffer. Call [`FileWriter::flush_full`] after appending to keep it short.
     pub(crate) fn piece(&mut self) -> &mut Vec<u8> {
         &mut self.piece
     }
 
-    /// Writes what was appended, if it is enough.
+    /// Writes the buffer, if it is full.
     ///
     /// # Errors
-    /// Those of the medium.
+    /// Those of the storage backend.
     pub(crate) fn flush_full(&mut self) -> Result<()> {
         if self.piece.len() >= PIECE_BYTES {
             self.flush()?;
@@ -104,10 +105,10 @@ impl FileWriter {
         Ok(())
     }
 
-    /// Appends bytes that may be many: these are written without a copy.
+    /// Appends bytes; many are written without a copy.
     ///
     /// # Errors
-    /// Those of the medium.
+    /// Those of the storage backend.
     pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<()> {
         if bytes.len() < PIECE_BYTES {
             self.piece.extend_from_slice(bytes);
@@ -121,7 +122,7 @@ impl FileWriter {
         let mut piece = std::mem::take(&mut self.piece);
         let written = self.write(&piece);
         piece.clear();
-        // One large value is no reason to keep memory for ever.
+        // One large value must not hold memory for ever.
         piece.shrink_to(2 * PIECE_BYTES);
         self.piece = piece;
         written
@@ -132,7 +133,7 @@ impl FileWriter {
             let source = io::Error::other("writing it failed before");
             return Err(MediumError::io("write", self.file.path(), None, 0, source).into());
         }
-        // Unless all of it succeeds.
+        // Cleared when all of it has succeeded.
         self.is_failed = true;
         self.file.write_at(bytes, self.written_bytes)?;
         self.written_bytes += bytes.len() as u64;
@@ -145,10 +146,10 @@ impl FileWriter {
     }
 
     /// Makes the file durable and gives it its name, which is durable once the directory was
-    /// synced. Returns the file's bytes.
+    /// synced. Returns the file's length.
     ///
     /// # Errors
-    /// Those of the medium; then the file is removed.
+    /// Those of the storage backend; then the file is removed.
     pub(crate) fn finish(mut self) -> Result<u64> {
         self.flush()?;
         let (name_new, name) = (self.identity.name_new(), self.identity.name());
@@ -168,7 +169,7 @@ impl FileWriter {
 impl Drop for FileWriter {
     fn drop(&mut self) {
         if !self.is_finished {
-            // Best effort: what is left is removed when the number is used or the store opened.
+            // Best effort: a leftover is removed when the number is used or the store opened.
             let _ = self.directory.remove(&self.identity.name_new());
         }
     }

@@ -1,9 +1,9 @@
-//! Buffers: what a memtable holds, on the heap.
+//! Memtable buffers: the recoverable content of a memtable, on the heap.
 //!
 //! Purpose: appends what commits write, and reads it back when the tree is opened: see
-//! `docs/format/lsm.md`. Commits make it durable as they do everything on the heap, so the tree has no
+//! `docs/format/lsm.md`. Commits make it durable like everything on the heap, so the tree has no
 //! journal of its own.
-//! Invariants: bytes before the end of a chunk never change; beyond it they are nobody's.
+//! Invariants: bytes before the end of a chunk never change; bytes beyond it belong to no record.
 //! Thread safety: as of the heap: a view reads, a transaction writes.
 
 use adamant_heap::access::{Read, Write};
@@ -21,39 +21,39 @@ use crate::layout::{
 };
 use crate::sum::{damaged, sum_of};
 
-/// Bytes of the first chunk: a tree that is hardly used takes no more. Those that follow double what
-/// there is until they have [`CHUNK_BYTES_MIN`].
+/// Bytes of the first chunk: a tree that is hardly used takes no more. Each of the next chunks
+/// doubles the total until chunks reach [`CHUNK_BYTES_MIN`].
 const CHUNK_BYTES_FIRST: u64 = 256;
-/// Bytes of a chunk at least in a buffer that is not small: such are held back.
+/// Minimum bytes of a chunk in a buffer that is not small: such chunks are held back.
 const CHUNK_BYTES_MIN: u64 = 64 << 10;
-/// Bytes of a chunk at most, but for one that an entry needs for itself.
+/// Maximum bytes of a chunk, except one that a single entry needs.
 const CHUNK_BYTES_MAX: u64 = 256 << 20;
 
-/// The part of a chunk that is kept for records that remove, and the bounds of that: on a device
-/// without room for another chunk some thousand removes find room. See also [`add_chunk`].
+/// The part of a chunk that is kept for removals, and its bounds: on a device without room for
+/// another chunk about a thousand removals still find room. See also [`add_chunk`].
 const KEPT_PART: u64 = 16;
 const KEPT_BYTES_MIN: u64 = 4 << 10;
 const KEPT_BYTES_MAX: u64 = 64 << 10;
 
-/// Room that a flush takes beside the bytes that a buffer has: for what a table adds to entries,
-/// and for pages of the pool that a new buffer and the manifest may need.
+/// Room that a flush takes beyond the bytes of a buffer: for what a table adds to entries, and for
+/// pages of the pool that a new buffer and the manifest may need.
 const FLUSH_PART: u64 = 8;
 const FLUSH_BYTES: u64 = 768 << 10;
 
-/// Room that a flush of so many bytes takes at most.
+/// Maximum room that a flush of `bytes` bytes takes.
 pub(super) fn flush_bytes(bytes: u64) -> u64 {
     bytes + bytes / FLUSH_PART + FLUSH_BYTES
 }
 
-/// Bytes at the end of a chunk of so many that are kept for records that remove: a quarter of a small one.
+/// Bytes at the end of a chunk that are kept for removals: a quarter of a small chunk.
 fn kept_bytes(capacity: u64) -> u64 {
     (capacity / KEPT_PART).clamp(KEPT_BYTES_MIN, KEPT_BYTES_MAX).min(capacity / 4)
 }
 
-/// Makes an empty buffer. Returns its heap offset.
+/// Creates an empty buffer. Returns its heap offset.
 pub(crate) fn create<W: Write>(heap: &mut W, older: u64) -> Result<u64> {
     let block = heap.reserve(size_of::<Buffer>() as u64)?;
-    // What is in tables before the log is full is never written to the pool.
+    // A chunk whose entries are in tables before the log is full is never written to the pool.
     let chunk = heap.reserve_held(CHUNK_BYTES_FIRST)?;
     let mut buffer = Buffer::new_zeroed();
     buffer.magic = BUFFER_MAGIC;
@@ -72,7 +72,7 @@ fn sum(block: u64, buffer: &Buffer) -> u64 {
     sum_of(block, unchanging.as_bytes(), BUFFER_SUM_AT)
 }
 
-/// The buffer at a heap offset, if one is there, proved but for its records.
+/// The buffer at a heap offset, verified except for its records.
 pub(crate) fn open<R: Read>(heap: &R, block: u64) -> Result<&Buffer> {
     let buffer = heap.read(Ptr::<Buffer>::new(block))?;
     end_of(block, buffer)?;
@@ -82,15 +82,16 @@ pub(crate) fn open<R: Read>(heap: &R, block: u64) -> Result<&Buffer> {
     Ok(buffer)
 }
 
-/// What says how many chunks a buffer has, and how many bytes are used of the last one.
+/// Encodes the number of chunks of a buffer, and the bytes used of the last one.
 fn end_word(block: u64, chunks: usize, used: u64) -> u64 {
     let word = (chunks as u64) << END_CHUNKS_SHIFT | used << END_BYTES_SHIFT;
     let sum = crc32c(crc32c(0, &block.to_le_bytes()), &word.to_le_bytes());
-    // Beside the bytes that change anyhow: the log has those that differ, from the first to the last.
+    // The checksum lies beside the bytes that change anyway: the log stores the range of differing
+    // bytes.
     word | u64::from(sum as u16)
 }
 
-/// Chunks of a buffer, and bytes used of the last one.
+/// Decodes the number of chunks of a buffer, and the bytes used of the last one.
 fn end_of(block: u64, buffer: &Buffer) -> Result<(usize, u64)> {
     let end = buffer.end.get();
     let chunks = (end >> END_CHUNKS_SHIFT) as usize;
@@ -103,7 +104,7 @@ fn end_of(block: u64, buffer: &Buffer) -> Result<(usize, u64)> {
     Ok((chunks, used))
 }
 
-/// Says that there is no older buffer.
+/// Removes the link to the older buffer.
 pub(crate) fn forget_older<W: Write>(heap: &mut W, block: u64) -> Result<()> {
     change(heap, block, (BUFFER_OLDER_AT, 0))
 }
@@ -116,7 +117,8 @@ fn change<W: Write>(heap: &mut W, block: u64, (at, word): (usize, u64)) -> Resul
     Ok(heap.update_u64(block, BUFFER_SUM_AT, sum)?)
 }
 
-/// Appends a record. Returns where its value lies, and a chunk that was added for it.
+/// Appends a record. Returns the location of its value, and the chunk that was added for it, if
+/// any.
 pub(crate) fn append<W: Write>(
     heap: &mut W,
     block: u64,
@@ -136,7 +138,7 @@ pub(crate) fn append<W: Write>(
     let capacity = heap.block(chunk)?.len();
     let is_removal = said != Said::Entry(EntryKind::Value);
     let kept = if is_removal { 0 } else { kept_bytes(capacity as u64) as usize };
-    // Where a value lies is kept in 32 bits: only the first of a chunk may end behind that.
+    // Value offsets have 32 bits: only the first record of a chunk may end beyond that.
     let end_max = capacity.saturating_sub(kept).min(u32::MAX as usize);
     let is_room = used.checked_add(len).is_some_and(|end| end <= end_max);
     let (index, chunk, start, added) = if is_room {
@@ -149,7 +151,7 @@ pub(crate) fn append<W: Write>(
         let added = add_chunk(heap, block, chunks, len as u64, is_removal)?;
         (chunks, added, 0, Some(added))
     };
-    // Behind what is in use: nobody has to have back what is there.
+    // Beyond the bytes in use: no rollback needs to restore what is there.
     let bytes = heap.write_unused(chunk, start, len)?;
     let (to_head, rest) = bytes.split_at_mut(head_len);
     let (to_key, to_value) = rest.split_at_mut(key.len());
@@ -162,14 +164,14 @@ pub(crate) fn append<W: Write>(
     Ok((place, added))
 }
 
-/// The place of a record; no chunk is so large that one begins beyond 4 GiB.
+/// The location of a record; no chunk is so large that a record begins beyond 4 GiB.
 pub(super) fn place(buffer: u64, chunk: usize, at: usize) -> RecordPlace {
     RecordPlace { buffer, chunk: chunk as u32, at: at as u32 }
 }
 
-/// Adds a chunk. What is in a buffer must find room in a table some time, also on a device that is
-/// full by then: so the log, which gives its room back for that, is to be as large as the buffer
-/// before more is written to it. Records that remove go on without.
+/// Adds a chunk. The content of a buffer must find room in a table later, even on a device that is
+/// full by then. A flush can use the room that the log gives back, so the log must be as large as
+/// the buffer before more is written to the buffer. Removals are exempt.
 fn add_chunk<W: Write>(
     heap: &mut W,
     block: u64,
@@ -184,13 +186,13 @@ fn add_chunk<W: Write>(
     for chunk in &open(heap, block)?.chunks[..chunks] {
         held += heap.block(chunk.get())?.len() as u64;
     }
-    // Also for what is kept of that.
+    // Also for the part of it that is kept for removals.
     let bytes_min = bytes_min + 2 * kept_bytes(bytes_min);
     let bytes = held.min(CHUNK_BYTES_MIN).max(held / 4).min(CHUNK_BYTES_MAX).max(bytes_min);
     if !is_removal {
         heap.keep_log(flush_bytes(held + bytes))?;
     }
-    // Not so many small ones that what follows finds no place for a large one.
+    // Not so many small chunks that a large one finds no slot later.
     let least = bytes_min.max(CHUNK_BYTES_MIN);
     let may_be_small = is_removal && bytes > least && chunks < BUFFER_CHUNKS / 2;
     let chunk = match heap.reserve_held(bytes) {
@@ -222,17 +224,17 @@ pub(super) fn chunks_and_end<R: Read>(heap: &R, block: u64) -> Result<(Vec<u64>,
     Ok((buffer.chunks[..chunks].iter().map(|chunk| chunk.get()).collect(), used))
 }
 
-/// How far a walk through the records of a buffer has come, to which more may be appended.
+/// The position of a walk through the records of a buffer, which may grow meanwhile.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct BufferWalk {
     chunk: usize,
-    /// Bytes of that chunk.
+    /// Offset in that chunk.
     at: usize,
     /// Records so far.
     pub(crate) records: u64,
 }
 
-/// Reads all records back, in the order in which they were appended, and proves each.
+/// Reads all records back, in the order in which they were appended, and verifies each.
 pub(crate) fn read<R: Read>(
     heap: &R,
     block: u64,
@@ -242,8 +244,8 @@ pub(crate) fn read<R: Read>(
     read_on(heap, block, &mut BufferWalk::default(), each).map(drop)
 }
 
-/// Reads records back from where a walk has come to, and proves each, as long as `each` says so;
-/// whether it came to the last one.
+/// Continues a walk: reads records back and verifies each, as long as `each` returns true. Returns
+/// whether it reached the last one.
 pub(crate) fn read_on<R: Read>(
     heap: &R,
     block: u64,
@@ -258,7 +260,7 @@ pub(crate) fn read_on<R: Read>(
         let end = if is_last { used as usize } else { bytes.len() };
         let is_short = || damaged(chunk.get(), "is a chunk of a buffer that uses more of it");
         let mut rest = bytes.get(walk.at..end).ok_or_else(is_short)?;
-        // What is left behind the last record of a chunk may be too short to say that it was.
+        // The bytes after the last record of a chunk may be too few for an end record.
         while !rest.is_empty() && (is_last || rest.len() >= END_BYTES) {
             let place = place(block, walk.chunk, walk.at);
             if !is_last && rest.starts_with(&place.end()) {
@@ -281,7 +283,7 @@ pub(crate) fn read_on<R: Read>(
     Ok(true)
 }
 
-/// The value of a record of which everything else is known, if that is what was appended. `chunk` is the
+/// The value of a record whose other fields are known, if its checksum is correct. `chunk` is the
 /// block that holds it.
 pub(crate) fn prove<'h, R: Read>(
     heap: &'h R,

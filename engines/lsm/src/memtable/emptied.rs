@@ -1,9 +1,10 @@
-//! The ranges that commits made empty while a memtable took what they wrote.
+//! Range tombstones of a memtable.
 //!
-//! Purpose: as [`RangeTombstones`], beside somebody who adds to it, and may take back what was added.
+//! Purpose: as [`RangeTombstones`], with readers beside a writer that adds tombstones and may take
+//! them back.
 //! Invariants: what a transaction adds is in the newest state at once, under a number that no
 //! reader sees; the state that readers see stays until the commit.
-//! Thread safety: added to by who has the turn to write; read by anybody.
+//! Thread safety: added to by the holder of the write permit; read by any thread.
 
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,10 +17,10 @@ use crate::sequence::Sequences;
 use crate::tombstones::fragments::Fragments;
 use crate::tombstones::range_tombstones::RangeTombstones;
 
-/// The ranges.
+/// The range tombstones.
 #[derive(Debug, Default)]
 pub(crate) struct Emptied {
-    /// Whether there are some: mostly there is none, and then the lock is not asked for.
+    /// Whether there are any. Mostly there are none, and then the lock is not taken.
     is_used: AtomicBool,
     state: RwLock<State>,
 }
@@ -27,18 +28,18 @@ pub(crate) struct Emptied {
 #[derive(Debug, Default)]
 struct State {
     cover: RangeTombstones,
-    /// What may yet be taken back.
+    /// Tombstones that may yet be taken back.
     uncommitted: Vec<RangeTombstone>,
 }
 
 impl Emptied {
-    /// Puts what was read back in its place.
+    /// Sets the tombstones that were read back.
     pub(super) fn fill(&self, cover: RangeTombstones) {
         self.is_used.store(!cover.is_empty(), Ordering::Release);
         self.state.write().cover = cover;
     }
 
-    /// Adds one. O(log n), and for each one that is let go.
+    /// Adds one. O(log n), plus O(log n) for each one that is dropped.
     pub(super) fn add(&self, range: RangeTombstone, sequences: &Sequences) {
         let state = &mut *self.state.write();
         state.uncommitted.push(range.clone());
@@ -46,7 +47,7 @@ impl Emptied {
         self.is_used.store(true, Ordering::Release);
     }
 
-    /// Takes what was added under a number back. O(what the transaction added).
+    /// Takes back what was added under a number. O(what the transaction added).
     pub(super) fn take_back(&self, sequence: u64, sequences: &Sequences) {
         let state = &mut *self.state.write();
         state.uncommitted.retain(|range| range.sequence != sequence);
@@ -58,7 +59,8 @@ impl Emptied {
         self.is_used.store(!state.cover.is_empty(), Ordering::Release);
     }
 
-    /// Lets go what was committed, and what nobody sees any more.
+    /// Drops what was committed from the list of uncommitted ones, and states that no reader sees
+    /// any more.
     pub(super) fn let_go(&self, sequences: &Sequences) {
         let state = &mut *self.state.write();
         let visible = sequences.visible();
@@ -73,24 +75,25 @@ impl Emptied {
         self.is_used.load(Ordering::Acquire)
     }
 
-    /// The newest commit up to a moment that made a range with this key in it empty; 0 if none did.
-    /// O(log n).
+    /// The newest commit up to a sequence number that removed a range with this key; 0 if there is
+    /// none. O(log n).
     #[inline]
     pub(crate) fn over(&self, key: &[u8], moment: u64) -> u64 {
         if self.is_used() { self.state.read().cover.over(key, moment) } else { 0 }
     }
 
-    /// The ranges as a moment sees them. O(1).
+    /// The tombstones as seen at a sequence number. O(1).
     pub(crate) fn at(&self, moment: u64) -> Fragments {
         if self.is_used() { self.state.read().cover.at(moment) } else { Fragments::default() }
     }
 
-    /// Whether a commit after a moment made a range empty that has keys between bounds. O(log n).
+    /// Whether a commit after a sequence number removed a range that has keys between bounds. O(log
+    /// n).
     pub(crate) fn has_newer(&self, bounds: (Bound<&[u8]>, Bound<&[u8]>), moment: u64) -> bool {
         self.is_used() && self.state.read().cover.has_newer(bounds, moment)
     }
 
-    /// All that somebody can tell apart, as tombstones that are disjoint for each sequence number.
+    /// All tombstones that a reader can tell apart, disjoint for each sequence number.
     pub(crate) fn all(&self) -> Vec<RangeTombstone> {
         if self.is_used() { self.state.read().cover.between(None, None) } else { Vec::new() }
     }
@@ -104,13 +107,13 @@ impl Emptied {
         state.cover.bytes() + state.cover.kept_bytes()
     }
 
-    /// Bytes of memory that are there for snapshots only, about.
+    /// Approximate bytes of memory that are held for snapshots only.
     pub(crate) fn kept_bytes(&self) -> u64 {
         if self.is_used() { self.state.read().cover.kept_bytes() } else { 0 }
     }
 }
 
-/// The moments that somebody looks at.
+/// The sequence numbers that readers look at.
 fn seen(sequences: &Sequences) -> Vec<u64> {
     if is_planted("R9.ranges-forget-what-snapshots-see") {
         return vec![sequences.visible()];

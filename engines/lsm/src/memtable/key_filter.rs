@@ -1,10 +1,13 @@
-//! Which keys a memtable does not have.
+//! The Bloom filter of a memtable.
 //!
-//! Purpose: a get mostly looks for a key that the active memtable does not have; a skip list of some hundred thousand nodes takes
-//! twenty cache misses to say so, a third of a get that ends in a table. Here it is one or two: a blocked Bloom filter as tables have
-//! them ([`crate::filter`]), in parts that grow with the list's arena, so that nothing is ever entered twice.
-//! Invariants: a key that was added always passes, also when its node was taken out again.
-//! Thread safety: any number of readers beside one writer. Bits are set before the node is linked, so whoever may see the node sees them.
+//! Purpose: a get mostly looks for a key that the active memtable does not have. A skip list of
+//! some hundred thousand nodes takes twenty cache misses to tell, a third of a get that ends in a
+//! table; the filter takes one or two. It is a blocked Bloom filter as tables have them
+//! ([`crate::filter`]), in parts that grow with the list's arena, so that no key is ever added
+//! twice.
+//! Invariants: a key that was added always passes, also after its node was removed.
+//! Thread safety: any number of readers beside one writer. Bits are set before the node is linked,
+//! so a thread that may see the node sees them.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -13,13 +16,13 @@ use super::rows::Row;
 use super::words::{CHUNKS, SMALL_CHUNKS, SMALL_WORDS};
 use crate::filter::{line_of, probes_of};
 
-/// Words of the arena for which there is a line. With keys of 20 bytes a node takes 12 of them: 24 bits for each, of which few in ten thousand
-/// others pass a part. A sixteenth of the arena's memory.
+/// Arena words per line. With keys of 20 bytes a node takes 12 words: 24 bits for each, so a few in
+/// ten thousand other keys pass a part. A sixteenth of the arena's memory.
 const WORDS_PER_LINE: u32 = 256;
 /// Bits that are set for a key.
 const PROBES: u8 = 6;
 
-/// The last of the small chunks.
+/// Index of the last small chunk.
 const LAST_SMALL: usize = SMALL_CHUNKS - 1;
 
 /// A cache line of bits.
@@ -30,10 +33,10 @@ struct Line([AtomicU64; 8]);
 /// The filter.
 #[derive(Debug)]
 pub(super) struct KeyFilter {
-    /// One for the small chunks of the arena together, whose keys a get is not to ask for by one line
-    /// each, and one for each other that has nodes.
+    /// One part for all small chunks of the arena together, so that a get does not look at a line
+    /// for each of them, and one for each other chunk that has nodes.
     parts: Row<OnceLock<Box<[Line]>>, 1>,
-    /// Beyond the last part.
+    /// Index after the last part.
     parts_end: AtomicUsize,
 }
 
@@ -42,7 +45,8 @@ impl KeyFilter {
         Self { parts: Row::new(CHUNKS - LAST_SMALL), parts_end: AtomicUsize::new(0) }
     }
 
-    /// Adds the key of that hash, whose node lies in a chunk of so many words. By one thread at a time.
+    /// Adds the key with that hash, whose node lies in a chunk of `words` words. By one thread at a
+    /// time.
     pub(super) fn add(&self, hash: u64, (chunk, words): (usize, u32)) {
         let words = if chunk <= LAST_SMALL { SMALL_WORDS } else { words };
         let index = chunk.saturating_sub(LAST_SMALL);
@@ -61,7 +65,7 @@ impl KeyFilter {
         }
     }
 
-    /// Whether a key of that hash may have been added.
+    /// Whether a key with that hash may have been added.
     #[inline]
     pub(super) fn may_contain(&self, hash: u64) -> bool {
         let end = self.parts_end.load(Ordering::Acquire);

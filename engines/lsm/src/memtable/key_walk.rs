@@ -1,13 +1,13 @@
-//! Walking through the versions of a memtable without their values.
+//! A cursor over the versions of a memtable without their values.
 //!
-//! Purpose: what counts entries: looks at nothing on the heap, so it needs no lock.
+//! Purpose: counts entries. It reads nothing on the heap, so it needs no lock.
 //! Invariants: in the list's order, each version that was there all the time exactly once.
 //! Thread safety: one thread at a time, beside the writer.
 
 use super::skip_list::{Node, SkipList};
 use crate::key::EntryKind;
 
-/// Walks through the keys of a memtable.
+/// The cursor.
 #[derive(Debug)]
 pub(crate) struct KeyWalk<'l> {
     list: &'l SkipList,
@@ -36,7 +36,7 @@ impl<'l> KeyWalk<'l> {
         self.node.is_some()
     }
 
-    /// The key of the version that was gone to.
+    /// The key of the current version.
     pub(crate) fn key(&self) -> &[u8] {
         &self.key
     }

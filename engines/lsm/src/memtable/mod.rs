@@ -1,4 +1,4 @@
-//! Memtables: what was written and is in no table yet.
+//! Memtables: the writes that are in no table yet.
 //!
 //! ```text
 //! buffer      on the heap: entries in the order in which they came; what is recovered

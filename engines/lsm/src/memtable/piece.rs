@@ -1,6 +1,7 @@
-//! Entries that were copied out of a memtable.
+//! Batches of entries copied out of a memtable.
 //!
-//! Purpose: what a scan or a flush takes under one hold of the heap's lock, to go on without it.
+//! Purpose: a scan or a flush copies a batch under one hold of the heap's lock, and goes on without
+//! it.
 //! Invariants: entries lie in the order in which they were added; keys and short values share one
 //! allocation.
 
@@ -8,21 +9,23 @@ use adamant_slice::Slice;
 
 use crate::key::{Entry, EntryKind, Version};
 
-/// Values from here on have an allocation of their own, so that one that is kept keeps no others.
+/// Values of this size or more have an allocation of their own, so that holding one does not hold
+/// others.
 const OWN_BYTES_MIN: usize = 2048;
 
 /// How much a scan copies out of a memtable under one hold of the heap's lock.
 #[derive(Clone, Copy, Debug)]
 pub struct CopyLimits {
-    /// For so many entries, about.
+    /// Approximate number of entries.
     pub entries_max: usize,
-    /// So many bytes, about.
+    /// Approximate bytes.
     pub bytes_max: usize,
-    /// Whether values, too. A scan without them looks at no value, and hands on entries without bytes.
+    /// Whether to copy values. A scan without them reads no value, and hands on entries without
+    /// bytes.
     pub with_values: bool,
 }
 
-/// Entries, being copied.
+/// A batch of copied entries.
 #[derive(Debug, Default)]
 pub(crate) struct Piece {
     bytes: Vec<u8>,
@@ -32,7 +35,7 @@ pub(crate) struct Piece {
 
 #[derive(Debug)]
 struct Copied {
-    /// Where key and value begin and end in the shared bytes.
+    /// Range of key and value in the shared bytes.
     start: usize,
     key_end: usize,
     end: usize,
@@ -42,7 +45,7 @@ struct Copied {
 }
 
 impl Piece {
-    /// Adds an entry, whose key is written by a closure.
+    /// Adds an entry; the closure writes its key.
     pub(crate) fn add(
         &mut self,
         key: impl FnOnce(&mut Vec<u8>),
@@ -61,7 +64,7 @@ impl Piece {
         self.entries.push(Copied { start, key_end, end, sequence, kind, own });
     }
 
-    /// Entries in it.
+    /// Number of entries.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
@@ -71,7 +74,7 @@ impl Piece {
         self.bytes.len() + self.own_bytes
     }
 
-    /// The entries, as such.
+    /// Converts the batch to entries.
     pub(crate) fn finish(self) -> impl Iterator<Item = Entry> {
         let mut walk = self.walk();
         std::iter::from_fn(move || {
@@ -79,24 +82,24 @@ impl Piece {
         })
     }
 
-    /// The entries, one after the other.
+    /// A cursor over the batch.
     pub(crate) fn walk(self) -> PieceWalk {
         let shared = Slice::from_owner(self.bytes, ..).unwrap_or_default();
         PieceWalk { shared, entries: self.entries, next: 0 }
     }
 }
 
-/// Walks through a piece.
+/// A cursor over a batch.
 #[derive(Debug)]
 pub(crate) struct PieceWalk {
     shared: Slice,
     entries: Vec<Copied>,
-    /// The entry that is gone to next.
+    /// Index of the next entry.
     next: usize,
 }
 
 impl PieceWalk {
-    /// Leaves out the entries from the first one on whose key is not within.
+    /// Truncates the batch at the first entry whose key is not within.
     pub(crate) fn end_where(&mut self, is_within: impl Fn(&[u8]) -> bool) {
         let shared = &self.shared;
         let end = self.entries.partition_point(|one| is_within(&shared[one.start..one.key_end]));
@@ -110,7 +113,7 @@ impl PieceWalk {
         self.next <= self.entries.len()
     }
 
-    /// The entry that was gone to.
+    /// The current entry.
     #[inline]
     fn at(&self) -> &Copied {
         &self.entries[self.next - 1]
@@ -142,7 +145,7 @@ impl PieceWalk {
         at.own.as_deref().unwrap_or_else(|| &self.shared[at.key_end..at.end])
     }
 
-    /// What it says; shares the memory of the piece.
+    /// Its version; shares the memory of the batch.
     pub(crate) fn version(&self) -> Version {
         let at = self.at();
         let own = at.own.clone();

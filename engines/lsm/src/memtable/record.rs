@@ -1,8 +1,8 @@
-//! Records of a buffer: what a commit said of a key or a range.
+//! Records of a buffer: a commit's change of a key or a range.
 //!
-//! Purpose: how they are written and read back: see `docs/format/lsm.md`.
-//! Invariants: a record is proved by its checksum, which covers where it lies: one that was left there
-//! by another buffer, or that lies elsewhere in this one, never passes for it.
+//! Purpose: the record codec: see `docs/format/lsm.md`.
+//! Invariants: a record is verified by its checksum, which covers its location: stale bytes of
+//! another buffer, or a record at another place of this one, never verify.
 //! Thread safety: pure functions.
 
 use adamant_wire::checksum::crc32c;
@@ -12,25 +12,25 @@ use adamant_wire::varint;
 use crate::key::{EntryKind, KEY_BYTES_MAX, SEQUENCE_MAX};
 use crate::layout::RECORD_SUM_BYTES;
 
-/// What is in place of a kind where a chunk ends before its last byte.
+/// Takes the place of a kind where a chunk ends before its last byte.
 const NO_MORE: u8 = 0;
-/// What a record of a range begins with; kinds of entries are 1 higher than their numbers.
+/// The kind of a range record; other kinds are 1 higher than those of entries.
 const RANGE: u8 = 9;
-/// Bytes of a record before key and value at most: its checksum, kind, lengths and sequence number.
+/// Maximum bytes of a record before key and value: checksum, kind, lengths and sequence number.
 const HEAD_BYTES_MAX: usize = RECORD_SUM_BYTES + 1 + 3 + 10 + 10;
-/// Bytes of the record that says that a chunk has no more.
+/// Bytes of an end record, after which a chunk has no more.
 pub(super) const END_BYTES: usize = RECORD_SUM_BYTES + 1;
 
-/// What a record says.
+/// The kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Said {
     /// An entry of that kind.
     Entry(EntryKind),
-    /// That a range is empty: the key is its start, the value its end.
+    /// A range is removed: the key is its start, the value its end.
     Range,
 }
 
-/// Where the value of a record lies.
+/// The location of a record's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ValuePlace {
     pub(crate) chunk: u32,
@@ -46,7 +46,7 @@ pub(crate) struct Record<'b> {
     pub(crate) value: ValuePlace,
 }
 
-/// What a record begins with, but for its checksum.
+/// The header of a record, without its checksum.
 pub(super) struct RecordHead {
     bytes: [u8; HEAD_BYTES_MAX],
     len: usize,
@@ -65,12 +65,12 @@ impl RecordHead {
         Self { bytes, len }
     }
 
-    /// Bytes of it, with the checksum.
+    /// Its bytes, including the checksum.
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    /// All of it, with the checksum of a record that begins at `at`.
+    /// The complete header, with the checksum of a record that begins at `at`.
     pub(super) fn finish(&mut self, at: RecordPlace, key: &[u8], value: &[u8]) -> &[u8] {
         let sum = self.sum(at, key, value);
         self.bytes[..RECORD_SUM_BYTES].copy_from_slice(&sum.to_le_bytes());
@@ -84,7 +84,7 @@ impl RecordHead {
     }
 }
 
-/// Where a record begins.
+/// The location of a record.
 #[derive(Clone, Copy)]
 pub(super) struct RecordPlace {
     /// Heap offset of the buffer.
@@ -94,7 +94,7 @@ pub(super) struct RecordPlace {
 }
 
 impl RecordPlace {
-    /// What its checksum starts from.
+    /// The seed of its checksum.
     fn seed(self) -> u32 {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&self.buffer.to_le_bytes());
@@ -103,7 +103,7 @@ impl RecordPlace {
         crc32c(0, &bytes)
     }
 
-    /// The record that says that a chunk has no more, if it begins here.
+    /// The end record at this location.
     pub(super) fn end(self) -> [u8; END_BYTES] {
         let mut bytes = [NO_MORE; END_BYTES];
         let sum = crc32c(self.seed(), &bytes[RECORD_SUM_BYTES..]);
@@ -111,14 +111,14 @@ impl RecordPlace {
         bytes
     }
 
-    /// Takes the record that begins here off the front of bytes; `None` if none does.
+    /// Decodes the record at this location off the front of bytes; `None` if there is none.
     pub(super) fn take<'b>(self, rest: &mut &'b [u8]) -> Option<Record<'b>> {
         let form = Form::of(rest)?;
         *rest = &rest[form.bytes.len()..];
         self.prove(&form)
     }
 
-    /// What has the form of a record, as the record that begins here; `None` if its checksum denies it.
+    /// Verifies that a form is the record at this location; `None` if its checksum differs.
     pub(super) fn prove<'b>(self, form: &Form<'b>) -> Option<Record<'b>> {
         let (sum, said) = form.bytes.split_first_chunk::<RECORD_SUM_BYTES>()?;
         let expected = crc32c(self.seed(), said);
@@ -133,7 +133,7 @@ impl RecordPlace {
     }
 }
 
-/// What has the form of a record.
+/// Bytes that have the form of a record, not verified yet.
 pub(super) struct Form<'b> {
     /// All of it.
     pub(super) bytes: &'b [u8],
@@ -144,7 +144,7 @@ pub(super) struct Form<'b> {
 }
 
 impl<'b> Form<'b> {
-    /// What has that form at the front of bytes.
+    /// The form at the front of bytes.
     pub(super) fn of(all: &'b [u8]) -> Option<Self> {
         let (kind, mut rest) = all.get(RECORD_SUM_BYTES..)?.split_first()?;
         let said = match *kind {

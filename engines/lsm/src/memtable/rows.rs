@@ -1,28 +1,28 @@
-//! Rows of places of which most memtables use the first few only.
+//! A two-part array: the first elements inline, the others allocated on demand.
 //!
-//! Purpose: a memtable that grows large has a hundred chunks and more; one of thousands that stay small is not
-//! to pay for the places of all these.
-//! Invariants: a place never moves.
-//! Thread safety: as of the places.
+//! Purpose: a large memtable has a hundred chunks and more; thousands of small ones should not pay
+//! for as many elements.
+//! Invariants: an element never moves.
+//! Thread safety: as of the elements.
 
 use std::sync::OnceLock;
 
-/// A row: the first places lie in it, the others in memory of their own once one of them is used.
+/// The array: the first elements are inline, the others are allocated when one of them is used.
 #[derive(Debug)]
 pub(super) struct Row<T, const NEAR: usize> {
     near: [T; NEAR],
     far: OnceLock<Box<[T]>>,
-    /// Of all.
+    /// Number of all elements.
     len: usize,
 }
 
 impl<T: Default, const NEAR: usize> Row<T, NEAR> {
-    /// Of so many places.
+    /// An array of `len` elements.
     pub(super) fn new(len: usize) -> Self {
         Self { near: std::array::from_fn(|_| T::default()), far: OnceLock::new(), len }
     }
 
-    /// A place; `None` if there is none, or it was never used.
+    /// An element; `None` if the index is out of range, or the element was never used.
     #[inline]
     pub(super) fn get(&self, index: usize) -> Option<&T> {
         match index.checked_sub(NEAR) {
@@ -31,7 +31,7 @@ impl<T: Default, const NEAR: usize> Row<T, NEAR> {
         }
     }
 
-    /// A place that is to be used; `None` if there is none.
+    /// An element that is to be used; `None` if the index is out of range.
     pub(super) fn get_or_make(&self, index: usize) -> Option<&T> {
         match index.checked_sub(NEAR) {
             None => self.near.get(index),
@@ -43,12 +43,12 @@ impl<T: Default, const NEAR: usize> Row<T, NEAR> {
         }
     }
 
-    /// All places that may have been used.
+    /// All elements that may have been used.
     pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &T> {
         self.near.iter().chain(self.far.get().into_iter().flatten())
     }
 
-    /// Bytes of memory taken beside its own.
+    /// Bytes of allocated memory.
     pub(super) fn bytes(&self) -> u64 {
         self.far.get().map_or(0, |far| size_of_val::<[T]>(far) as u64)
     }

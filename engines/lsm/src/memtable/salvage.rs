@@ -1,10 +1,10 @@
-//! Reading what is left of a damaged buffer.
+//! Salvage of a damaged buffer.
 //!
-//! Purpose: a record that is not what was written costs itself, not the keyspace: those behind it are
-//! found again, for a checksum proves each together with the place where it begins.
-//! Invariants: nothing is handed on that no checksum proves. The work is bounded by the bytes that there
-//! are, whatever these say.
-//! Thread safety: pure functions, on a heap that nobody changes.
+//! Purpose: a damaged record costs only itself, not the keyspace. The records after it are found
+//! again, because a checksum verifies each together with its location.
+//! Invariants: nothing is handed on that no checksum verifies. The work is bounded by the bytes
+//! that exist, whatever their content.
+//! Thread safety: pure functions, on a heap that does not change.
 
 use std::ops::Range;
 
@@ -15,21 +15,21 @@ use super::buffer::{chunks_and_end, place};
 use super::record::{END_BYTES, Form, Record};
 use crate::error::Result;
 
-/// A search looks at each byte whether a record begins there, and may compute checksums over so many times
-/// the bytes that it searches: lengths that lie make it look at the same bytes again and again.
+/// A search tries every byte as the start of a record. It may compute checksums over this many
+/// times the bytes that it searches: false lengths make it read the same bytes again and again.
 const SEARCH_FACTOR: usize = 64;
 
-/// Bytes of a memtable that are not what was written.
+/// Bytes of a memtable that are damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LostRecords {
-    /// Where they lie on the heap.
+    /// Heap offset.
     pub offset: u64,
-    /// How many there are; 0 where not even that is known: of a chunk, or of a memtable and those that were
-    /// full before it.
+    /// Number of bytes; 0 where it is unknown: for a chunk, or for a memtable and the full ones
+    /// before it.
     pub bytes: u64,
 }
 
-/// Hands on the records that are left of a buffer, in the order in which they were appended.
+/// Hands on the intact records of a buffer, in the order in which they were appended.
 pub(super) fn salvage(
     heap: &Salvage,
     block: u64,
@@ -49,7 +49,7 @@ pub(super) fn salvage(
                 chunk.salvage(bytes, part, each, lost)?;
             }
         }
-        // Too short for saying that there are no more.
+        // Too short for an end record.
         let is_all = is_last || bytes == 0 || end - chunk.next >= END_BYTES;
         if !chunk.is_ended && (chunk.next < end || bytes == 0) && is_all {
             lost(chunk.lost_until(end));
@@ -58,7 +58,7 @@ pub(super) fn salvage(
     Ok(())
 }
 
-/// A chunk, and how far it was read.
+/// A chunk, and the position in it.
 struct Chunk {
     buffer: u64,
     chunk: u64,
@@ -66,7 +66,7 @@ struct Chunk {
     is_last: bool,
     /// Where the next record should begin.
     next: usize,
-    /// Whether it was said that there are no more.
+    /// Whether its end record was read.
     is_ended: bool,
 }
 
@@ -76,12 +76,12 @@ impl Chunk {
         LostRecords { offset: self.chunk + self.next as u64, bytes }
     }
 
-    /// Whether it says at a place that there are no more records.
+    /// Whether an end record is at this position.
     fn ends(&self, at: usize, rest: &[u8]) -> bool {
         !self.is_last && rest.starts_with(&place(self.buffer, self.index, at).end())
     }
 
-    /// Reads a part that is whole, of the range `part` of the chunk.
+    /// Reads an undamaged part, the range `part` of the chunk.
     fn salvage(
         &mut self,
         bytes: &[u8],
@@ -122,7 +122,7 @@ impl Chunk {
         Ok(())
     }
 
-    /// Where the next record, or the end, begins behind `at`, where none does.
+    /// Where the next record or the end record begins after `at`, where there is none.
     fn search(&self, bytes: &[u8], start: usize, at: usize, budget: &mut usize) -> Option<usize> {
         let begins = |at: usize, budget: &mut usize| {
             let rest = bytes.get(at - start..).filter(|rest| !rest.is_empty())?;
@@ -131,7 +131,7 @@ impl Chunk {
             let record = form.and_then(|form| place(self.buffer, self.index, at).prove(&form));
             Some(record.is_some() || self.ends(at, rest))
         };
-        // Most damage leaves the lengths as they were, and a value may hold what looks like a record.
+        // Most damage leaves the lengths intact, and a value may contain what looks like a record.
         let behind = Form::of(&bytes[at - start..]).map(|form| at + form.bytes.len());
         if let Some(behind) = behind
             && begins(behind, budget) == Some(true)

@@ -1,10 +1,10 @@
-//! The skip list of a memtable: where the versions of its keys lie, in order.
+//! The skip list: the ordered index of a memtable.
 //!
-//! Purpose: the volatile index of what a buffer on the heap holds (Pugh, "Skip lists: a probabilistic
-//! alternative to balanced trees", 1990). Keys are copied into it, so that finding one looks at nothing
+//! Purpose: the volatile index of a buffer on the heap (Pugh, "Skip lists: a probabilistic
+//! alternative to balanced trees", 1990). Keys are copied into it, so that a search reads nothing
 //! else; values are not.
 //! Invariants: nodes are ordered by key, then by sequence number, the newest first. Nodes are never
-//! freed before the list, so a reader that stands on one which was taken out finds its way on.
+//! freed before the list, so a reader that stands on a removed node still finds its way on.
 //! Thread safety: any number of readers beside one writer. A node is filled before the stores with
 //! `Release` that link it, the lowest level first.
 //!
@@ -12,8 +12,8 @@
 //! node   value chunk | value at | value length | sequence (2 words) | kind, height, key length
 //!        next node of each level (height words) | key, 4 bytes a word, the first byte highest
 //! ```
-//! Keys as numbers of 4 bytes are compared 4 bytes at a time; the last one is filled up with zeros,
-//! and of keys that are equal so far the shorter one comes first.
+//! Keys are compared 4 bytes at a time, as numbers; the last one is padded with zeros, and of keys
+//! that are equal so far the shorter one comes first.
 
 use std::cmp::Ordering as Order;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -24,27 +24,27 @@ use crate::key::{EntryKind, key_hash};
 
 /// Levels of the list: with a quarter of the nodes of one level on the next, enough for 4^12.
 const LEVELS: usize = 12;
-/// The level whose nodes begin the stretches that are walked backwards: 64 nodes apart.
+/// The level whose nodes begin the ranges of a backward walk: 64 nodes apart.
 const STRETCH_LEVEL: usize = 3;
 /// Words of a node before its links.
 const HEAD_WORDS: usize = 6;
 
-/// Where a version lies.
+/// The location of a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) sequence: u64,
     pub(crate) kind: EntryKind,
-    /// Which chunk of the buffer holds the value.
+    /// The chunk of the buffer that holds the value.
     pub(crate) chunk: u32,
-    /// Where in the chunk.
+    /// Offset in the chunk.
     pub(crate) at: u32,
     pub(crate) len: u32,
 }
 
-/// A key as the list compares it.
+/// A key in the form in which the list compares it.
 pub(crate) struct SearchKey<'k> {
     bytes: &'k [u8],
-    /// Its first 8 words, which mostly are all.
+    /// Its first 8 words, usually all.
     words: [u32; 8],
 }
 
@@ -68,7 +68,7 @@ impl<'k> SearchKey<'k> {
     }
 }
 
-/// The first 4 bytes as a number that is ordered as they are.
+/// The first 4 bytes as a number in byte order.
 fn word_of(bytes: &[u8]) -> u32 {
     let mut word = [0; 4];
     let len = bytes.len().min(4);
@@ -111,7 +111,7 @@ impl Node<'_> {
         u64::from(self.get(3)) | u64::from(self.get(4)) << 32
     }
 
-    /// Where its version lies.
+    /// The location of its version.
     pub(crate) fn place(&self) -> Place {
         let kind = EntryKind::from_number(u64::from(self.get(5) >> 24));
         Place {
@@ -133,7 +133,7 @@ impl Node<'_> {
         key.truncate(end);
     }
 
-    /// How its key stands beside another one.
+    /// The order of its key relative to another.
     #[inline]
     pub(crate) fn compare(&self, key: &SearchKey<'_>) -> Order {
         let (start, len) = (HEAD_WORDS + self.height(), self.key_len());
@@ -162,13 +162,13 @@ impl Node<'_> {
 #[derive(Debug)]
 pub(crate) struct SkipList {
     words: Words,
-    /// Of the keys of all nodes that there ever were.
+    /// Of the keys of all nodes that ever existed.
     filter: KeyFilter,
     /// The first node of each level.
     heads: [AtomicU32; LEVELS],
-    /// Levels that have nodes. Who sees fewer finds the same below.
+    /// Levels that have nodes. A reader that sees fewer finds the same below.
     height: AtomicUsize,
-    /// What heights of nodes are made of: a number that runs through all values.
+    /// State of the random heights: runs through all values.
     seed: AtomicU32,
 }
 
@@ -188,7 +188,7 @@ impl SkipList {
         self.words.bytes() + self.filter.bytes()
     }
 
-    /// Whether there may be versions of a key of that hash. O(log n), mostly of two cache misses.
+    /// Whether there may be versions of a key with that hash. O(log n), mostly two cache misses.
     pub(crate) fn may_contain(&self, hash: u64) -> bool {
         self.filter.may_contain(hash)
     }
@@ -210,13 +210,13 @@ impl SkipList {
         self.node(self.link(node, level).load(Ordering::Acquire))
     }
 
-    /// The last node of each level that is before the versions of a key up to a sequence number;
-    /// `None` for the list's head.
+    /// The last node of each level before the versions of a key up to a sequence number; `None` for
+    /// the list's head.
     fn before(&self, key: &SearchKey<'_>, sequence: u64) -> [Option<Node<'_>>; LEVELS] {
         let mut found = [None; LEVELS];
         let (mut node, mut not_before) = (None, 0);
         for level in (0..self.levels()).rev() {
-            // A node that was found too far on one level need not be looked at on the next.
+            // A node that was too far on one level need not be compared again on the next.
             while let Some(next) = self.next(node.as_ref(), level) {
                 if next.index == not_before || !next.is_before(key, sequence) {
                     not_before = next.index;
@@ -243,8 +243,8 @@ impl SkipList {
         found
     }
 
-    /// Nodes up to the last one before the versions of a key up to a sequence number, or up to the
-    /// last one of all, in order: some 64, so that whoever goes backwards takes O(1) for each.
+    /// The last nodes before the versions of a key up to a sequence number, or of all, in order.
+    /// About 64, so that a backward walk takes O(1) for each.
     fn stretch_before(&self, end: Option<(&SearchKey<'_>, u64)>) -> Vec<Node<'_>> {
         let (mut last, mut start) = (None, None);
         for level in (0..self.levels()).rev() {
@@ -261,7 +261,7 @@ impl SkipList {
         let Some(last) = last else { return Vec::new() };
         let mut nodes = Vec::new();
         let mut node = start.or_else(|| self.first());
-        // The last one may have been taken out since.
+        // The last one may have been removed since.
         let is_within = |at: &Node<'_>| end.is_none_or(|(key, at_most)| at.is_before(key, at_most));
         while let Some(at) = node.filter(is_within) {
             nodes.push(at);
@@ -276,7 +276,7 @@ impl SkipList {
         WayBack { list: self, nodes: self.stretch_before(end) }
     }
 
-    /// The node behind another one.
+    /// The node after another one.
     pub(crate) fn after<'l>(&'l self, node: &Node<'l>) -> Option<Node<'l>> {
         self.next(Some(node), 0)
     }
@@ -286,7 +286,8 @@ impl SkipList {
         self.next(None, 0)
     }
 
-    /// Adds a version; its number, or `None` when the list can have no more. By one thread at a time.
+    /// Inserts a version and returns its index, or `None` when the list is full. By one thread at a
+    /// time.
     pub(crate) fn insert(&self, key: &[u8], place: Place) -> Option<u32> {
         let search = SearchKey::new(key);
         let node = self.make(&search, place)?;
@@ -297,12 +298,12 @@ impl SkipList {
         Some(node.index)
     }
 
-    /// Where the list ends, which is empty now.
+    /// The append position of an empty list.
     pub(super) fn end(&self) -> End<'_> {
         End { list: self, last: [None; LEVELS] }
     }
 
-    /// A node that is not linked yet.
+    /// Creates a node that is not linked yet.
     fn make(&self, key: &SearchKey<'_>, place: Place) -> Option<Node<'_>> {
         let height = self.height();
         let key_words = key.bytes.len().div_ceil(4);
@@ -325,14 +326,14 @@ impl SkipList {
         Some(node)
     }
 
-    /// Links a node of a level behind another one, or the list's head.
+    /// Links a node of a level after another one, or after the list's head.
     fn put_behind(&self, before: Option<&Node<'_>>, level: usize, node: &Node<'_>) {
         let link = self.link(before, level);
         node.set(HEAD_WORDS + level, link.load(Ordering::Relaxed));
         link.store(node.index, Ordering::Release);
     }
 
-    /// Takes the node of that number out; readers that stand on it find their way on. By one thread at
+    /// Unlinks the node at that index; readers that stand on it find their way on. By one thread at
     /// a time.
     pub(crate) fn remove(&self, index: u32) {
         let Some(node) = self.node(index) else { return };
@@ -352,7 +353,7 @@ impl SkipList {
         }
     }
 
-    /// The height of the next node: a quarter of those of a height reach the next one.
+    /// The height of the next node: a quarter of the nodes of each level reach the next one.
     fn height(&self) -> usize {
         // Marsaglia, "Xorshift RNGs", 2003: period 2^32 - 1.
         let mut seed = self.seed.load(Ordering::Relaxed);
@@ -364,11 +365,11 @@ impl SkipList {
     }
 }
 
-/// The way through a list from its end to its beginning, key by key.
+/// The backward walk through a list, key by key.
 #[derive(Debug)]
 pub(crate) struct WayBack<'l> {
     list: &'l SkipList,
-    /// The last nodes that were not passed yet, in order. None when nothing is left.
+    /// The nodes that were not passed yet of the last range, in order. Empty when nothing is left.
     nodes: Vec<Node<'l>>,
 }
 
@@ -392,7 +393,7 @@ impl<'l> WayBack<'l> {
             }
         }
         if self.nodes.is_empty() {
-            // Newer versions may lie before the stretch.
+            // Newer versions may lie before the range.
             *seen = self.list.seek(&search, sequence).filter(|seen| seen.compare(&search).is_eq());
             self.nodes = self.list.stretch_before(Some((&search, u64::MAX)));
         }
@@ -400,7 +401,7 @@ impl<'l> WayBack<'l> {
     }
 }
 
-/// Adds versions that come in the list's order, each behind the last one. O(1) each.
+/// Appends versions in the list's order. O(1) each.
 pub(super) struct End<'l> {
     list: &'l SkipList,
     /// The last node of each level.
@@ -408,7 +409,7 @@ pub(super) struct End<'l> {
 }
 
 impl End<'_> {
-    /// As [`SkipList::insert`], of a version that is behind all others.
+    /// As [`SkipList::insert`], for a version that is after all others.
     pub(super) fn add(&mut self, key: &[u8], place: Place) -> Option<()> {
         let node = self.list.make(&SearchKey::new(key), place)?;
         for (level, last) in self.last.iter_mut().enumerate().take(node.height()) {

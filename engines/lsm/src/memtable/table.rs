@@ -1,10 +1,11 @@
-//! A memtable: a buffer on the heap and the skip list that finds what is in it.
+//! The memtable: a buffer on the heap and the skip list that indexes it.
 //!
-//! Purpose: the newest entries of a tree, from the commit that wrote them to the table that holds them.
-//! Invariants: what a transaction writes is in the list at once, under a number that no reader sees; it
-//! becomes visible with the commit, or is taken out when the transaction is undone.
-//! Thread safety: written by who has the turn to write; read by anybody who holds the heap's lock,
-//! shared or not, for values are read from the heap.
+//! Purpose: the newest entries of a tree, from the commit that wrote them to the table that holds
+//! them.
+//! Invariants: a transaction's writes are in the list at once, under a number that no reader sees.
+//! They become visible with the commit, or are removed when the transaction is undone.
+//! Thread safety: written by the holder of the write permit; read by any thread that holds the
+//! heap's lock, shared or not, because values are read from the heap.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -31,13 +32,13 @@ use crate::sequence::{Keeper, Sequences};
 use crate::tombstones::fragments::Fragments;
 use crate::tombstones::range_tombstones::RangeTombstones;
 
-/// Chunks whose places each memtable has room for: some KiB.
+/// Inline elements for chunk offsets: enough for some KiB.
 const CHUNKS_NEAR: usize = 6;
-/// Bytes that an entry takes in a table beside its key and its value, at most about.
+/// Approximate maximum bytes that an entry takes in a table beside its key and its value.
 const ENTRY_BYTES: u64 = 32;
-/// Entries that are copied beyond those that are expected.
+/// Entries that are copied beyond the expected number.
 const COPIED_MORE: usize = 4;
-/// Entries that nobody sees which are copied beside the others at most: some 100 us.
+/// Maximum number of invisible entries that are copied beside the others: about 100 us.
 const REMOVED_MAX: usize = 2048;
 
 /// A memtable.
@@ -49,14 +50,14 @@ pub(crate) struct Memtable {
     chunks: Row<AtomicU64, CHUNKS_NEAR>,
     list: SkipList,
     emptied: Emptied,
-    /// Of commits.
+    /// Counters of commits.
     bytes: AtomicU64,
     entries: AtomicU64,
     sequence_max: AtomicU64,
 }
 
 impl Memtable {
-    /// The memtable of a buffer, with all that this holds. O(n log n).
+    /// Opens the memtable of a buffer. O(n log n) in its content.
     pub(crate) fn open<R: Read>(heap: &R, block: u64, sequences: &Sequences) -> Result<Self> {
         let memtable = Self::with_chunks(heap, block)?;
         let (mut gathered, mut ranges) = (Gathered::default(), Vec::new());
@@ -84,7 +85,7 @@ impl Memtable {
         Ok(memtable)
     }
 
-    /// Puts what was read back in its place. Nobody looks at a moment of before.
+    /// Sets what was read back. No reader looks at an earlier sequence number.
     fn fill(&self, gathered: Gathered, ranges: Vec<RangeTombstone>) -> Result<()> {
         gathered.fill(&self.list)?;
         self.emptied.fill(RangeTombstones::new(ranges, &[]));
@@ -99,7 +100,7 @@ impl Memtable {
         Ok(memtable)
     }
 
-    /// Enters a record that was read back; its entry, or range, waits to be sorted.
+    /// Takes in a record that was read back; its entry, or range, is gathered for sorting.
     fn take_in<R: Read>(
         &self,
         heap: &R,
@@ -146,7 +147,7 @@ impl Memtable {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Room that writing it to tables takes at most; none where it is empty.
+    /// Maximum room that a flush takes; none if it is empty.
     pub(crate) fn bytes_written_at_most(&self) -> u64 {
         let entries = self.entries.load(Ordering::Relaxed);
         if entries == 0 { 0 } else { flush_bytes(self.bytes() + entries * ENTRY_BYTES) }
@@ -157,12 +158,12 @@ impl Memtable {
         self.list.bytes() + self.emptied.bytes()
     }
 
-    /// Entries that commits wrote, ranges among them.
+    /// Entries that commits wrote, including range tombstones.
     pub(crate) fn entries(&self) -> u64 {
         self.entries.load(Ordering::Relaxed)
     }
 
-    /// Ranges that were made empty, and what is over them.
+    /// The range tombstones.
     pub(crate) fn emptied(&self) -> &Emptied {
         &self.emptied
     }
@@ -184,7 +185,7 @@ impl Memtable {
         }
     }
 
-    /// Writes an entry, or that a range is empty; `undo` takes it back.
+    /// Writes an entry or a range tombstone; `undo` takes it back.
     pub(crate) fn write<W: Write>(
         &self,
         heap: &mut W,
@@ -231,7 +232,8 @@ impl Memtable {
         self.value(heap, &ValuePlace { chunk, at, len })
     }
 
-    /// The newest version of a key up to a sequence number. O(log n), and nearly O(1) if there is none.
+    /// The newest version of a key up to a sequence number. O(log n), and nearly O(1) if there is
+    /// none.
     pub(crate) fn find<R: Read>(&self, heap: &R, lookup: &Lookup<'_>) -> Result<Option<Version>> {
         if !self.list.may_contain(lookup.hash) {
             return Ok(None);
@@ -246,9 +248,9 @@ impl Memtable {
         Ok(Some(Version { sequence: place.sequence, kind: place.kind, value }))
     }
 
-    /// The newest commit up to a moment that said something of a key, or of a range with it; 0 if
-    /// none did, or none is sure to be one that all see who look at the moment. Looks at nothing on
-    /// the heap.
+    /// The newest commit up to a sequence number that wrote a key, or removed a range with it; 0 if
+    /// there is none, or none that is certain to be visible to every reader of that number. Reads
+    /// nothing on the heap.
     pub(crate) fn newest(&self, lookup: &Lookup<'_>) -> u64 {
         let over = self.emptied.over(lookup.key, lookup.sequence_max);
         if !self.list.may_contain(lookup.hash) {
@@ -260,7 +262,7 @@ impl Memtable {
         node.map_or(0, |node| node.sequence()).max(over)
     }
 
-    /// Whether a commit after one with this number wrote a key between bounds. O(keys between them).
+    /// Whether a commit after `since` wrote a key between bounds. O(keys between them).
     pub(crate) fn has_changed_within(
         &self,
         (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
@@ -282,8 +284,8 @@ impl Memtable {
         false
     }
 
-    /// Whether a value that is newer than a moment, of a commit or not, lies from one key on and
-    /// below another. O(entries between them).
+    /// Whether a value newer than `moment`, committed or not, lies from the key `start` on and
+    /// below `end`. O(entries between them).
     pub(crate) fn has_value_between(&self, start: &[u8], end: &[u8], moment: u64) -> bool {
         let end = SearchKey::new(end);
         let mut node = self.list.seek(&SearchKey::new(start), u64::MAX);
@@ -297,10 +299,10 @@ impl Memtable {
         false
     }
 
-    /// Copies the newest versions up to a sequence number of keys within bounds, about so many of
-    /// those that somebody sees, from the low end up or from the high end down. What is in
-    /// `wanted.gaps` is passed by. Where it ended, if there may be more: at that key, which was
-    /// copied.
+    /// Copies the newest versions up to a sequence number of the keys within bounds, from the low
+    /// end up or from the high end down, until about as many visible ones as the limits say are
+    /// copied. Skips the gaps of `wanted.gap`. Returns the key where it stopped, which was copied,
+    /// if there may be more.
     pub(crate) fn copy_range<R: Read>(
         &self,
         heap: &R,
@@ -340,8 +342,8 @@ impl Memtable {
         Ok((copy.piece, None))
     }
 
-    /// Of the versions of a key, of which the newest is given, the first one that is old enough, and the
-    /// first node behind all of them.
+    /// Of the versions of a key, of which the newest is given, the first one that is old enough,
+    /// and the first node after all of them.
     fn seen_from<'l>(
         &'l self,
         newest: Node<'l>,
@@ -361,15 +363,15 @@ impl Memtable {
         (seen, node)
     }
 
-    /// How many of so many neighbours are this memtable's, about, where its keys lie among those of
-    /// `others` as if by chance; and some more, so that a scan of these need not come back.
+    /// The expected number of `entries_max` adjacent entries that lie in this memtable, if its keys
+    /// are spread evenly among those of `others`, and some more, so that a scan need not come back.
     pub(crate) fn share_of(&self, entries_max: usize, others: u64) -> usize {
         let entries = self.entries();
         let share = entries_max as f64 * entries as f64 / (entries + others).max(1) as f64;
         (share as usize + share as usize / 2 + COPIED_MORE).min(entries_max)
     }
 
-    /// All versions in order, without their values: looks at nothing on the heap.
+    /// All versions in order, without their values: reads nothing on the heap.
     pub(crate) fn keys(&self) -> KeyWalk<'_> {
         KeyWalk::new(&self.list)
     }
@@ -378,7 +380,7 @@ impl Memtable {
         match lower {
             Bound::Unbounded => self.list.first(),
             Bound::Included(key) => self.list.seek(&SearchKey::new(key), u64::MAX),
-            // Numbers begin at 1: behind all versions.
+            // Numbers begin at 1: after all versions.
             Bound::Excluded(key) => self.list.seek(&SearchKey::new(key), 0),
         }
     }
@@ -391,9 +393,9 @@ impl Memtable {
         }
     }
 
-    /// Copies all versions behind an entry, in order, until they have so many bytes. Nothing when it was
-    /// the last one. Unlike other reads it proves each: what is copied to a table has a checksum there,
-    /// which damage is not to get.
+    /// Copies all versions after an entry, in order, until they have `bytes_max` bytes. The result
+    /// is empty after the last one. Unlike other reads it verifies each: a table adds a checksum to
+    /// what is copied there, which must not legitimise damage.
     pub(crate) fn copy_behind<R: Read>(
         &self,
         heap: &R,
@@ -421,37 +423,37 @@ impl Memtable {
     }
 }
 
-/// What a scan wants of memtables.
+/// The request of a scan to memtables.
 pub(crate) struct Wanted<'w> {
     pub(crate) limits: CopyLimits,
-    /// The moment that it looks at.
+    /// The sequence number that it reads at.
     pub(crate) sequence: u64,
-    /// Ranges that this memtable and newer ones say are empty.
+    /// Range tombstones of this memtable and newer ones.
     pub(crate) covers: &'w [Fragments],
-    /// Finds the range around a key in which there is nothing to see.
+    /// Finds the gap that a key lies in: a range without visible entries.
     pub(crate) gap: &'w dyn Fn(&[u8]) -> Option<RangeTombstone>,
 }
 
-/// Entries that are being copied.
+/// The state of a copy.
 struct Copy<'w> {
     piece: Piece,
     wanted: &'w Wanted<'w>,
-    /// Those that somebody sees, unless another layer says otherwise.
+    /// Copied entries that are visible, unless another layer hides them.
     seen: usize,
     /// The last key that was copied.
     last: Vec<u8>,
 }
 
-/// How copying goes on.
+/// How the copy continues.
 enum Copying {
     Goes,
-    /// There is nothing to see in this range.
+    /// Nothing in this range is visible.
     Passes(RangeTombstone),
     IsFull,
 }
 
 impl Copy<'_> {
-    /// Copies the version of a key that is seen, if there is one.
+    /// Copies the visible version of a key, if there is one.
     fn add<R: Read>(
         &mut self,
         memtable: &Memtable,
@@ -467,7 +469,7 @@ impl Copy<'_> {
         let is_full = self.seen >= limits.entries_max
             || self.piece.len() >= limits.entries_max.saturating_add(REMOVED_MAX)
             || self.piece.bytes() >= limits.bytes_max;
-        // One at least, or who asks for the rest asks for ever.
+        // At least one, or a caller that asks for the rest would loop for ever.
         if is_full && self.piece.len() > 0 {
             return Ok(Copying::IsFull);
         }
@@ -478,7 +480,7 @@ impl Copy<'_> {
         self.seen += usize::from(!is_removed);
         self.last.clear();
         self.last.extend_from_slice(key);
-        // The scan is told of the gap by one of its keys, so that many side by side become one.
+        // The scan learns of the gap by one of its keys, so that many adjacent gaps become one.
         let gap = if is_removed { (self.wanted.gap)(key) } else { None };
         Ok(gap.map_or(Copying::Goes, Copying::Passes))
     }
@@ -510,8 +512,8 @@ impl Keeper for Memtable {
     }
 }
 
-/// What a transaction wrote under one number: becomes visible with its commit, or is taken back when it
-/// is dropped before.
+/// The writes of a transaction under one number: they become visible with its commit, or are taken
+/// back when this is dropped before.
 #[derive(Debug)]
 pub(crate) struct Undo {
     memtable: Arc<Memtable>,
@@ -524,7 +526,7 @@ pub(crate) struct Undo {
 }
 
 impl Undo {
-    /// Of a change that is to begin.
+    /// For a change that is about to begin.
     pub(crate) fn new(memtable: &Arc<Memtable>, sequences: &Arc<Sequences>) -> Self {
         Self {
             memtable: Arc::clone(memtable),
@@ -537,7 +539,7 @@ impl Undo {
         }
     }
 
-    /// The number that it is written under.
+    /// The sequence number of the writes.
     pub(crate) fn sequence(&self) -> u64 {
         self.sequence
     }

@@ -1,23 +1,23 @@
-//! Words of memory that many threads read while one writes behind them.
+//! A grow-only arena of atomic words, with many readers beside one writer.
 //!
-//! Purpose: what a skip list lies in: an arena that only grows, whose words never move.
-//! Invariants: chunk `n` has `FIRST_WORDS << n` words; a word is handed out once. All of it is freed
-//! at once, with the arena.
-//! Thread safety: words are atomics. Who publishes an index to a reader does it by a store with
-//! `Release`, after the words behind it were stored.
+//! Purpose: holds a skip list; its words never move.
+//! Invariants: chunk `n` has `FIRST_WORDS << n` words; a word is handed out once. All memory is
+//! freed at once, with the arena.
+//! Thread safety: words are atomics. A thread publishes an index to readers by a store with
+//! `Release`, after it has stored the words at that index.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::rows::Row;
 
-/// Words of the first chunk: 256 bytes, for the many memtables of some entries.
+/// Words of the first chunk: 256 bytes, because many memtables have only a few entries.
 const FIRST_WORDS: u32 = 1 << 6;
-/// Chunks, each twice as large as the one before: 2^32 words in all, 16 GiB.
+/// Number of chunks, each twice as large as the one before: 2^32 words in all, 16 GiB.
 pub(super) const CHUNKS: usize = 26;
-/// Those of the first 4 KiB.
+/// Number of chunks in the first 4 KiB.
 pub(super) const SMALL_CHUNKS: usize = 4;
-/// Words of all these.
+/// Words of all of these.
 pub(super) const SMALL_WORDS: u32 = (FIRST_WORDS << SMALL_CHUNKS) - FIRST_WORDS;
 
 /// The arena.
@@ -30,7 +30,7 @@ pub(super) struct Words {
 
 impl Words {
     pub(super) fn new() -> Self {
-        // Index 0 is nobody's: it says that there is none.
+        // Index 0 is never handed out: it stands for none.
         Self { chunks: Row::new(CHUNKS), used: AtomicU32::new(1) }
     }
 
@@ -48,12 +48,12 @@ impl Words {
                 self.used.store(start + len, Ordering::Relaxed);
                 return Some(start);
             }
-            // What does not fit is lost to the chunk.
+            // The rest of a chunk that is too small is lost.
             start = start.checked_add(words - at)?;
         }
     }
 
-    /// The words from an index on to the end of its chunk; none if none was handed out there.
+    /// The words from an index to the end of its chunk; empty if none was handed out there.
     #[inline]
     pub(super) fn from(&self, index: u32) -> &[AtomicU32] {
         let (chunk, at) = place(index);
@@ -61,7 +61,7 @@ impl Words {
         words.and_then(|words| words.get(at as usize..)).unwrap_or_default()
     }
 
-    /// The chunk that an index is in, and the words of it.
+    /// The chunk of an index, and the words of that chunk.
     pub(super) fn chunk_of(index: u32) -> (usize, u32) {
         let (chunk, _) = place(index);
         (chunk, FIRST_WORDS << chunk)
@@ -74,7 +74,7 @@ impl Words {
     }
 }
 
-/// The chunk that an index is in, and where there.
+/// The chunk of an index, and the position in it.
 #[inline]
 fn place(index: u32) -> (usize, u32) {
     let past = u64::from(index) + u64::from(FIRST_WORDS);

@@ -1,8 +1,8 @@
-//! Reading one key at one moment.
+//! Lookups: reads of one key at one sequence number.
 //!
-//! Purpose: reads in two parts. The first looks at memtables, under the heap's lock; the second at
-//! tables, which may wait for the device, under none.
-//! Invariants: both parts look at the same layers and the same moment, so what is flushed or merged
+//! Purpose: a read has two parts. The first searches memtables, under the heap's lock; the second
+//! searches tables, without a lock, because it may wait for the device.
+//! Invariants: both parts read the same layers at the same sequence number, so a flush or merge
 //! between them makes no difference.
 //! Thread safety: any thread.
 
@@ -16,16 +16,16 @@ use crate::error::Result;
 use crate::key::{BlobPointer, Entry, EntryKind, Lookup, RangeTombstone, Version};
 use crate::version::layers::{LEVELS, Layers, within};
 
-/// What memtables say of a key.
+/// The result of the search in memtables.
 pub enum MemtableLookup {
-    /// All there is to say: its value, or that it is absent.
+    /// Final: the key's value, or its absence.
     Known(Option<Slice>),
-    /// Nothing: the tables are to be asked.
+    /// Open: the tables must be searched.
     Tables(TableLookup),
 }
 
 impl MemtableLookup {
-    /// The value of the key, if it has one: asks the tables if need be.
+    /// The value of the key, if it has one; searches the tables if necessary.
     ///
     /// # Errors
     /// Those of tables and blob files.
@@ -36,7 +36,7 @@ impl MemtableLookup {
         }
     }
 
-    /// Whether the key has a value. As [`MemtableLookup::finish`], but values in blob files are not looked at.
+    /// Whether the key has a value. As [`MemtableLookup::finish`], but does not read blob files.
     ///
     /// # Errors
     /// Those of tables.
@@ -48,17 +48,17 @@ impl MemtableLookup {
     }
 }
 
-/// The second part of looking for a key.
+/// The second part of a lookup.
 pub struct TableLookup {
     layers: Arc<Layers>,
     sequence: u64,
-    /// Of the key.
+    /// The key's hash.
     hash: u64,
-    /// The newest commit that made a range with the key in it empty, as far as memtables know.
+    /// The newest commit that removed a range with the key, according to memtables.
     covered: u64,
 }
 
-/// Looks for a key in memtables.
+/// Searches memtables for a key.
 pub(crate) fn look<R: Read>(
     layers: &Arc<Layers>,
     heap: &R,
@@ -93,7 +93,7 @@ impl TableLookup {
         Ok(version.is_some_and(|version| version.kind != EntryKind::Tombstone))
     }
 
-    /// The newest version, unless its key is in a range that was made empty later.
+    /// The newest version, unless its key is in a range that was removed later.
     fn version(&self, key: &[u8]) -> Result<Option<Version>> {
         let lookup = Lookup { key, hash: self.hash, sequence_max: self.sequence };
         let Some(version) = self.layers.find(&lookup)? else { return Ok(None) };
@@ -102,7 +102,7 @@ impl TableLookup {
     }
 }
 
-/// Whether a range was made empty after a commit, and keys between bounds with it.
+/// Whether a range tombstone is newer than `since` and holds keys between bounds.
 fn has_emptied(
     range: &RangeTombstone,
     (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
@@ -121,13 +121,13 @@ fn has_emptied(
 }
 
 impl Layers {
-    /// The newest version of a key in the tables, up to a sequence number. Ranges that were made empty
-    /// are not looked at.
+    /// The newest version of a key in the tables, up to a sequence number. Does not look at range
+    /// tombstones.
     pub(crate) fn find(&self, lookup: &Lookup<'_>) -> Result<Option<Version>> {
         let key = lookup.key;
         let (first, others) = self.levels.split_at(1);
         let ordered = others.iter().filter_map(|files| {
-            // Their keys are disjoint: it is the first one that ends at the key or behind it.
+            // Keys are disjoint: the candidate is the first table that ends at or after the key.
             let at = files.partition_point(|file| file.ends_below(Bound::Included(key)));
             files.get(at)
         });
@@ -141,8 +141,7 @@ impl Layers {
         Ok(None)
     }
 
-    /// Whether somebody who looks at a moment, or later, may see an entry of a table, as tables
-    /// say.
+    /// Whether a reader at `oldest_seen` or later may see an entry of a table, according to tables.
     pub(crate) fn may_see(&self, entry: &Entry, oldest_seen: u64) -> Result<bool> {
         let Entry { key, version } = entry;
         if version.sequence > oldest_seen {
@@ -155,9 +154,9 @@ impl Layers {
         Ok(newest.is_none_or(|newest| newest.sequence <= version.sequence))
     }
 
-    /// The newest commit up to a sequence number that made a range with this key in it empty, as tables
-    /// say; 0 if none did. Fails where one that would have to be asked cannot be read: what it says is
-    /// absent must not come back.
+    /// The newest commit up to a sequence number that removed a range with this key, according to
+    /// tables; 0 if there is none. Fails if a table that must be searched cannot be read: keys that
+    /// it removes must not come back.
     pub(crate) fn covered(&self, key: &[u8], sequence: u64) -> Result<u64> {
         let at = (Bound::Included(key), Bound::Included(key));
         let mut newest = 0;
@@ -178,7 +177,7 @@ impl Layers {
         }
     }
 
-    /// Whether a commit after one with this number, which memtables have, changed a key between bounds.
+    /// Whether a commit after `since` that is in memtables changed a key between bounds.
     fn have_memtables_changed(&self, bounds: (Bound<&[u8]>, Bound<&[u8]>), since: u64) -> bool {
         let mut newer = self.memtables().filter(|memtable| memtable.sequence_max() > since);
         newer.any(|memtable| {
@@ -187,7 +186,7 @@ impl Layers {
         })
     }
 
-    /// Whether a commit after one with this number changed a key, or one between bounds.
+    /// Whether a commit after `since` changed a key between bounds.
     pub(crate) fn has_changed(
         &self,
         (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
@@ -217,7 +216,8 @@ impl Layers {
     }
 }
 
-/// The layers and the moment that somebody looked at who is going to write: see [`crate::Lsm::glance`].
+/// The layers and the sequence number of a pre-read, made before a write: see
+/// [`crate::Lsm::glance`].
 pub struct Glance {
     layers: Arc<Layers>,
     sequence: u64,
@@ -228,7 +228,7 @@ impl Glance {
         Self { layers, sequence }
     }
 
-    /// Looks for a key in memtables.
+    /// Searches memtables for a key.
     ///
     /// # Errors
     /// Those of the heap.
@@ -236,8 +236,9 @@ impl Glance {
         look(&self.layers, heap, key, self.sequence)
     }
 
-    /// Whether these are the layers still, and no commit since then wrote a key between bounds. Looks at
-    /// memtables only: what was flushed since then may have left no trace, so other layers are a no.
+    /// Whether the layers are the same and no commit since then wrote a key between bounds. Reads
+    /// memtables only: what was flushed since then may have left no trace there, so other layers
+    /// mean no.
     pub(crate) fn holds(&self, now: &Arc<Layers>, bounds: (Bound<&[u8]>, Bound<&[u8]>)) -> bool {
         Arc::ptr_eq(&self.layers, now) && !now.have_memtables_changed(bounds, self.sequence)
     }

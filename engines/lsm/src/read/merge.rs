@@ -1,9 +1,9 @@
-//! Many ordered runs of entries as one.
+//! The k-way merge of ordered runs of entries.
 //!
-//! Purpose: what compactions read through: a merge by a heap of runs. Scans, which take nothing out, walk
-//! through `Sources`.
-//! Invariants: each run is ordered as [`Entry::order`] says, or all of them the other way round; no two
-//! have the same version of a key.
+//! Purpose: compactions read through it; it is a binary heap of runs. Scans, which need no owned
+//! entries, walk through `Sources`.
+//! Invariants: each run is ordered as [`Entry::order`] says, or all of them in reverse; no two have
+//! the same version of a key.
 //! Thread safety: one thread at a time.
 
 use std::cmp::Ordering;
@@ -19,7 +19,7 @@ pub(crate) type Run<'r> = Box<dyn Iterator<Item = Result<Entry>> + 'r>;
 /// Merges runs.
 pub(crate) struct Merge<'r> {
     heads: BinaryHeap<Head<'r>>,
-    /// A run that failed: its error comes once, then nothing.
+    /// The error of a run that failed: it is returned once, then nothing.
     failed: Option<crate::error::Error>,
 }
 
@@ -45,7 +45,7 @@ impl PartialOrd for Head<'_> {
 
 impl Ord for Head<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
-        // The greatest one comes out of the heap first.
+        // The heap returns the greatest first.
         let order = self.entry.order(&other.entry);
         if self.forward { order.reverse() } else { order }
     }

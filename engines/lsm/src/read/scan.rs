@@ -1,9 +1,9 @@
-//! Reading the entries of a range at one moment.
+//! Scans: reads of a range at one sequence number.
 //!
-//! Purpose: reads in two parts. The first copies what memtables have, under the heap's lock; the second
-//! merges that with what tables have, which may wait for the device, under none. Blob files are left to who
-//! is handed the entries.
-//! Invariants: both parts look at the same layers and the same moment, so what is flushed or merged
+//! Purpose: a scan has two parts. The first copies entries of memtables, under the heap's lock; the
+//! second merges them with those of tables, without a lock, because it may wait for the device.
+//! Blob files are left to the receiver of the entries.
+//! Invariants: both parts read the same layers at the same sequence number, so a flush or merge
 //! between them makes no difference.
 //! Thread safety: any thread.
 
@@ -22,25 +22,25 @@ use crate::version::gaps::{self, Gaps, Steps};
 use crate::version::later::{Scanned, ScannedBlob};
 use crate::version::layers::{LEVELS, Layers, within};
 
-/// The second part of looking at a range.
+/// The second part of a scan.
 pub struct TableScan {
     layers: Arc<Layers>,
     sequence: u64,
     forward: bool,
     lower: Bound<Slice>,
     upper: Bound<Slice>,
-    /// What memtables have, each ordered, in the direction of the scan.
+    /// Batches of memtable entries, each ordered in the direction of the scan.
     copied: Vec<PieceWalk>,
-    /// What memtables say of whole ranges.
+    /// Range tombstones of memtables.
     covers: Vec<Fragments>,
     gaps: Arc<Gaps>,
     seen: gaps::Seen,
-    /// The key up to which memtables were looked at; `None`: all of the range.
+    /// The key up to which memtables were copied; `None`: all of the range.
     stop: Option<Slice>,
     with_values: bool,
 }
 
-/// Copies what memtables have of a range, for about so many entries.
+/// Copies the memtables' entries of a range, about as many as the limits say.
 pub(crate) fn scan<R: Read>(
     layers: &Arc<Layers>,
     heap: &R,
@@ -93,8 +93,8 @@ pub(crate) fn scan<R: Read>(
 }
 
 impl TableScan {
-    /// Hands the entries on, in order, until `each` breaks or has had so many. Where a later scan goes on;
-    /// `None` when nothing is left.
+    /// Hands the entries on in order, until `each` breaks or `entries_max` are done. Returns where
+    /// a later scan continues; `None` when nothing is left.
     ///
     /// # Errors
     /// Those of tables.
@@ -124,14 +124,14 @@ impl TableScan {
         Ok(last.or_else(|| self.stop.clone()).map(Bound::Excluded))
     }
 
-    /// Hands entries on until `each` has enough: at which key.
+    /// Hands entries on until `each` has enough; returns the key where it stopped.
     fn ascend<'s>(
         &'s self,
         sources: &mut Sources<'s>,
         steps: &mut Steps<'s>,
         each: &mut impl FnMut(&[u8], Scanned<'_>) -> bool,
     ) -> Result<Option<Slice>> {
-        // The newest version of a key that is seen comes first; the others are passed over.
+        // The newest visible version of a key comes first; the others are skipped.
         let mut seen = Seen::default();
         while let Some(next) = sources.next() {
             let (key, (sequence, kind)) = (next.key(), next.said());
@@ -152,14 +152,14 @@ impl TableScan {
         Ok(None)
     }
 
-    /// As [`TableScan::ascend`], the other way.
+    /// As [`TableScan::ascend`], in the other direction.
     fn descend<'s>(
         &'s self,
         sources: &mut Sources<'s>,
         steps: &mut Steps<'s>,
         each: &mut impl FnMut(&[u8], Scanned<'_>) -> bool,
     ) -> Result<Option<Slice>> {
-        // The newest version of a key that is seen comes last, so it is known with the next key.
+        // The newest visible version of a key comes last, so it is known only at the next key.
         let (mut key, mut value) = (Vec::new(), Vec::new());
         let mut said = None;
         loop {
@@ -191,17 +191,17 @@ impl TableScan {
         }
     }
 
-    /// Whether the newest version of a key that is seen gives it a value.
+    /// Whether the newest visible version of a key is a value.
     #[inline]
     fn is_there(&self, key: &[u8], sequence: u64, kind: EntryKind) -> Result<bool> {
-        // What says that it is absent may have been passed by with all else in the gap.
+        // Its tombstone may have been skipped with everything else in the gap.
         if kind == EntryKind::Tombstone || self.seen.over(key).is_some() {
             return Ok(false);
         }
         Ok(sequence > covered_by(&self.covers, key).max(self.layers.covered(key, self.sequence)?))
     }
 
-    /// What is handed on of a value, given as it is stored.
+    /// Converts a stored value to the form in which it is handed on.
     #[inline]
     fn scanned<'s>(&'s self, kind: EntryKind, stored: &'s [u8]) -> Scanned<'s> {
         if !self.with_values {
@@ -214,7 +214,7 @@ impl TableScan {
     }
 }
 
-/// The newest commit that made a range with a key in it empty, as memtables say; 0 if none did.
+/// The newest commit that removed a range with a key, according to memtables; 0 if there is none.
 #[inline]
 fn covered_by(covers: &[Fragments], key: &[u8]) -> u64 {
     let over = covers.iter().filter_map(|cover| cover.over(key));
@@ -229,7 +229,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Whether this is another one, which it is from now on.
+    /// Whether the key differs from the last one, which it replaces.
     #[inline]
     fn is_new(&mut self, key: &[u8]) -> bool {
         let is_new = self.key != key || !self.is_begun;
@@ -242,11 +242,11 @@ impl Seen {
     }
 }
 
-/// Counts the entries of a tree at one moment.
+/// The second part of a count of a tree's entries at one sequence number.
 pub struct Count {
     layers: Arc<Layers>,
     sequence: u64,
-    /// What memtables say of whole ranges.
+    /// Range tombstones of memtables.
     covers: Vec<Fragments>,
 }
 
@@ -256,7 +256,7 @@ impl Count {
         Self { layers, sequence, covers }
     }
 
-    /// How many there are. O(n); holds no lock, looks at no value.
+    /// The number of entries. O(n); holds no lock, reads no value.
     ///
     /// # Errors
     /// Those of tables.
@@ -282,7 +282,7 @@ impl Count {
 }
 
 impl Layers {
-    /// The tables' entries within bounds, as sources.
+    /// Adds the tables' entries within bounds as sources.
     fn add_sources<'l>(
         &'l self,
         bounds: (Bound<&'l [u8]>, Bound<&'l [u8]>),

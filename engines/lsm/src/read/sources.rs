@@ -1,10 +1,11 @@
-//! Many ordered sources of entries, walked as one.
+//! The merging cursor of scans: many ordered sources, walked as one.
 //!
-//! Purpose: what scans read through. An entry is looked at where it lies, in a block or a piece of a
-//! memtable, and nothing is made of it before somebody wants it.
-//! Invariants: each source is ordered by key and then the newest version first, or all of them the other
-//! way round; no two have the same version of a key. The heads are a binary heap by the order of what
-//! their sources are at; beside each lie the first bytes of the key, which mostly decide.
+//! Purpose: scans read through it. It looks at entries where they lie, in a block or a memtable
+//! batch, and copies nothing before the caller asks for it.
+//! Invariants: each source is ordered by key and then the newest version first, or all of them in
+//! reverse; no two have the same version of a key. The heads are a binary heap, ordered by the
+//! current entries of their sources; beside each lie the first bytes of the key, which usually
+//! decide.
 //! Thread safety: one thread at a time.
 
 use std::ops::Bound;
@@ -18,14 +19,14 @@ use crate::memtable::{KeyWalk, PieceWalk};
 use crate::table::TableRange;
 use crate::version::layers::TableFile;
 
-/// The tables of a level whose keys lie within bounds, one behind the other.
+/// The tables of a level whose keys lie within bounds, walked one after the other.
 #[derive(Debug)]
 pub(crate) struct TableRun<'l> {
-    /// Those that were not begun.
+    /// Those that the walk has not reached.
     files: &'l [Arc<TableFile>],
     bounds: (Bound<&'l [u8]>, Bound<&'l [u8]>),
     forward: bool,
-    /// The one that is being walked through, which is none of `files`.
+    /// The current one, which is not among `files`.
     current: Option<(&'l Arc<TableFile>, TableRange)>,
 }
 
@@ -55,7 +56,7 @@ impl<'l> TableRun<'l> {
         }
     }
 
-    /// Leaves the entries up to a key behind, in the direction of the walk.
+    /// Skips to a key, in the direction of the walk.
     fn skip_to(&mut self, key: &'l [u8]) -> Result<bool> {
         let is_behind = if self.forward {
             self.bounds.0 = Bound::Included(key);
@@ -110,11 +111,11 @@ impl<'l> TableRun<'l> {
     }
 }
 
-/// A source of entries. What it is at is said to be there only after it was advanced to it.
+/// A source of entries. It has a current entry only after it was advanced.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "of a dozen nearly all are the large one")]
 pub(crate) enum Source<'l> {
-    /// What was copied out of a memtable.
+    /// A batch that was copied out of a memtable.
     Piece(PieceWalk),
     /// The keys of a memtable.
     Keys(KeyWalk<'l>),
@@ -123,7 +124,7 @@ pub(crate) enum Source<'l> {
 }
 
 impl<'l> Source<'l> {
-    /// Leaves the entries up to a key behind, in the direction of the walk, of which it is at one.
+    /// Skips to a key, in the direction of the walk. The source must have a current entry.
     fn skip_to(&mut self, key: &'l [u8], forward: bool) -> Result<bool> {
         if let Self::Tables(run) = self {
             return run.skip_to(key);
@@ -178,7 +179,7 @@ impl<'l> Source<'l> {
     }
 }
 
-/// The first bytes of the key that a source is at, as a number ordered as they are.
+/// The first bytes of a source's current key, as a number in byte order.
 #[derive(Clone, Copy, Debug)]
 struct Head {
     prefix: u64,
@@ -189,13 +190,13 @@ struct Head {
 #[derive(Debug)]
 pub(crate) struct Sources<'l> {
     sources: Vec<Source<'l>>,
-    /// Of those that are at an entry; the first one is next.
+    /// Of the sources that have a current entry; the first one is next.
     heads: Vec<Head>,
     forward: bool,
 }
 
 impl<'l> Sources<'l> {
-    /// At the first entry of all.
+    /// Positioned at the first entry of all.
     ///
     /// # Errors
     /// Those of tables.
@@ -211,13 +212,13 @@ impl<'l> Sources<'l> {
         Ok(merged)
     }
 
-    /// The source that is at the next entry.
+    /// The source of the next entry.
     #[inline]
     pub(crate) fn next(&self) -> Option<&Source<'l>> {
         self.heads.first().map(|head| &self.sources[head.source])
     }
 
-    /// Leaves the next entry behind.
+    /// Moves past the next entry.
     ///
     /// # Errors
     /// Those of tables.
@@ -234,8 +235,8 @@ impl<'l> Sources<'l> {
         Ok(())
     }
 
-    /// Leaves the entries up to a key behind, in the direction of the walk: those below it, or if
-    /// that is down, those from it on.
+    /// Skips to a key, in the direction of the walk: past those below it, or, downward, past those
+    /// from it on.
     ///
     /// # Errors
     /// Those of tables.
@@ -259,7 +260,7 @@ impl<'l> Sources<'l> {
         failed
     }
 
-    /// Makes a heap of the heads.
+    /// Builds the binary heap of the heads.
     fn put_in_order(&mut self) {
         for at in (0..self.heads.len() / 2).rev() {
             self.sift_down(at);

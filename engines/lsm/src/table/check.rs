@@ -1,9 +1,9 @@
-//! Checking a table: all of it.
+//! The table check: reads and verifies all of a table.
 //!
-//! Purpose: to find what a search would miss: not only bytes that changed, but an index, a filter or
+//! Purpose: finds what a search would miss: not only changed bytes, but also an index, a filter or
 //! counts that do not fit the entries.
-//! Invariants: the file is read once, from front to back. Memory is bounded by a partition, the top of
-//! the index and the range tombstones.
+//! Invariants: the file is read once, from front to back. Memory is bounded by a partition, the top
+//! of the index and the range tombstones.
 //! Thread safety: one thread at a time.
 
 use std::sync::Arc;
@@ -22,12 +22,11 @@ use crate::file::{FILE_HEADER_BYTES, Identity, ReadAhead};
 use crate::filter::Filter;
 use crate::key::{BlobPointer, EntryKind, RangeTombstone, key_hash};
 
-/// Reads all of the table of that identity in the directory of tables: checksums, order, that the
-/// index leads to every entry, that filters pass every key, and counts.
+/// Checks all of the table with that identity in the directory of tables: checksums, order, that
+/// the index leads to every entry, that filters pass every key, and counts.
 ///
 /// # Errors
-/// `Missing`, `Unsupported`, `Damaged`, of the first place where something is wrong; those of the
-/// medium.
+/// `Missing`, `Unsupported`, `Damaged` for the first fault; those of the storage backend.
 pub fn check_table(directory: &Arc<dyn Directory>, identity: Identity) -> Result<TableMeta> {
     let file = identity.open(&**directory, TABLE)?;
     let Ending { meta, places, meta_offset } = read_ending(&*file, &identity)?;
@@ -44,7 +43,7 @@ pub fn check_table(directory: &Arc<dyn Directory>, identity: Identity) -> Result
     Ok(meta)
 }
 
-/// A key and a sequence number: of an entry, or a separator.
+/// A key and a sequence number, of an entry or a separator.
 #[derive(Clone, Debug, Default)]
 struct Mark {
     key: Vec<u8>,
@@ -63,7 +62,7 @@ impl Mark {
     }
 }
 
-/// A data block that no index block named yet.
+/// A data block that no index block has named yet.
 #[derive(Debug)]
 struct Unnamed {
     handle: BlockHandle,
@@ -71,7 +70,7 @@ struct Unnamed {
     last: Mark,
 }
 
-/// What was read so far.
+/// The state of the check.
 #[derive(Debug, Default)]
 struct Seen {
     /// Counted again.
@@ -83,7 +82,7 @@ struct Seen {
     /// Of the keys in the blocks that are not named yet.
     hashes: Vec<u64>,
     filter: Option<BlockHandle>,
-    /// The separators of partitions, and where these lie.
+    /// The separators of partitions, and the locations of these.
     partitions: Vec<(Mark, Partition)>,
     /// The last separator of a data block.
     separator: Option<Mark>,
@@ -210,7 +209,7 @@ impl Seen {
         if top.advance_in_order()? { Err(ELSEWHERE) } else { Ok(()) }
     }
 
-    /// Entries are over: their last key is the largest, unless a range tombstone reaches further.
+    /// After the entries: their last key is the largest, unless a range tombstone reaches further.
     fn cover_last_key(&mut self) {
         let last_key = self.data.as_ref().map_or(&[][..], |data| data.key());
         self.meta.key_max = Slice::new(last_key);
@@ -219,7 +218,7 @@ impl Seen {
     fn finish(mut self, meta: &TableMeta, places: &Places) -> Read<()> {
         if self.meta.range_tombstones == 0 {
             self.cover_last_key();
-            // Where none are it does not matter where they would be.
+            // Without range tombstones their offset does not matter.
             self.places.ranges_offset = places.ranges_offset;
         }
         self.meta.blob_references = self.references.list();

@@ -1,10 +1,10 @@
-//! Blocks of a table that are read one behind the other.
+//! Sequential block reads with read-ahead.
 //!
-//! Purpose: what a scan reads. From the second block on it reads ahead, twice as far each time, for a call
-//! costs what copying 8 KiB does; and a long scan keeps its blocks out of the cache, where nobody would
-//! look for them again.
-//! Invariants: each block is verified as one that is read by itself. Where reading ahead fails, as behind
-//! the end of a file that was cut, the block is read by itself, and fails or not.
+//! Purpose: serves scans. From the second block on it reads ahead, twice as far each time, because
+//! a call costs as much as copying 8 KiB. A long scan keeps its blocks out of the cache, where no
+//! later read would use them.
+//! Invariants: each block is verified like one that is read alone. If reading ahead fails, as at
+//! the end of a truncated file, the block is read alone, and that read succeeds or fails.
 //! Thread safety: one thread at a time.
 
 use adamant_slice::{Builder, Slice};
@@ -14,22 +14,22 @@ use crate::block::{BLOCK_HEADER_BYTES, BlockHandle, BlockKind, EntryBlock};
 use crate::error::Result;
 use crate::file::FILE_HEADER_BYTES;
 
-/// Blocks of a scan that are kept in the cache: what short ones read.
+/// Number of a scan's blocks that are cached: those of short scans.
 const CACHED_BLOCKS_MAX: usize = 8;
-/// Bytes that are read at once, first and at most.
+/// Bytes of one read, at first and at most.
 const AHEAD_BYTES_MIN: usize = 16 << 10;
 const AHEAD_BYTES_MAX: usize = 128 << 10;
 
-/// Reads data blocks in order, or in the opposite one.
+/// Reads data blocks in ascending or descending order.
 #[derive(Debug)]
 pub(super) struct InRow {
     forward: bool,
     /// Blocks that were asked for.
     count: usize,
-    /// What was read, and where it lies in the file.
+    /// The last chunk, and its offset in the file.
     chunk: Slice,
     chunk_offset: u64,
-    /// Bytes that were read at once the last time.
+    /// Bytes of the last read.
     ahead_bytes: usize,
 }
 
@@ -41,7 +41,7 @@ impl InRow {
     /// The next block.
     ///
     /// # Errors
-    /// `Damaged`; those of the medium.
+    /// `Damaged`; those of the storage backend.
     pub(super) fn entries(&mut self, table: &Table, handle: BlockHandle) -> Result<EntryBlock> {
         self.count += 1;
         if self.count == 1 {
@@ -59,7 +59,7 @@ impl InRow {
         }
     }
 
-    /// The payload of a block. One that is kept has memory of its own.
+    /// The payload of a block. One that is cached has memory of its own.
     fn read(&mut self, table: &Table, handle: BlockHandle, is_kept: bool) -> Result<Slice> {
         let Some(frame) = self.frame(handle).or_else(|| {
             self.read_ahead(table, handle);
@@ -72,7 +72,7 @@ impl InRow {
         Ok(if is_kept && is_part { Slice::new(&payload) } else { payload })
     }
 
-    /// The block, if all of it was read.
+    /// The block, if the chunk holds all of it.
     fn frame(&self, handle: BlockHandle) -> Option<Slice> {
         let start = usize::try_from(handle.offset.checked_sub(self.chunk_offset)?).ok()?;
         self.chunk.try_slice(start..start.checked_add(handle.bytes as usize)?)
@@ -93,7 +93,7 @@ impl InRow {
             (handle.end().saturating_sub(wanted).max(FILE_HEADER_BYTES as u64), handle.end())
         };
         let bytes = end.saturating_sub(start) as usize;
-        // Memory that nobody shares any more is used again.
+        // Memory that is no longer shared is reused.
         let builder = match std::mem::take(&mut self.chunk).into_builder() {
             Ok(builder) if builder.len() == bytes => Ok(builder),
             _ => Builder::zeroed(bytes),

@@ -1,9 +1,9 @@
 //! The index of a table: which blocks hold which keys.
 //!
-//! Purpose: separators and handles. A separator is at or behind the last entry of its block and
+//! Purpose: separators and handles. A separator is at or after the last entry of its block and
 //! before the first of the next, and as short as that allows.
-//! Invariants: separators ascend like entries, by key and then by descending sequence number. So the
-//! block of an entry is the first whose separator is at or behind it.
+//! Invariants: separators ascend like entries, by key and then by descending sequence number. So
+//! the block of an entry is the first whose separator is at or after it.
 //! Thread safety: pure functions.
 
 use std::ops::Range;
@@ -13,7 +13,7 @@ use adamant_wire::varint;
 
 use crate::block::{BlockHandle, Malformed, Read, take_word};
 
-/// Where the index block and the filter of a part of the table lie.
+/// The location of the index block and the filter of a part of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Partition {
     pub(crate) index: BlockHandle,
@@ -26,7 +26,7 @@ pub(crate) fn put_handle(out: &mut Vec<u8>, handle: BlockHandle) {
     varint::put(out, handle.bytes.into());
 }
 
-/// The handle at `at` of a payload of entries, and where it ends.
+/// Decodes the handle at `at` of a payload of entries; returns it and the offset of its end.
 #[inline]
 fn take_handle(payload: &[u8], at: usize) -> Option<(BlockHandle, usize)> {
     let (offset, at) = take_word(payload, at)?;
@@ -34,7 +34,7 @@ fn take_handle(payload: &[u8], at: usize) -> Option<(BlockHandle, usize)> {
     Some((BlockHandle { offset, bytes: u32::try_from(bytes).ok()? }, at))
 }
 
-/// The handle that lies at `value` of an index block.
+/// Decodes the handle at `value` of an index block.
 ///
 /// # Errors
 /// `Malformed` if it is none.
@@ -53,7 +53,7 @@ pub(crate) fn put_partition(out: &mut Vec<u8>, partition: &Partition) {
     }
 }
 
-/// What lies at `value` of the top.
+/// Decodes the partition at `value` of the top.
 ///
 /// # Errors
 /// `Malformed` if it is none.
@@ -69,8 +69,8 @@ pub(crate) fn partition_at(payload: &[u8], value: Range<usize>) -> Read<Partitio
     taken.ok_or(Malformed("expected the places of a part of the index, found other bytes"))
 }
 
-/// A key and sequence number at or behind (`last`, `sequence`) and before any version of `next`, or
-/// the next version of `last` itself; the key is as short as may be.
+/// A key and sequence number at or after (`last`, `sequence`) and before any version of `next`, or
+/// the next version of `last` itself; the key is as short as possible.
 pub(crate) fn separator<'a>(
     last: &'a [u8],
     sequence: u64,
@@ -84,10 +84,12 @@ pub(crate) fn separator<'a>(
     }
     scratch.clear();
     if next.len() > common + 1 {
-        // One byte of the next key more than both share: behind `last`, and a part of `next`.
+        // The common prefix and one more byte of the next key: after `last`, and a prefix of
+        // `next`.
         scratch.extend_from_slice(&next[..=common]);
     } else {
-        // The first byte after it that can be one higher makes `last` shorter and higher.
+        // Incrementing the first byte after it that is not the maximum makes `last` shorter and
+        // higher.
         let Some(at) = (common + 1..last.len()).find(|&at| last[at] < u8::MAX) else {
             return (last, 0);
         };

@@ -1,7 +1,8 @@
-//! What is known of a table as a whole.
+//! Table metadata.
 //!
-//! Purpose: counts, bounds and blob references, counted by the writer, stored in the meta block.
-//! Invariants: what is decoded from any bytes is consistent with the lengths of these.
+//! Purpose: counts, bounds and blob references; the writer counts them and stores them in the meta
+//! block.
+//! Invariants: metadata decoded from any bytes is consistent with their length.
 //! Thread safety: plain data.
 
 use std::collections::BTreeMap;
@@ -13,25 +14,25 @@ use super::layout::{BlobReferenceBytes, MetaHead};
 use crate::block::{BlockHandle, Malformed, Read};
 use crate::key::{BlobPointer, RangeTombstone};
 
-/// How much of a blob file the entries of a table point to.
+/// The reference of a table to a blob file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlobReference {
     /// Number of the blob file.
     pub file: u64,
-    /// How many entries point into it.
+    /// Number of entries that point into it.
     pub entries: u64,
     /// Sum of the stored bytes of their values.
     pub stored_bytes: u64,
 }
 
-/// What is known of a table as a whole.
+/// The properties of a whole table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TableMeta {
     /// Its number.
     pub number: u64,
     /// Bytes of the file.
     pub file_bytes: u64,
-    /// Entries of all kinds, tombstones among them.
+    /// Entries of all kinds, including tombstones.
     pub entries: u64,
     /// Those that are tombstones.
     pub tombstones: u64,
@@ -49,13 +50,13 @@ pub struct TableMeta {
     pub sequence_max: u64,
     /// Bytes of data blocks before compression.
     pub data_bytes_plain: u64,
-    /// Bytes of data blocks in the file.
+    /// Stored bytes of data blocks.
     pub data_bytes_stored: u64,
-    /// What of blob files it refers to, by number.
+    /// References to blob files, by number.
     pub blob_references: Vec<BlobReference>,
 }
 
-/// Where the parts of a table lie that are not found by its index.
+/// Locations of the parts of a table that its index does not name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Places {
     /// `None` if there are no entries.
@@ -106,7 +107,7 @@ impl TableMeta {
         }
     }
 
-    /// Whether the table may say something about the key.
+    /// Whether the table may have an entry or a range tombstone of the key.
     #[inline]
     pub fn covers_key(&self, key: &[u8]) -> bool {
         let below_max =
@@ -114,7 +115,7 @@ impl TableMeta {
         below_max && &*self.key_min <= key
     }
 
-    /// Replaces `payload` by that of the meta block.
+    /// Encodes the meta block's payload into `payload`, which it replaces.
     pub(crate) fn encode(&self, places: &Places, payload: &mut Vec<u8>) {
         let top = places.top.unwrap_or_default();
         let head = MetaHead {
@@ -148,7 +149,7 @@ impl TableMeta {
         }
     }
 
-    /// The meta of a table of that number and length, and the places.
+    /// Decodes the metadata of a table of that number and length, and the locations.
     ///
     /// # Errors
     /// `Malformed` if the payload has another length than its fields say.

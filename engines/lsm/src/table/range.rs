@@ -1,10 +1,11 @@
-//! Reading a table: ranges of keys, from both ends.
+//! Table range cursors: entries between two bounds, from both ends.
 //!
-//! Purpose: all versions of all keys between two bounds, a block at a time; those of long ranges are read
-//! ahead, and share the memory of what was read at once.
-//! Invariants: bounds are looked for once, in the blocks they fall into; within others no key is
-//! compared. The two ends know where they are by the offsets of block and entry, so they never hand
-//! out an entry twice. Blocks that an index names out of order are an error, so every walk ends. After an error, or where the ends met, nothing more comes.
+//! Purpose: all versions of all keys between two bounds, a block at a time. Long ranges are read
+//! ahead, and their blocks share the memory of one read.
+//! Invariants: each bound is searched once, in the block that it falls into; within other blocks no
+//! key is compared. The two ends know their positions by the offsets of block and entry, so they
+//! never hand out an entry twice. Blocks that an index names out of order are an error, so every
+//! walk ends. After an error, or where the ends met, nothing more comes.
 //! Thread safety: one thread at a time.
 
 use std::ops::Bound;
@@ -19,24 +20,24 @@ use crate::block::{Backward, BlockHandle, BlockKind, EntryBlock, Forward, Malfor
 use crate::error::Result;
 use crate::key::Entry;
 
-/// Versions newer than any.
+/// A sequence number above all versions.
 const NEWEST: u64 = u64::MAX;
 
 /// Offsets of the block of an entry in the file, and of the entry in the block's payload.
 type Place = (u64, usize);
 
-/// Entries of a table between two bounds, in order; all versions, the newest of a key first.
+/// Entries of a table between two bounds, in order: all versions, the newest of a key first.
 #[derive(Debug)]
 pub struct TableRange {
     table: Arc<Table>,
     /// The first key of the range, if it has one.
     lower: Option<Vec<u8>>,
-    /// The first key beyond it, if there is one.
+    /// The first key after the range, if there is one.
     upper: Option<Vec<u8>>,
     is_keys_only: bool,
     front: Option<Ascent>,
     back: Option<Descent>,
-    /// What the ends handed out last.
+    /// The entries that the ends handed out last.
     front_at: Option<Place>,
     back_at: Option<Place>,
     is_over: bool,
@@ -98,13 +99,13 @@ impl TableRange {
         gone
     }
 
-    /// The entry that the front has gone to.
+    /// The current entry of the front.
     #[inline]
     pub(crate) fn front(&self) -> Option<&Forward> {
         Some(&self.front.as_ref()?.data.as_ref()?.cursor)
     }
 
-    /// The entry that the back has gone to.
+    /// The current entry of the back.
     #[inline]
     pub(crate) fn back(&self) -> Option<&Backward> {
         Some(&self.back.as_ref()?.data.as_ref()?.cursor)
@@ -142,7 +143,7 @@ impl TableRange {
         }
     }
 
-    /// Blocks are not kept longer than they are needed.
+    /// Drops the blocks as soon as they are not needed.
     fn end(&mut self) {
         self.is_over = true;
         (self.front, self.back) = (None, None);
@@ -176,26 +177,26 @@ struct Level<Cursor> {
     offset: u64,
 }
 
-/// The way up through a range.
+/// The ascending cursor of a range.
 #[derive(Debug)]
 struct Ascent {
     top: Level<Forward>,
     index: Option<Level<Forward>>,
     data: Option<Level<Forward>>,
     blocks: InRow,
-    /// Where the last data block and the last index block lie that were open.
+    /// Offsets of the last data block and the last index block that were open.
     data_offset: u64,
     index_offset: u64,
-    /// Whether the lower bound has to be looked for in the block that comes next.
+    /// Whether the lower bound must be searched for in the next block.
     is_seeking: bool,
     /// Whether the range ends in the block that is open.
     is_last: bool,
 }
 
-/// What an index says that no writer wrote.
+/// A fault of the index that no writer produces.
 const OUT_OF_ORDER: Malformed = Malformed("expected blocks that the index names in their order");
 
-/// Where the first entry begins that is not below the bound; the end of the entries if all are.
+/// The offset of the first entry that is not below the bound; the end of the entries if all are.
 fn seek_start(block: &EntryBlock, bound: Option<&[u8]>) -> Read<usize> {
     let Some(bound) = bound else { return Ok(0) };
     let found = block.seek(bound, NEWEST)?;
@@ -293,23 +294,23 @@ impl Ascent {
     }
 }
 
-/// The way down through a range.
+/// The descending cursor of a range.
 #[derive(Debug)]
 struct Descent {
     top: Level<Backward>,
     index: Option<Level<Backward>>,
     data: Option<Level<Backward>>,
     blocks: InRow,
-    /// Where the last data block and the last index block lie that were open.
+    /// Offsets of the last data block and the last index block that were open.
     data_offset: u64,
     index_offset: u64,
-    /// Whether the upper bound has to be looked for in the block that comes next.
+    /// Whether the upper bound must be searched for in the next block.
     is_seeking: bool,
     /// Whether the range begins in the block that is open.
     is_last: bool,
 }
 
-/// Where the entry of the index ends whose block the bound falls into.
+/// The end of the index entry whose block the bound falls into.
 fn seek_end(block: &EntryBlock, bound: Option<&[u8]>) -> Read<usize> {
     let Some(bound) = bound else { return Ok(usize::MAX) };
     Ok(block.seek(bound, NEWEST)?.map_or(usize::MAX, |found| found.entry.end))
@@ -331,7 +332,7 @@ impl Descent {
         })
     }
 
-    /// Goes to the entry before; `None` if there is none from `lower` on.
+    /// Goes to the previous entry; `None` if there is none from `lower` on.
     fn advance(
         &mut self,
         table: &Table,
@@ -401,7 +402,7 @@ impl Descent {
             Some(lower) => seek_start(&block, Some(lower)).map_err(&damaged)?,
             None => 0,
         };
-        // Something of the block is below the bound, so all before it is.
+        // Some entry of the block is below the bound, so all blocks before it are.
         self.is_last = start > 0;
         let cursor = Backward::new(block, start, end);
         self.data = Some(Level { cursor, offset: handle.offset });

@@ -1,10 +1,10 @@
-//! The range tombstones of a table.
+//! The range tombstones of a table, as an augmented interval tree.
 //!
-//! Purpose: which is the newest one over a key.
-//! Invariants: kept as they were written, never cut into pieces: n ranges that overlap take the
-//! memory of n, where pieces could be n * n. They are sorted by start; above that lies a tree that
-//! is never built: the middle of each part is its root, and knows how far the ranges of its part
-//! reach and how new they are. (An augmented interval tree: Cormen and others, Introduction to
+//! Purpose: finds the newest one over a key.
+//! Invariants: they are kept as they were written, never fragmented: n overlapping ranges take the
+//! memory of n, where fragments could be n * n. They are sorted by start. The tree above them is
+//! implicit: the middle of each part is its root, and knows how far the ranges of its part reach
+//! and how new they are. (An augmented interval tree: Cormen and others, Introduction to
 //! Algorithms, 14.3.)
 //! Thread safety: immutable.
 
@@ -15,7 +15,7 @@ use adamant_slice::Slice;
 use crate::block::{Forward, Malformed, Read};
 use crate::key::{EntryKind, RangeTombstone};
 
-/// What is known of the ranges of a part.
+/// The summary of the ranges of a part.
 #[derive(Clone, Debug)]
 struct Reach {
     /// The largest end.
@@ -32,13 +32,13 @@ pub(crate) struct Ranges {
     reaches: Vec<Reach>,
 }
 
-/// Where one stands beside another: by start, then the newer one first.
+/// The order of two range tombstones: by start, then the newer one first.
 pub(crate) fn order(left: &RangeTombstone, right: &RangeTombstone) -> Ordering {
     left.start.cmp(&right.start).then(right.sequence.cmp(&left.sequence))
 }
 
-/// The range tombstone that a cursor in a block of them is at. Its key is whole: so all of them take
-/// no more memory than the blocks.
+/// The range tombstone at a cursor's position. Its key must be whole, so that all of them take no
+/// more memory than the blocks.
 ///
 /// # Errors
 /// `Malformed` if it is none.
@@ -56,7 +56,7 @@ pub(crate) fn range_at(cursor: &Forward) -> Read<RangeTombstone> {
 }
 
 impl Ranges {
-    /// Takes them in order. O(n).
+    /// Takes sorted range tombstones. O(n).
     pub(crate) fn new(sorted: Vec<RangeTombstone>) -> Self {
         let reach = |range: &RangeTombstone| Reach {
             end_max: range.end.clone(),
@@ -81,7 +81,7 @@ impl Ranges {
         newest
     }
 
-    /// Recursion is as deep as the tree is high: 64 at most.
+    /// The recursion is as deep as the tree is high: 64 at most.
     fn search(
         &self,
         start: usize,
@@ -110,7 +110,7 @@ impl Ranges {
     }
 }
 
-/// Makes what each root knows of itself what it knows of its part.
+/// Extends the summary of each root from itself to its part.
 fn widen(reaches: &mut [Reach]) {
     if reaches.len() < 2 {
         return;

@@ -1,10 +1,10 @@
-//! Reading a table: single keys.
+//! The table reader: point reads.
 //!
-//! Purpose: from a key to its version, by the top of the index, a filter, a part of the index and a
-//! data block.
-//! Invariants: meta block, top of the index and range tombstones are held while the table is open;
-//! all else comes through the cache, verified when it was read. What cannot have been written is an
-//! error with its place.
+//! Purpose: resolves a key to its version through the top of the index, a filter, a part of the
+//! index and a data block.
+//! Invariants: meta block, top of the index and range tombstones are in memory while the table is
+//! open; everything else comes through the cache, and was verified when it was read. Content that
+//! no writer can have written is an error with its location.
 //! Thread safety: immutable, shared freely.
 
 use std::path::Path;
@@ -28,7 +28,7 @@ use crate::file::{FILE_HEADER_BYTES, Identity};
 use crate::filter::Filter;
 use crate::key::{Lookup, RangeTombstone, Version};
 
-/// A table that is open.
+/// An open table.
 #[derive(Debug)]
 pub struct Table {
     directory: Arc<dyn Directory>,
@@ -37,23 +37,23 @@ pub struct Table {
     path: Box<Path>,
     cache: Arc<Cache>,
     meta: TableMeta,
-    /// The top of the index and where it lies; `None` if there are no entries.
+    /// The top of the index and its offset; `None` if there are no entries.
     top: Option<(EntryBlock, u64)>,
     ranges: Ranges,
 }
 
-/// What the end of a table says, and where its parts lie.
+/// The metadata at the end of a table, and the locations of its parts.
 pub(super) struct Ending {
     pub(super) meta: TableMeta,
     pub(super) places: Places,
-    /// Where the blocks before the meta block end.
+    /// End of the blocks before the meta block.
     pub(super) meta_offset: u64,
 }
 
 /// Reads footer and meta block.
 ///
 /// # Errors
-/// `Damaged`; those of the medium.
+/// `Damaged`; those of the storage backend.
 pub(super) fn read_ending(file: &dyn File, identity: &Identity) -> Result<Ending> {
     let file_bytes = file.len()?;
     let damaged = |offset, what: String| Error::damaged(file.path(), offset, what);
@@ -85,10 +85,10 @@ pub(super) fn read_ending(file: &dyn File, identity: &Identity) -> Result<Ending
 }
 
 impl Table {
-    /// Opens the table of that identity in the directory of tables.
+    /// Opens the table with that identity in the directory of tables.
     ///
     /// # Errors
-    /// `Missing`, `Unsupported`, `Damaged`; those of the medium.
+    /// `Missing`, `Unsupported`, `Damaged`; those of the storage backend.
     pub fn open(
         directory: &Arc<dyn Directory>,
         identity: Identity,
@@ -120,17 +120,17 @@ impl Table {
         &self.meta
     }
 
-    /// Pool and number.
+    /// Pool and file number.
     pub fn identity(&self) -> Identity {
         self.identity
     }
 
-    /// For messages.
+    /// The path, for messages.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Bytes that the table holds while it is open, beside what is in the cache.
+    /// Bytes of memory of the open table, without what is in the cache.
     pub fn memory_bytes(&self) -> usize {
         let top = self.top.as_ref().map_or(0, |(block, _)| block.bytes().len());
         let range = |range: &RangeTombstone| range.start.len() + range.end.len() + 128;
@@ -142,8 +142,8 @@ impl Table {
         self.cache.forget_file(key_of(self.identity));
     }
 
-    /// The newest version of a key that is not newer than `sequence_max`. Its value shares the memory
-    /// of the block. Range tombstones are not looked at: see [`Table::covers`].
+    /// The newest version of a key that is not newer than `sequence_max`. Its value shares the
+    /// memory of the block. Does not look at range tombstones: see [`Table::covers`].
     ///
     /// # Errors
     /// As [`Table::find`].
@@ -151,11 +151,11 @@ impl Table {
         self.find(&Lookup::new(key, sequence_max))
     }
 
-    /// As [`Table::get`], for a key that is searched for in several tables. Three blocks are looked
-    /// at, or one where a filter knows that the key is not there.
+    /// As [`Table::get`], for a key that is searched for in several tables. Reads three blocks, or
+    /// one if a filter excludes the key.
     ///
     /// # Errors
-    /// `Missing`, `Unsupported`, `Damaged`; those of the medium.
+    /// `Missing`, `Unsupported`, `Damaged`; those of the storage backend.
     pub fn find(&self, lookup: &Lookup<'_>) -> Result<Option<Version>> {
         let Some(partition) = self.partition_for(lookup)? else { return Ok(None) };
         if !self.filter_passes(&partition, lookup)? {
@@ -172,8 +172,8 @@ impl Table {
         block.find(key, lookup.hash, sequence_max).map_err(self.damaged(handle.offset))
     }
 
-    /// Whether the table may have a version of the key that is not newer than `sequence_max`: false
-    /// is certain. Looks at no data.
+    /// Whether the table may have a version of the key that is not newer than `sequence_max`; false
+    /// is certain. Reads no data block.
     ///
     /// # Errors
     /// As [`Table::find`].
@@ -195,7 +195,7 @@ impl Table {
         self.ranges.all()
     }
 
-    /// The part of the index that the version searched for is in, if there is one.
+    /// The part of the index that may hold the wanted version, if there is one.
     fn partition_for(&self, lookup: &Lookup<'_>) -> Result<Option<Partition>> {
         let Some((top, offset)) = &self.top else { return Ok(None) };
         if !self.meta.covers_key(lookup.key) || self.meta.sequence_min > lookup.sequence_max {
@@ -219,13 +219,13 @@ impl Table {
         Ok(filter.may_contain(lookup.hash))
     }
 
-    /// A block of entries, of the cache or read.
+    /// A block of entries, from the cache or the file.
     #[inline]
     pub(super) fn entries(&self, handle: BlockHandle, kind: BlockKind) -> Result<EntryBlock> {
         self.entries_by(handle, || self.read(handle, kind))
     }
 
-    /// A block of entries, of the cache or made of a payload that `read` gets.
+    /// A block of entries, from the cache or decoded from the payload that `read` returns.
     #[inline]
     pub(super) fn entries_by(
         &self,
@@ -239,7 +239,7 @@ impl Table {
         self.entries_of(block, handle)
     }
 
-    /// A block of entries, if it is in the cache.
+    /// A block of entries, if it is cached.
     pub(super) fn known_entries(&self, handle: BlockHandle) -> Result<Option<EntryBlock>> {
         let block = self.cache.known_block(key_of(self.identity), handle.offset);
         block.map(|block| self.entries_of(block, handle)).transpose()
@@ -255,7 +255,7 @@ impl Table {
         }
     }
 
-    /// The payload of a block, read by itself.
+    /// The payload of a block, read alone.
     #[cold]
     pub(super) fn read(&self, handle: BlockHandle, kind: BlockKind) -> Result<Slice> {
         let file = self.file()?;
@@ -266,7 +266,7 @@ impl Table {
         block::read(&*file, self.seed, handle, kind)
     }
 
-    /// Fills `bytes` with what lies at an offset of the file.
+    /// Fills `bytes` from an offset of the file.
     pub(super) fn read_into(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
         Ok(self.file()?.read_at(bytes, offset)?)
     }
@@ -287,12 +287,12 @@ impl Table {
         self.cache.file(key_of(self.identity), open)
     }
 
-    /// The top of the index, and where it lies.
+    /// The top of the index, and its offset.
     pub(super) fn top(&self) -> Option<&(EntryBlock, u64)> {
         self.top.as_ref()
     }
 
-    /// Makes the error of what is wrong in the block at `offset`.
+    /// Converts a fault in the block at `offset` to an error.
     pub(super) fn damaged(&self, offset: u64) -> impl Fn(Malformed) -> Error {
         move |malformed| Error::damaged(&self.path, offset, malformed.to_string())
     }
@@ -302,7 +302,7 @@ fn key_of(identity: Identity) -> FileKey {
     FileKey { shelf: Shelf::Tables, number: identity.number }
 }
 
-/// Reads the blocks of range tombstones, which lie one behind the other.
+/// Reads the adjacent blocks of range tombstones.
 fn read_ranges(
     file: &dyn File,
     seed: u32,

@@ -1,9 +1,10 @@
-//! Reading a table: all of it, in order.
+//! The table stream: all entries in order.
 //!
-//! Purpose: what compactions read. A descriptor of its own, no cache, 256 KiB at a time; values, and
-//! keys that lie there as a whole, share the memory of what was read, and keep all of that alive.
-//! Invariants: every block of the file is verified, also those that are only passed; entries ascend, and
-//! are as many as the meta block says, or the stream ends with an error.
+//! Purpose: serves compactions. It has its own descriptor, uses no cache and reads 256 KiB at a
+//! time. Values, and keys that are stored whole, share the memory of a read, and keep all of it
+//! alive.
+//! Invariants: every block of the file is verified, also those that are only skipped; entries
+//! ascend, and their number equals the meta block's, or the stream ends with an error.
 //! Thread safety: one thread at a time.
 
 use std::sync::Arc;
@@ -24,17 +25,17 @@ pub struct TableStream {
     blocks: BlockStream,
     meta: TableMeta,
     data: Option<Forward>,
-    /// Where the block of `data` lies.
+    /// Offset of the block of `data`.
     offset: u64,
     entry_count: u64,
     is_over: bool,
 }
 
 impl TableStream {
-    /// Opens the table of that identity in the directory of tables.
+    /// Opens the table with that identity in the directory of tables.
     ///
     /// # Errors
-    /// `Missing`, `Unsupported`, `Damaged`; those of the medium.
+    /// `Missing`, `Unsupported`, `Damaged`; those of the storage backend.
     pub fn open(directory: &Arc<dyn Directory>, identity: Identity) -> Result<Self> {
         let file = identity.open(&**directory, TABLE)?;
         let Ending { meta, meta_offset, .. } = read_ending(&*file, &identity)?;

@@ -1,8 +1,8 @@
-//! Writing a table.
+//! The table writer.
 //!
-//! Purpose: entries in order to blocks, and to the index and filters over them.
-//! Invariants: memory is bounded by a block of each kind and the range tombstones, however large the
-//! table. A table counts once it was finished and its directory synced.
+//! Purpose: writes entries in order to blocks, and the index and filters over them.
+//! Invariants: memory is bounded by a block of each kind and the range tombstones, however large
+//! the table. A table is valid once it was finished and its directory synced.
 //! Thread safety: one thread at a time.
 
 use std::path::Path;
@@ -26,34 +26,33 @@ use crate::key::{
     key_hash,
 };
 
-/// Smallest and largest size that a block is cut at.
+/// Minimum and maximum target size of a block.
 const BLOCK_BYTES: (usize, usize) = (64, 8 << 20);
-/// Entries from one whole key of an index to the next: every search begins there, and whole keys are
-/// found by binary search alone. (So it is with range tombstones, which are held in memory: whole keys
-/// take no more there than in the file.) With keys of 20 bytes an index takes 0.7 % of the data for that,
-/// where it could take 0.4 %.
+/// Restart interval of index blocks: every search begins in one, and whole keys allow binary search
+/// alone. (Range tombstones use it as well: they are held in memory, where whole keys take no more
+/// than in the file.) With keys of 20 bytes an index takes 0.7 % of the data so, and could take 0.4
+/// %.
 const INDEX_RESTART_INTERVAL: usize = 1;
 /// Bytes of a block of range tombstones.
 const RANGES_BYTES: usize = 64 << 10;
-/// A filter may be so many times as large as the index of its keys' blocks.
+/// Maximum ratio of a filter's size to the index of its keys' blocks.
 const FILTER_FACTOR: usize = 4;
 
-/// How a table is written. None of it matters to who reads it.
+/// How a table is written. Readers do not depend on it.
 #[derive(Clone, Copy, Debug)]
 pub struct TableOptions {
-    /// Bytes that a data block is cut at, before compression.
+    /// Target bytes of a data block, before compression.
     pub block_bytes: usize,
     /// Entries from one whole key to the next; 256 at most.
     pub restart_interval: usize,
-    /// Whether data blocks have a hash index: 1.3 bytes a key, for which a search in a block is one
-    /// look.
+    /// Whether data blocks have a hash index: it takes 1.3 bytes a key, and a search in a block
+    /// takes one look.
     pub hash_index: bool,
-    /// How blocks of data and of the index are stored.
+    /// The compression of data blocks and index blocks.
     pub compression: Compression,
-    /// Bits of the filters for each key, 32 at most; 0 for none.
+    /// Filter bits per key, 32 at most; 0 for none.
     pub filter_bits_per_key: u32,
-    /// Bytes that a part of the index is cut at; the filter of its keys takes four times that at
-    /// most.
+    /// Target bytes of a part of the index; the filter of its keys takes four times that at most.
     pub partition_bytes: usize,
 }
 
@@ -87,17 +86,17 @@ pub struct TableWriter {
     meta: TableMeta,
     last_key: Vec<u8>,
     last_sequence: u64,
-    /// For payloads, separators, and values of the index.
+    /// Buffers for payloads, separators, and values of the index.
     payload: Vec<u8>,
     scratch: Vec<u8>,
     value: Vec<u8>,
 }
 
 impl TableWriter {
-    /// Begins the table of that identity in the directory of tables.
+    /// Begins the table with that identity in the directory of tables.
     ///
     /// # Errors
-    /// `Unsupported` if there is one of that number; those of the medium.
+    /// `Unsupported` if a table with that number exists; those of the storage backend.
     pub fn create(
         directory: &Arc<dyn Directory>,
         identity: Identity,
@@ -129,7 +128,7 @@ impl TableWriter {
         })
     }
 
-    /// The file that is being written, for messages.
+    /// The path of the file that is being written, for messages.
     pub fn path(&self) -> &Path {
         self.file.path()
     }
@@ -139,7 +138,7 @@ impl TableWriter {
         self.meta.entries == 0 && self.ranges.is_empty()
     }
 
-    /// Bytes that the file has so far, about; for deciding when to begin another.
+    /// Approximate bytes of the file so far; serves to decide when to begin another.
     pub fn file_bytes(&self) -> u64 {
         self.file.offset() + self.data.payload_bytes() as u64
     }
@@ -158,12 +157,12 @@ impl TableWriter {
         self.add_parts(&entry.key, version.sequence, version.kind, &version.value)
     }
 
-    /// Adds an entry by its parts. `value` of a tombstone is empty, that of a blob an encoded
+    /// Adds an entry by its parts. The `value` of a tombstone is empty, that of a blob an encoded
     /// [`BlobPointer`].
     ///
     /// # Errors
-    /// `NotAscending` if the entry is not behind the one before; those of keys, values and sequence
-    /// numbers; those of the medium, after which the writer can only be dropped.
+    /// `NotAscending` if the entry is not after the previous one; those of keys, values and
+    /// sequence numbers; those of the storage backend, after which the writer can only be dropped.
     pub fn add_parts(
         &mut self,
         key: &[u8],
@@ -200,7 +199,7 @@ impl TableWriter {
         Ok(())
     }
 
-    /// Refuses what is no entry or not behind the last one.
+    /// Refuses an invalid entry, or one that is not after the last one.
     fn judge(
         &self,
         key: &[u8],
@@ -234,7 +233,7 @@ impl TableWriter {
         Ok(pointer)
     }
 
-    /// Adds a range tombstone; in any order, and of any keys.
+    /// Adds a range tombstone; in any order, and for any keys.
     ///
     /// # Errors
     /// `RangeEmpty`; those of keys and sequence numbers.
@@ -249,7 +248,7 @@ impl TableWriter {
         Ok(())
     }
 
-    /// Writes the data block. The next entry will be of the key `next`.
+    /// Writes the data block. `next` is the key of the next entry.
     fn cut_block(&mut self, next: Option<&[u8]>) -> Result<()> {
         self.data.finish(&mut self.payload);
         let handle = self.seal(BlockKind::Data, self.options.compression);
@@ -296,11 +295,12 @@ impl TableWriter {
         self.sealer.seal(self.file.piece(), offset, kind, compression, &self.payload)
     }
 
-    /// Completes the table: durable and under its name, which is durable once the directory was
-    /// synced. (That is left to the caller, who may have written several.)
+    /// Completes the table: makes it durable and gives it its name. The name is durable once the
+    /// directory was synced, which is left to the caller, because it may have written several
+    /// files.
     ///
     /// # Errors
-    /// `TableEmpty` if nothing was added; those of the medium. Then the file is removed.
+    /// `TableEmpty` if nothing was added; those of the storage backend. Then the file is removed.
     pub fn finish(mut self) -> Result<TableMeta> {
         if self.is_empty() {
             return Err(Error::TableEmpty);
@@ -328,7 +328,7 @@ impl TableWriter {
     /// Writes the range tombstones in order, and widens the bounds of keys.
     fn put_ranges(&mut self, places: &mut Places) -> Result<()> {
         let mut ranges = std::mem::take(&mut self.ranges);
-        // Of two that begin with the same key in the same commit the longer one says all.
+        // Of two that begin with the same key in the same commit the longer one includes the other.
         ranges.sort_by(|left, right| ranges::order(left, right).then(right.end.cmp(&left.end)));
         ranges.dedup_by(|next, kept| ranges::order(next, kept).is_eq());
         let mut block = EntriesWriter::new(INDEX_RESTART_INTERVAL, false);
@@ -346,7 +346,7 @@ impl TableWriter {
     }
 }
 
-/// The footer behind the meta block.
+/// The footer after the meta block.
 fn footer(seed: u32, meta: BlockHandle) -> Footer {
     let mut footer = Footer {
         magic: FOOTER_MAGIC,
@@ -359,7 +359,7 @@ fn footer(seed: u32, meta: BlockHandle) -> Footer {
     footer
 }
 
-/// The checksum of a footer at the end of a file of as many bytes as it says.
+/// The checksum of a footer at the end of a file of the length that it says.
 pub(super) fn footer_checksum(seed: u32, footer: &Footer) -> u32 {
     let bytes = footer.as_bytes();
     crc32c(seed, &bytes[..bytes.len() - size_of::<u32>()])

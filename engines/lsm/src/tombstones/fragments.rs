@@ -1,12 +1,11 @@
-//! Disjoint ranges of keys, each with a sequence number, as a tree that never changes.
+//! A persistent balanced tree of disjoint key ranges, each with a sequence number.
 //!
-//! Purpose: what is to be found of ranges that were made empty: which one is over a key, and which
-//! come next. A change makes a new tree, which shares all but a path with the one before: so a
-//! reader keeps the one that it began with, and a snapshot the one of its moment, for what differs.
-//! Invariants: fragments ascend and are disjoint. Of each node neither side weighs more than three
-//! times the other: the tree is as deep as a few times the logarithm of what is in it. (Adams,
-//! "Efficient sets: a balancing act", 1993, with the parameters that Hirai and Yamamoto proved,
-//! 2011.)
+//! Purpose: finds the range tombstone over a key, and the next ones. A change creates a new tree,
+//! which shares all but a path with the old one. So a reader keeps the tree that it began with, and
+//! a snapshot the tree of its sequence number, at the cost of the difference.
+//! Invariants: fragments ascend and are disjoint. Neither side of a node weighs more than three
+//! times the other: the depth is a small multiple of the logarithm of the size. (Adams, "Efficient
+//! sets: a balancing act", 1993, with the parameters that Hirai and Yamamoto proved, 2011.)
 //! Thread safety: immutable, shared freely.
 
 use std::ops::Bound;
@@ -16,12 +15,12 @@ use adamant_slice::Slice;
 
 use crate::key::RangeTombstone;
 
-/// How many times heavier one side of a node may be than the other.
+/// Maximum weight ratio of the sides of a node.
 const WEIGHT_RATIO: usize = 3;
-/// From which weight of the inner part on, against the outer one, it is rotated twice.
+/// Minimum weight ratio of the inner part to the outer one for a double rotation.
 const ROTATION_RATIO: usize = 2;
 
-/// The ranges.
+/// The tree.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fragments(Option<Arc<Node>>);
 
@@ -30,14 +29,14 @@ struct Node {
     left: Fragments,
     right: Fragments,
     fragment: RangeTombstone,
-    /// Of all that is below, and of this one.
+    /// Of the whole subtree, including this node.
     len: usize,
     bytes: usize,
     sequence_max: u64,
 }
 
 impl Fragments {
-    /// How many there are.
+    /// Number of fragments.
     pub(crate) fn len(&self) -> usize {
         self.0.as_ref().map_or(0, |node| node.len)
     }
@@ -53,7 +52,7 @@ impl Fragments {
         self.0.as_ref().map_or(0, |node| node.bytes)
     }
 
-    /// The one over a key. O(log n).
+    /// The fragment over a key. O(log n).
     pub(crate) fn over(&self, key: &[u8]) -> Option<&RangeTombstone> {
         let mut tree = self;
         while let Some(node) = &tree.0 {
@@ -68,21 +67,21 @@ impl Fragments {
         None
     }
 
-    /// Puts one over all that is there. O(log n), and what it covers is let go.
+    /// Puts a fragment over those that are there. O(log n); drops what it covers.
     pub(crate) fn put(&mut self, fragment: RangeTombstone) {
         let (below, rest) = self.split(&fragment.start);
         let (_, above) = rest.split(&fragment.end);
         *self = link(below, fragment, above);
     }
 
-    /// Cuts what lies from one key on and below another out. O(log n).
+    /// Cuts out what lies from the key `start` on and below `end`. O(log n).
     pub(crate) fn cut(&mut self, start: &[u8], end: &[u8]) {
         let (below, rest) = self.split(start);
         let (_, above) = rest.split(end);
         *self = concat(below, &above);
     }
 
-    /// What lies below a key, and what from it on.
+    /// Splits into what lies below a key, and what from it on.
     fn split(&self, key: &[u8]) -> (Self, Self) {
         let Some(node) = &self.0 else { return Default::default() };
         let Node { left, right, fragment, .. } = &**node;
@@ -101,7 +100,7 @@ impl Fragments {
         (link(left.clone(), lower, none()), link(none(), upper, right.clone()))
     }
 
-    /// Hands those on that have keys between bounds, in order.
+    /// Hands on the fragments that have keys between bounds, in order.
     pub(crate) fn each_within<'f>(
         &'f self,
         bounds: (Bound<&[u8]>, Bound<&[u8]>),
@@ -121,7 +120,7 @@ impl Fragments {
         }
     }
 
-    /// Whether one that is newer than a sequence number has keys between bounds. O(log n).
+    /// Whether a fragment newer than a sequence number has keys between bounds. O(log n).
     pub(crate) fn has_newer(&self, bounds: (Bound<&[u8]>, Bound<&[u8]>), sequence: u64) -> bool {
         let Some(node) = self.0.as_ref().filter(|node| node.sequence_max > sequence) else {
             return false;
@@ -168,7 +167,7 @@ fn rotates_twice(inner: &Fragments, outer: &Fragments) -> bool {
     inner.len() + 1 >= ROTATION_RATIO * (outer.len() + 1)
 }
 
-/// A node of sides one of which may be too heavy by what one change adds.
+/// A node of two sides, one of which may be too heavy after a single change.
 fn balance(left: Fragments, fragment: RangeTombstone, right: Fragments) -> Fragments {
     if is_heavier(&right, &left)
         && let Some(at) = &right.0
@@ -195,7 +194,7 @@ fn balance(left: Fragments, fragment: RangeTombstone, right: Fragments) -> Fragm
     node(left, fragment, right)
 }
 
-/// A tree of two and what lies between them. As deep as one is higher than the other.
+/// Joins two trees and the fragment between them. O(difference of their heights).
 fn link(left: Fragments, fragment: RangeTombstone, right: Fragments) -> Fragments {
     if is_heavier(&right, &left)
         && let Some(at) = &right.0
@@ -212,7 +211,7 @@ fn link(left: Fragments, fragment: RangeTombstone, right: Fragments) -> Fragment
     node(left, fragment, right)
 }
 
-/// A tree of two that lie one behind the other.
+/// Joins two adjacent trees.
 fn concat(left: Fragments, right: &Fragments) -> Fragments {
     match take_first(right) {
         Some((first, rest)) => link(left, first, rest),
@@ -232,7 +231,7 @@ fn take_first(tree: &Fragments) -> Option<(RangeTombstone, Fragments)> {
 mod tests {
     use super::*;
 
-    /// Proves what is said of the tree; how deep it is.
+    /// Verifies the invariants of the tree; returns its depth.
     fn prove(tree: &Fragments) -> usize {
         let Some(node) = &tree.0 else { return 0 };
         let Node { left, right, fragment, .. } = &**node;

@@ -1,11 +1,11 @@
-//! Ranges that commits made empty, as each moment sees them that somebody looks at.
+//! Range tombstones, as seen at each sequence number that a reader looks at.
 //!
-//! Purpose: whether an entry lies under a range tombstone. A new one overrides all that it covers,
-//! which is let go, unless a snapshot sees what was there before: then that stays as it was, and
-//! shares with what came later all that did not change.
-//! Invariants: the sequence numbers of states ascend. Each holds the newest tombstone over each
-//! key, up to its number. Between two of them there is a moment that somebody looks at, or looked
-//! at when they came.
+//! Purpose: tells whether an entry lies under a range tombstone. A new one overrides all that it
+//! covers, which is dropped, unless a snapshot sees the earlier state: then that state is kept, and
+//! shares everything that did not change with later ones.
+//! Invariants: the sequence numbers of states ascend. Each state holds the newest tombstone over
+//! each key, up to its number. Between two states there is a sequence number that a reader looks
+//! at, or looked at when they were added.
 //! Thread safety: plain data.
 
 use std::ops::Bound;
@@ -15,7 +15,8 @@ use adamant_slice::Slice;
 use crate::key::RangeTombstone;
 use crate::tombstones::fragments::Fragments;
 
-/// Range tombstones, cut into those that are the newest over their keys, for each of some moments.
+/// Range tombstones, fragmented into those that are the newest over their keys, for each of some
+/// sequence numbers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RangeTombstones {
     states: Vec<State>,
@@ -23,16 +24,16 @@ pub(crate) struct RangeTombstones {
 
 #[derive(Clone, Debug)]
 struct State {
-    /// Of the newest tombstone in it.
+    /// Of its newest tombstone.
     sequence: u64,
     fragments: Fragments,
-    /// Nodes of trees that later states do not share, about.
+    /// Approximate number of tree nodes that later states do not share.
     unshared: usize,
 }
 
 impl RangeTombstones {
-    /// Of these tombstones, as these moments see them, which ascend, and all later ones. O(n log
-    /// n).
+    /// Builds the states of these tombstones for these ascending sequence numbers, and all later
+    /// ones. O(n log n).
     pub(crate) fn new(mut tombstones: Vec<RangeTombstone>, moments: &[u64]) -> Self {
         tombstones.sort_by_key(|tombstone| tombstone.sequence);
         let mut cover = Self::default();
@@ -42,8 +43,8 @@ impl RangeTombstones {
         cover
     }
 
-    /// Adds a tombstone that is as new as all that there are, or newer. O(log n), and for each one
-    /// that is let go.
+    /// Adds a tombstone that is at least as new as all others. O(log n), plus O(log n) for each one
+    /// that is dropped.
     pub(crate) fn put(&mut self, tombstone: RangeTombstone, moments: &[u64]) {
         let sequence = tombstone.sequence;
         let Some(last) = self.states.last_mut() else {
@@ -70,7 +71,7 @@ impl RangeTombstones {
         }
     }
 
-    /// Lets states go that none of these moments sees, which ascend, but for the last one.
+    /// Drops the states, except the last one, that none of these ascending sequence numbers sees.
     pub(crate) fn retain(&mut self, moments: &[u64]) {
         let ends: Vec<u64> = self.states.iter().skip(1).map(|state| state.sequence).collect();
         let mut ends = ends.into_iter();
@@ -80,7 +81,7 @@ impl RangeTombstones {
         });
     }
 
-    /// Takes the tombstones back that are newer than a moment, which is seen.
+    /// Takes back the tombstones that are newer than a sequence number, which is seen.
     pub(crate) fn take_back(&mut self, moment: u64) {
         self.states.retain(|state| state.sequence <= moment);
     }
@@ -102,7 +103,7 @@ impl RangeTombstones {
         self.states.last().map_or(0, |state| state.fragments.bytes() as u64)
     }
 
-    /// Bytes of memory that are there for older moments only, about.
+    /// Approximate bytes of memory that are held for older sequence numbers only.
     pub(crate) fn kept_bytes(&self) -> u64 {
         let (_, older) = self
             .states
@@ -115,7 +116,7 @@ impl RangeTombstones {
         bytes.sum()
     }
 
-    /// The newest ones over each key, as a moment sees them.
+    /// The newest tombstone over each key, as seen at a sequence number.
     pub(crate) fn at(&self, moment: u64) -> Fragments {
         self.state(moment).cloned().unwrap_or_default()
     }
@@ -125,21 +126,22 @@ impl RangeTombstones {
         after.checked_sub(1).map(|at| &self.states[at].fragments)
     }
 
-    /// The newest commit up to a moment that somebody looks at which made a range with this key in
-    /// it empty; 0 if none did. O(log n).
+    /// The newest commit up to a sequence number that removed a range with this key; 0 if there is
+    /// none. A reader must look at that number. O(log n).
     #[inline]
     pub(crate) fn over(&self, key: &[u8], moment: u64) -> u64 {
         let over = self.state(moment).and_then(|fragments| fragments.over(key));
         over.map_or(0, |fragment| fragment.sequence)
     }
 
-    /// Whether a commit after a moment made a range empty that has keys between bounds. O(log n).
+    /// Whether a commit after a sequence number removed a range that has keys between bounds. O(log
+    /// n).
     pub(crate) fn has_newer(&self, bounds: (Bound<&[u8]>, Bound<&[u8]>), moment: u64) -> bool {
         self.states.last().is_some_and(|state| state.fragments.has_newer(bounds, moment))
     }
 
-    /// What lies from one key on and below another, as tombstones that are disjoint for each sequence
-    /// number; `None` for no bound.
+    /// The tombstones from the key `start` on and below `end`, disjoint for each sequence number;
+    /// `None` for no bound.
     pub(crate) fn between(
         &self,
         start: Option<&Slice>,
@@ -153,7 +155,8 @@ impl RangeTombstones {
         for State { sequence, fragments, .. } in &self.states {
             let mut is_first = true;
             fragments.each_within(bounds, &mut |fragment| {
-                // What is as old as the state before was there, too, and is found already.
+                // A fragment as old as the previous state was in that state, too, and is found
+                // already.
                 if before.is_some_and(|before| fragment.sequence <= before) {
                     return;
                 }
@@ -178,7 +181,7 @@ impl RangeTombstones {
     }
 }
 
-/// Whether a moment is one that sees the first of two sequence numbers, and not the second.
+/// Whether one of the sequence numbers sees the first of two, and not the second.
 fn is_between(moments: &[u64], seen: u64, unseen: u64) -> bool {
     let at = moments.partition_point(|moment| *moment < seen);
     moments.get(at).is_some_and(|moment| *moment < unseen)
@@ -233,7 +236,7 @@ mod tests {
                         assert_eq!(newest(&between, &key, sequence), expected, "{of}");
                     }
                 }
-                // Some of the moments are looked at by nobody any more.
+                // Readers no longer look at some of the sequence numbers.
                 moments.remove(random.usize(0..moments.len()));
                 moments.push(41);
                 cover.retain(&moments);
@@ -255,7 +258,7 @@ mod tests {
         assert_eq!((cover.states.len(), cover.len()), (4, 1));
         assert_eq!(cover.between(None, None).len(), 4);
 
-        // Disjoint ones, of which a snapshot sees all, and one over all of them.
+        // Disjoint ones, all of which a snapshot sees, and one over all of them.
         let disjoint = |number: u64| RangeTombstone {
             start: Slice::new(&(number as u32).swap_bytes().to_le_bytes()),
             end: Slice::new(&(number as u32 + 1).swap_bytes().to_le_bytes()),

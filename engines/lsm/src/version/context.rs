@@ -1,10 +1,13 @@
-//! What all trees of a store share: directories, cache, clock, options, and what waits to be removed.
+//! The tree context: the state that all trees of a store share.
 //!
-//! Purpose: everything that a tree needs beside the heap.
-//! Invariants (R9): a file is removed only when a durable commit says that no tree has it, nobody reads
-//! it, no backup copies files, and the store is open. Numbers of files are never used again. A sync of a
-//! directory that failed fails everybody who had named files then: no later sync makes these durable.
-//! Thread safety: shared freely. Lock order: `obsolete`, `removals` and `failed_syncs` are held for themselves.
+//! Purpose: directories, cache, clock, options and obsolete files: everything that a tree needs
+//! beside the heap.
+//! Invariants (R9): a file is removed only when a durable commit says that no tree has it, no
+//! reader reads it, no backup copies files, and the store is open. File numbers are never reused. A
+//! failed sync of a directory fails every thread that had named files then: no later sync makes
+//! these names durable.
+//! Thread safety: shared freely. Lock order: `obsolete`, `removals` and `failed_syncs` are never
+//! held together.
 
 use std::fmt::Debug;
 use std::io;
@@ -31,7 +34,7 @@ pub(crate) enum Shelf {
 }
 
 impl Shelf {
-    /// A file's name in the directory of the store, for messages.
+    /// A file's name relative to the store's directory, for messages.
     pub(crate) fn name(self, number: u64) -> String {
         match self {
             Self::Tables => format!("tables/{}", file_name(number)),
@@ -40,57 +43,58 @@ impl Shelf {
     }
 }
 
-/// A file that a commit let go, and that somebody may read yet.
+/// A file that a commit dropped, and that readers may still use.
 pub(crate) trait ObsoleteFile: Send + Sync + Debug {
-    /// The commit is durable: the file is removed when nobody reads it any more.
+    /// The commit is durable: the file is removed when its last reader is done.
     fn bury(&self);
 }
 
-/// Four bytes of a block of the heap that keep the number of the next file, little-endian; 0 while there
+/// Four bytes of a heap block that hold the number of the next file, little-endian; 0 while there
 /// was none.
 #[derive(Clone, Copy, Debug)]
 pub struct FileCounter {
     /// Heap offset of the block.
     pub block: u64,
-    /// Where in it.
+    /// Offset in the block.
     pub at: usize,
 }
 
-/// What all trees of a store share.
+/// The shared state of all trees of a store.
 #[derive(Debug)]
 pub struct TreeContext {
     tables: Arc<dyn Directory>,
     blobs: Arc<dyn Directory>,
-    /// What all files carry.
+    /// The identity that all files carry.
     uuid: [u8; 16],
     cache: Arc<Cache>,
     sequences: Arc<Sequences>,
     options: Options,
     next_file: AtomicU64,
-    /// What on the heap keeps `next_file`.
+    /// Location of `next_file` on the heap.
     counter: FileCounter,
-    /// Files that commits let go which may not be durable yet; `None` when the store was closed. They refer to
-    /// this environment: whoever is left here at the end would keep it, its cache and its descriptors for ever.
+    /// Files that commits dropped which may not be durable yet; `None` when the store was closed.
+    /// They refer to this tree context: a file left here at the end would keep it, its cache and
+    /// its descriptors for ever.
     obsolete: Mutex<Option<Vec<Arc<dyn ObsoleteFile>>>>,
     removals: Mutex<Removals>,
     /// How often a sync of one of the directories has failed; held while one is synced.
     failed_syncs: Mutex<u64>,
 }
 
-/// Files that nobody reads any more.
+/// Files to be removed, which no reader uses any more.
 #[derive(Debug, Default)]
 struct Removals {
-    /// Backups that copy files.
+    /// Number of backups that copy files.
     pins: usize,
     waiting: Vec<(Shelf, u64)>,
-    /// The store was closed: what lies there may be another's by now.
+    /// The store was closed: another store may own the directory by now.
     is_ended: bool,
 }
 
 impl TreeContext {
-    /// Of a store: the directories of its tables and blob files, what its files carry, and what
-    /// on its heap keeps the number of the next file, with what that holds. The names of the
-    /// directories themselves are to be durable before: files in them are synced, they are not.
+    /// Creates the context of a store: the directories of its tables and blob files, the identity
+    /// that its files carry, and the location and value of the file counter on its heap. The names
+    /// of the directories must already be durable: only files in them are synced.
     pub fn new(
         (tables, blobs): (Arc<dyn Directory>, Arc<dyn Directory>),
         uuid: [u8; 16],
@@ -113,7 +117,7 @@ impl TreeContext {
         }
     }
 
-    /// Of a store without a heap, in memory.
+    /// The context of a store without a heap, in memory.
     #[cfg(test)]
     pub(crate) fn in_memory(options: Options) -> Arc<Self> {
         let directory = || Arc::new(adamant_medium::memory::MemoryDirectory::new()) as _;
@@ -156,12 +160,12 @@ impl TreeContext {
         Identity { uuid: self.uuid, number }
     }
 
-    /// The identity of a file that is to be made.
+    /// The identity of a file that is about to be created.
     pub(crate) fn new_identity(&self) -> Identity {
         self.identity(self.next_file.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// What on the heap keeps the number of the next file.
+    /// Location of the file counter on the heap.
     pub(crate) fn counter(&self) -> FileCounter {
         self.counter
     }
@@ -171,19 +175,21 @@ impl TreeContext {
         self.next_file.load(Ordering::Relaxed)
     }
 
-    /// How often a sync of a directory has failed: to be asked before the first file is named.
+    /// How often a sync of a directory has failed; read it before the first file is named.
     pub(crate) fn failed_syncs(&self) -> u64 {
         *self.failed_syncs.lock()
     }
 
-    /// Makes the names in a directory durable that were given since syncs had failed so often.
+    /// Makes durable the names in a directory that were given since `failed_before` syncs had
+    /// failed.
     ///
     /// # Errors
-    /// Those of the medium; also where a sync for somebody else has failed since: it may have lost these
-    /// names, which look durable from then on, so that another sync would succeed without them.
+    /// Those of the storage backend; also if another thread's sync has failed since then: it may
+    /// have lost these names, which look durable from then on, so that another sync would succeed
+    /// without them.
     #[track_caller]
     pub(crate) fn sync_names(&self, shelf: Shelf, failed_before: u64) -> Result<()> {
-        // Held, so that one that fails is counted before the next one succeeds.
+        // Held, so that a failure is counted before the next sync succeeds.
         let mut failed = self.failed_syncs.lock();
         let directory = self.directory(shelf);
         if *failed == failed_before || is_planted("rename.names-lost-beside-others-are-durable") {
@@ -195,12 +201,12 @@ impl TreeContext {
         Err(MediumError::io("sync directory", directory.path(), None, 0, source).into())
     }
 
-    /// Removes what was left by changes that never became durable, and looks that no number is used
-    /// again. To be called when the store was opened and recovered, before any tree makes a file;
-    /// `is_listed` says of a file whether a tree has it.
+    /// Removes the files of changes that never became durable, and ensures that no number is
+    /// reused. To be called after the store was opened and recovered, before any tree creates a
+    /// file; `is_listed` says of a file whether a tree has it.
     ///
     /// # Errors
-    /// Those of the medium.
+    /// Those of the storage backend.
     pub fn remove_orphans(&self, is_listed: impl Fn(u64) -> bool) -> Result<u64> {
         let mut removed = 0;
         for shelf in [Shelf::Tables, Shelf::Blobs] {
@@ -214,7 +220,7 @@ impl TreeContext {
                 if is_finished && is_listed(number) {
                     continue;
                 }
-                // What another store left here by mistake is not ours to remove.
+                // A file that another store left here by mistake is not ours to remove.
                 let is_ours = owner_of(&**directory, &name)? == Some(self.uuid)
                     || is_planted("R9.orphans-of-others-go");
                 if is_ours || !is_finished {
@@ -229,15 +235,15 @@ impl TreeContext {
         Ok(removed)
     }
 
-    /// Takes files that a commit let go, to be removed when it is durable; when the store was closed, by the next
-    /// opening.
+    /// Takes files that a commit dropped, to be removed when it is durable; after the store was
+    /// closed, the next opening removes them.
     pub(crate) fn doom(&self, files: Vec<Arc<dyn ObsoleteFile>>) {
         if let Some(obsolete) = &mut *self.obsolete.lock() {
             obsolete.extend(files);
         }
     }
 
-    /// Makes durable what let files go, and lets these be removed.
+    /// Makes the commits durable that dropped files, and releases these for removal.
     ///
     /// # Errors
     /// Those of making commits durable: then no file is removed.
@@ -254,37 +260,37 @@ impl TreeContext {
         Ok(())
     }
 
-    /// Removes a file that nobody reads any more, or has it removed when no backup copies files.
+    /// Removes a file that no reader uses any more, at once or when no backup copies files.
     pub(crate) fn remove(&self, shelf: Shelf, number: u64) {
         let mut removals = self.removals.lock();
         if removals.pins > 0 && !is_planted("R9.files-go-beside-a-backup") {
             removals.waiting.push((shelf, number));
             return;
         }
-        // What is not removed now is an orphan, which the next opening removes. Under the lock, so that
-        // none goes behind the end.
+        // A file that is not removed now is an orphan, which the next opening removes. Under the
+        // lock, so that no removal happens after the end.
         if !removals.is_ended {
             let _ = self.directory(shelf).remove(&self.identity(number).name());
         }
     }
 
-    /// Removes no file from here on: the store is being closed. Somebody may yet read a file that was let
-    /// go, and be done with it when another store has taken its place.
+    /// Removes no file from here on: the store is being closed. A reader may still use a dropped
+    /// file, and finish when another store has taken its place.
     pub fn end(&self) {
         self.removals.lock().is_ended = true;
         let waiting = self.obsolete.lock().take();
-        // Without the lock: what goes with the last of them may look here.
+        // Without the lock: dropping the last of them may take it.
         drop(waiting);
         self.cache.clear();
     }
 
-    /// Keeps all files that are there, for a backup that copies them, until as many calls of
+    /// Keeps all existing files, for a backup that copies them, until as many calls of
     /// [`TreeContext::unpin_files`].
     pub fn pin_files(&self) {
         self.removals.lock().pins += 1;
     }
 
-    /// Removes files that were let go meanwhile, if nobody else keeps them.
+    /// Removes files that were dropped meanwhile, unless another backup pins them.
     pub fn unpin_files(&self) {
         let waiting = {
             let mut removals = self.removals.lock();

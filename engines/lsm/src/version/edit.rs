@@ -1,8 +1,8 @@
-//! Edits: from some layers to the next, in one heap transaction.
+//! Version edits: from some layers to the next, in one heap transaction.
 //!
-//! Purpose: what a flush, a compaction or a load changes of the files of a tree.
-//! Invariants: memory follows the heap: new layers are shown by the commit, and not without it.
-//! Thread safety: made by who has the turn to write.
+//! Purpose: applies the file changes of a flush, a compaction or a load.
+//! Invariants: memory follows the heap: the commit publishes new layers, and nothing else does.
+//! Thread safety: made by the holder of the write permit.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,26 +20,26 @@ use crate::version::context::{FileCounter, ObsoleteFile, TreeContext};
 use crate::version::layers::{Blob, Layers, ListedBlob, TableFile};
 use crate::version::manifest::{self, BlobInfo};
 
-/// What changes.
+/// The changes.
 #[derive(Debug, Default)]
 pub(crate) struct Edit {
-    /// Tables that come, and to which level.
+    /// Added tables, with their levels.
     pub(crate) added: Vec<(usize, TableMeta)>,
-    /// Numbers of tables that go.
+    /// Numbers of removed tables.
     pub(crate) removed: BTreeSet<u64>,
-    /// Tables that go to another level as they are.
+    /// Tables that move to another level unchanged.
     pub(crate) moved: BTreeMap<u64, usize>,
     pub(crate) blobs: Vec<BlobInfo>,
-    /// Values of blob files that nobody points to any more: how many, and their bytes.
+    /// Values of blob files that are no longer referenced: number and bytes.
     pub(crate) stale: BTreeMap<u64, (u64, u64)>,
-    /// The oldest memtable is in the tables that come.
+    /// Whether the added tables hold the oldest memtable.
     pub(crate) flushes: bool,
-    /// A new memtable takes what is written from now on.
+    /// Whether a new memtable takes later writes.
     pub(crate) rotates: bool,
 }
 
 impl Edit {
-    /// Makes the changes on the heap. Returns the layers that are to be shown by the commit, and the files
+    /// Makes the changes on the heap. Returns the layers that the commit publishes, and the files
     /// that may be removed when it is durable.
     pub(crate) fn apply(
         self,
@@ -104,8 +104,9 @@ impl Edit {
             next.sequence_max = next.sequence_max.max(meta.sequence_max);
             added.push((*level, TableFile::new(context, meta.clone(), record)));
         }
-        // What was loaded between the inputs of a merge while it ran may lie within what came of them.
-        // It is newer than all else that had its keys then, so it may be above all of that.
+        // Tables that were loaded between the inputs of a merge while it ran may lie within its
+        // output. They are newer than all else that had their keys then, so they may be above all
+        // of that.
         for (level, file) in added.iter().filter(|(level, _)| *level > 0) {
             let (lower, upper) = file.bounds();
             let between = next.levels[*level].extract_if(.., |file| file.overlaps(lower, upper));
@@ -145,7 +146,7 @@ impl Edit {
     }
 }
 
-/// Writes down the number of the next file, if it has changed.
+/// Stores the number of the next file, if it has changed.
 fn keep_next_file(heap: &mut Transaction<'_>, context: &TreeContext) -> Result<()> {
     if is_planted("R9.numbers-are-used-again") {
         return Ok(());
@@ -171,7 +172,7 @@ fn rotate(
     Ok(())
 }
 
-/// Lets the oldest memtable go, which is frozen.
+/// Drops the oldest memtable, which is frozen.
 fn drop_oldest(heap: &mut Transaction<'_>, next: &mut Layers) -> Result<()> {
     if is_planted("R9.memtables-flush-in-any-order") && next.frozen.len() > 1 {
         next.frozen.swap(0, 1);

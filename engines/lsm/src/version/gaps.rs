@@ -1,13 +1,13 @@
-//! Ranges in which nothing is left to see.
+//! Gaps: key ranges without visible entries, which scans skip.
 //!
-//! Purpose: what was removed stays where it was until it is merged with what removed it, and a scan
-//! steps over it. That there is nothing is remembered here, of ranges that were removed as such and
-//! of what scans have stepped over, so that the next one passes by: the beginning of a queue is
-//! found in O(log n), whatever was taken out of it.
-//! Invariants: of a gap with a number nobody sees an entry who looks at that moment, or a later
-//! one, and no value that is newer lies in it, whether it was committed or not: who writes one cuts
-//! it out. What is written while a scan goes on lies in the memtable that was active when it began,
-//! or the epoch has changed. Gaps are never stored: to forget one costs time only.
+//! Purpose: removed entries stay where they are until they are merged with their tombstones, and
+//! scans step over them. Gaps remember empty ranges, from range removals and from what scans have
+//! stepped over, so that the next scan skips them: the beginning of a queue is found in O(log n),
+//! however many entries were taken from it.
+//! Invariants: a reader at a gap's sequence number, or a later one, sees no entry in it, and no
+//! newer value lies in it, committed or not: the writer of one cuts it out. What is written during
+//! a scan lies in the memtable that was active when the scan began, or the epoch has changed. Gaps
+//! are never stored: losing one costs time only.
 //! Thread safety: any thread.
 
 use std::ops::Bound;
@@ -23,21 +23,21 @@ use crate::memtable::Memtable;
 use crate::sequence::Sequences;
 use crate::tombstones::fragments::Fragments;
 
-/// Bytes of memory that the gaps of a tree take at most: then they are forgotten.
+/// Maximum bytes of memory of a tree's gaps: beyond it they are forgotten.
 const BYTES_MAX: usize = 1 << 20;
-/// Removed entries one behind the other that are worth a gap.
+/// Number of consecutive removed entries that are worth a gap.
 const STEPS_MIN: u64 = 32;
-/// What a gap that is passed by counts for: so that those that lie side by side become one.
+/// Weight of a skipped gap, so that adjacent gaps become one.
 const GAP_STEPS: u64 = 8;
 
 /// The gaps of a tree.
 #[derive(Debug, Default)]
 pub(crate) struct Gaps {
-    /// Whether there ever was one: else nobody who writes looks for any.
+    /// Whether there ever was a gap: otherwise writers need not look for any.
     is_used: AtomicBool,
     /// Removed entries that scans stepped over since a memtable was frozen.
     stepped: AtomicU64,
-    /// Whether these were many when one was frozen, and nothing is merged for that yet.
+    /// Whether there were many when a memtable was frozen, and no merge was made for that yet.
     is_stepped_over: AtomicBool,
     state: RwLock<State>,
 }
@@ -49,14 +49,14 @@ struct State {
     epoch: u64,
 }
 
-/// The gaps as a scan finds them.
+/// The gaps that a scan sees.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     gaps: Fragments,
     epoch: u64,
-    /// What the scan looks at.
+    /// The sequence number of the scan.
     moment: u64,
-    /// Whether that is the last moment there is. What is newer than an older one may be in tables.
+    /// Whether that is the last one. Entries newer than an older one may be in tables.
     is_newest: bool,
 }
 
@@ -68,21 +68,21 @@ impl Seen {
 }
 
 impl Gaps {
-    /// What a scan that looks at a moment may pass by; `NEWEST` sees what is not committed, too. To
-    /// be called under the heap's lock.
+    /// The gaps for a scan at a sequence number; `NEWEST` sees uncommitted writes, too. To be
+    /// called under the heap's lock.
     pub(crate) fn seen(&self, moment: u64, sequences: &Sequences) -> Seen {
         let visible = sequences.visible();
-        // Who sees what may yet be taken back makes no gaps of it.
+        // A scan that sees writes which may be taken back makes no gaps of them.
         let is_all = moment > visible && sequences.assigned() == visible;
         let moment = if is_all { visible } else { moment };
         let State { gaps, epoch } = &*self.state.read();
         Seen { gaps: gaps.clone(), epoch: *epoch, moment, is_newest: moment == visible }
     }
 
-    /// A value was written. To be called after it is in the memtable.
+    /// Cuts out a written value. To be called after it is in the memtable.
     pub(crate) fn fill(&self, key: &[u8]) {
-        // Either the value is seen by who is about to make a gap, or that there may be one is seen
-        // here.
+        // Either the thread that is about to add a gap sees the value, or this thread sees that
+        // there may be a gap.
         fence(Ordering::SeqCst);
         if !self.is_used.load(Ordering::Relaxed)
             || self.state.read().gaps.over(key).is_none()
@@ -95,12 +95,12 @@ impl Gaps {
         bound(gaps);
     }
 
-    /// Values were written from one key to another.
+    /// Cuts out values that were written from one key to another.
     pub(crate) fn fill_between(&self, first: &[u8], last: &[u8]) {
         self.state.write().gaps.cut(first, &[last, NEXT].concat());
     }
 
-    /// A range was made empty by who has the turn to write.
+    /// Adds the gap of a removed range. To be called by the holder of the write permit.
     pub(crate) fn empty(&self, range: RangeTombstone) {
         self.is_used.store(true, Ordering::Relaxed);
         let gaps = &mut self.state.write().gaps;
@@ -108,17 +108,17 @@ impl Gaps {
         bound(gaps);
     }
 
-    /// What was written is taken back.
+    /// Forgets all gaps, because writes are taken back.
     pub(crate) fn forget(&self) {
         self.state.write().gaps = Fragments::default();
     }
 
-    /// The layers have changed.
+    /// Begins a new epoch, because the layers have changed.
     pub(crate) fn next_epoch(&self) {
         self.state.write().epoch += 1;
     }
 
-    /// How many there are.
+    /// Number of gaps.
     pub(crate) fn len(&self) -> usize {
         self.state.read().gaps.len()
     }
@@ -128,21 +128,22 @@ impl Gaps {
         self.stepped.load(Ordering::Relaxed)
     }
 
-    /// A memtable is frozen: what is in it will be merged, soon if so many were stepped over.
+    /// Restarts the count, because a memtable is frozen: its content will be merged, soon if at
+    /// least `many` entries were stepped over.
     pub(crate) fn begin_to_count(&self, many: u64) {
         if self.stepped.swap(0, Ordering::Relaxed) >= many {
             self.is_stepped_over.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Whether something is to be merged because of what was stepped over; says so once.
+    /// Whether a merge is due because of the entries that scans stepped over; says so once.
     pub(crate) fn take_stepped_over(&self) -> bool {
         self.is_stepped_over.swap(false, Ordering::Relaxed)
     }
 
-    /// Makes a gap of what a scan found nothing in, between two keys, the second excluded; `active`
-    /// is the memtable that took what was written when it began. O(entries of that memtable in
-    /// between).
+    /// Makes a gap of a range in which a scan found nothing, from `start` to `end`, excluded;
+    /// `active` is the memtable that took writes when the scan began. O(entries of that memtable in
+    /// the range).
     fn add(&self, seen: &Seen, (start, end): (&[u8], &[u8]), active: &Memtable) {
         self.is_used.store(true, Ordering::Relaxed);
         let state = &mut *self.state.write();
@@ -151,7 +152,7 @@ impl Gaps {
             return;
         }
         let mut sequence = seen.moment;
-        // What is a gap already has no newer values.
+        // Existing gaps have no newer values.
         let (mut from, mut is_empty) = (start, true);
         let bounds = (Bound::Included(start), Bound::Excluded(end));
         state.gaps.each_within(bounds, &mut |gap| {
@@ -166,14 +167,14 @@ impl Gaps {
     }
 }
 
-/// Forgets all if there are too many.
+/// Forgets all gaps if there are too many.
 fn bound(gaps: &mut Fragments) {
     if gaps.bytes() > BYTES_MAX {
         *gaps = Fragments::default();
     }
 }
 
-/// What a scan has stepped over since the last entry that somebody sees.
+/// The entries that a scan has stepped over since the last visible one.
 pub(crate) struct Steps<'g> {
     gaps: &'g Gaps,
     seen: &'g Seen,
@@ -189,7 +190,8 @@ impl<'g> Steps<'g> {
         Self { gaps, seen, active, forward, steps: 0, start: Vec::new(), end: Vec::new() }
     }
 
-    /// Nothing is seen under a key. The gap that it is in, which may be passed by.
+    /// Steps over a key without a visible entry. Returns the gap that it is in, which may be
+    /// skipped.
     pub(crate) fn step(&mut self, key: &[u8]) -> Option<&'g RangeTombstone> {
         let gap = self.seen.over(key);
         let is_first = self.steps == 0;
@@ -211,7 +213,7 @@ impl<'g> Steps<'g> {
         gap
     }
 
-    /// Somebody sees an entry, or nothing more comes.
+    /// Ends the steps, at a visible entry or at the end of the scan.
     pub(crate) fn end(&mut self) {
         if std::mem::take(&mut self.steps) >= STEPS_MIN {
             self.gaps.add(self.seen, (&self.start, &self.end), self.active);

@@ -1,9 +1,9 @@
-//! Values that a scan came by, and those of them that are read later.
+//! Values that scans return lazily.
 //!
-//! Purpose: a scan reads no blob file; who is handed an entry reads its value, keeps where it lies, or does
-//! without.
-//! Invariants: a file stays while a value in it may yet be read, whatever becomes of its tree; a value is
-//! read as often as it is asked for, and is the same each time.
+//! Purpose: a scan reads no blob file; the receiver of an entry reads its value, keeps its
+//! location, or does without.
+//! Invariants: a file stays while a value in it may still be read, even if its tree is destroyed; a
+//! value can be read repeatedly, and is the same each time.
 //! Thread safety: plain data, shared freely.
 
 use std::sync::Arc;
@@ -14,16 +14,16 @@ use crate::error::Result;
 use crate::key::BlobPointer;
 use crate::version::layers::{Blob, Layers, read_blob};
 
-/// The value of an entry that a scan came by.
+/// The value of a scanned entry.
 #[derive(Clone, Copy, Debug)]
 pub enum Scanned<'s> {
     /// Its bytes; none in a scan of keys.
     Bytes(&'s [u8]),
-    /// It lies in a blob file, which was not looked at.
+    /// It lies in a blob file, which was not read.
     Blob(ScannedBlob<'s>),
 }
 
-/// Where a value lies that a scan came by.
+/// The location of a scanned value.
 #[derive(Clone, Copy, Debug)]
 pub struct ScannedBlob<'s> {
     layers: &'s Layers,
@@ -39,7 +39,7 @@ pub struct LaterValue {
 }
 
 impl Scanned<'_> {
-    /// What a closure makes of the value of a key; it is read first if it lies in a blob file.
+    /// Passes the value of a key to a closure; reads it first if it lies in a blob file.
     ///
     /// # Errors
     /// Those of blob files.
@@ -65,7 +65,7 @@ impl<'s> ScannedBlob<'s> {
 }
 
 impl LaterValue {
-    /// The value, of the key that it was found under.
+    /// Reads the value of the key that it was found under.
     ///
     /// # Errors
     /// Those of blob files.

@@ -1,8 +1,9 @@
-//! Layers: the memtables and tables of a tree at one moment.
+//! Layers: an immutable version of a tree, of memtables and tables.
 //!
-//! Purpose: what a read looks at. It never changes: an edit makes new layers, which share what stayed.
-//! Invariants: memtables and the tables of level 0 are ordered from the newest to the oldest; the tables
-//! of other levels by key, and no two of a level have a key in common.
+//! Purpose: the state that a read works on. It never changes: an edit makes new layers, which share
+//! what stayed.
+//! Invariants: memtables and the tables of level 0 are ordered from the newest to the oldest; the
+//! tables of other levels by key, and no two tables of such a level overlap.
 //! Thread safety: immutable, shared freely.
 
 use std::collections::BTreeMap;
@@ -25,7 +26,7 @@ use crate::table::{Table, TableMeta};
 use crate::version::context::{ObsoleteFile, Shelf, TreeContext};
 use crate::version::manifest::{self, BlobInfo, Listed};
 
-/// Levels: with ten times the bytes on each, enough for some 2.5 PB.
+/// Number of levels: with ten times the bytes on each, enough for some 2.5 PB.
 pub(crate) const LEVELS: usize = 7;
 
 /// A table of a tree, opened when it is first read.
@@ -45,7 +46,7 @@ impl TableFile {
         Arc::new(Self { meta, record, context: Arc::clone(context), table, is_buried })
     }
 
-    /// The table.
+    /// The table, opened on first use.
     pub(crate) fn open(&self) -> Result<&Arc<Table>> {
         if let Some(table) = self.table.get() {
             return Ok(table);
@@ -122,7 +123,7 @@ impl Blob {
         Arc::new(Self { number, record, context: Arc::clone(context), file, is_buried })
     }
 
-    /// The file.
+    /// The file, opened on first use.
     pub(crate) fn open(&self) -> Result<&BlobFile> {
         if let Some(file) = self.file.get() {
             return Ok(file);
@@ -151,13 +152,13 @@ impl Drop for Blob {
     }
 }
 
-/// The value of a key in a blob file, which is listed or not.
+/// Reads the value of a key in a blob file, if the file is listed.
 pub(crate) fn read_blob(blob: Option<&Blob>, key: &[u8], pointer: &BlobPointer) -> Result<Slice> {
     let missing = || Error::Missing { file: Shelf::Blobs.name(pointer.file).into() };
     blob.ok_or_else(missing)?.open()?.get(pointer, key)
 }
 
-/// A blob file, and what of it is stale.
+/// A blob file, and how much of it is stale.
 #[derive(Clone, Debug)]
 pub(crate) struct ListedBlob {
     pub(crate) blob: Arc<Blob>,
@@ -171,17 +172,17 @@ pub(crate) struct Layers {
     pub(crate) frozen: Vec<Arc<Memtable>>,
     pub(crate) levels: [Vec<Arc<TableFile>>; LEVELS],
     pub(crate) blobs: BTreeMap<u64, ListedBlob>,
-    /// Those of the tables that say something of whole ranges.
+    /// Tables with range tombstones, by level.
     pub(crate) ranged: [Vec<Arc<TableFile>>; LEVELS],
-    /// Entries of all tables, however old.
+    /// Entries of all tables, including old versions.
     pub(crate) table_entries: u64,
-    /// Of all tables there ever were.
+    /// Of all tables that ever existed.
     pub(crate) sequence_max: u64,
     /// Heap offset of the manifest.
     pub(crate) manifest: u64,
 }
 
-/// Opens the memtables of a buffer and of all that come before it, one after the other.
+/// Opens the memtables of a buffer and of all older ones.
 fn open_memtables<R: Read>(
     heap: &R,
     mut buffer: u64,
@@ -198,7 +199,7 @@ fn open_memtables<R: Read>(
     Ok(())
 }
 
-/// Those of the tables of a level, which ascend, that have keys within bounds.
+/// Of the ascending tables of a level, those that have keys within bounds.
 pub(crate) fn within<'l>(
     files: &'l [Arc<TableFile>],
     (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
@@ -208,7 +209,7 @@ pub(crate) fn within<'l>(
 }
 
 impl Layers {
-    /// Those of a tree that was destroyed.
+    /// The layers of a tree that was destroyed.
     pub(crate) fn nothing() -> Self {
         Self {
             active: Arc::new(Memtable::empty(0)),
@@ -222,7 +223,7 @@ impl Layers {
         }
     }
 
-    /// What a head names.
+    /// Opens what a head names.
     pub(crate) fn open<R: Read>(heap: &R, head: &Head, context: &Arc<TreeContext>) -> Result<Self> {
         let (sequences, mut memtables) = (context.sequences(), Vec::new());
         let open = |buffer| Memtable::open(heap, buffer, sequences);
@@ -230,7 +231,7 @@ impl Layers {
         Self::over(memtables, heap, head, context)
     }
 
-    /// As [`Layers::open`], with what is left of memtables.
+    /// As [`Layers::open`], with what is left of damaged memtables.
     pub(crate) fn salvage(
         heap: &Salvage,
         head: &Head,
@@ -244,7 +245,7 @@ impl Layers {
             Memtable::salvage(heap, buffer, sequences, lost)
         };
         if open_memtables(heap, head.buffer.get(), &mut memtables, salvage).is_err() {
-            // Nothing else names the buffers before it.
+            // Nothing else names the older buffers.
             lost(LostRecords { offset: at, bytes: 0 });
         }
         if memtables.is_empty() {
@@ -295,10 +296,10 @@ impl Layers {
         Ok(layers)
     }
 
-    /// Puts the tables in order. To be called when tables have changed.
+    /// Sorts the tables. To be called when tables have changed.
     pub(crate) fn finish(&mut self) {
         let (first, others) = self.levels.split_at_mut(1);
-        // Flushes come in order; what was loaded at once has no key in common with its like.
+        // Flushes come in order; tables that were loaded at once do not overlap.
         first[0].sort_by_key(|file| std::cmp::Reverse((file.meta.sequence_max, file.meta.number)));
         for level in others {
             level.sort_by(|one, other| one.meta.key_min.cmp(&other.meta.key_min));
@@ -347,7 +348,7 @@ impl Layers {
         self.levels[level].iter().map(|file| file.meta.file_bytes).sum()
     }
 
-    /// What the manifest lists.
+    /// The content of the manifest.
     pub(crate) fn listed(&self) -> Listed {
         let level_of = |(level, files): (usize, &Vec<Arc<TableFile>>)| {
             files.iter().map(|file| (level as u32, file.record)).collect::<Vec<_>>()

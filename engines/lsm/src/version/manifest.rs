@@ -1,10 +1,11 @@
-//! The manifest: which files a tree has, on the heap.
+//! The manifest: the list of a tree's files, on the heap.
 //!
 //! Purpose: a record for each table and each blob file, and a block that lists the records: see
-//! `docs/format/lsm.md`. It changes in heap transactions, so what files there are changes as one with
-//! everything else that these do.
-//! Invariants: a record of a table never changes; of a blob file only the counters of what is stale do.
-//! All are proved by their checksums when they are read, and before they are changed.
+//! `docs/format/lsm.md`. It changes in heap transactions, so the list changes atomically with
+//! everything else in them.
+//! Invariants: the record of a table never changes; of a blob file's record only the counters of
+//! stale values do. All are verified by their checksums when they are read, and before they are
+//! changed.
 //! Thread safety: as of the heap: a view reads, a transaction writes.
 
 use adamant_heap::access::{Read, Write};
@@ -23,19 +24,19 @@ use crate::layout::{
 use crate::sum::{damaged, sum_of, update_summed};
 use crate::table::{BlobReference, TableMeta};
 
-/// What is known of a blob file.
+/// The properties of a blob file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BlobInfo {
     pub(crate) file: u64,
     pub(crate) file_bytes: u64,
     pub(crate) values: u64,
-    /// Bytes of the values as they are stored.
+    /// Stored bytes of the values.
     pub(crate) stored_bytes: u64,
     pub(crate) stale_values: u64,
     pub(crate) stale_bytes: u64,
 }
 
-/// What a manifest lists: level and record of each table, records of blob files.
+/// The content of a manifest: level and record of each table, records of blob files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Listed {
     pub(crate) sequence_max: u64,
@@ -43,16 +44,16 @@ pub(crate) struct Listed {
     pub(crate) blobs: Vec<u64>,
 }
 
-/// Bytes or entries that no file can have: figures that are larger are damage, and smaller ones can be
-/// summed up.
+/// Maximum bytes or entries of a file: larger figures are damage, and smaller ones can be added
+/// without overflow.
 const FIGURE_MAX: u64 = 1 << 44;
 
-/// Whether these can be figures of a file.
+/// Whether these are possible figures of a file.
 fn are_figures<const COUNT: usize>(figures: [zerocopy::little_endian::U64; COUNT]) -> bool {
     figures.iter().all(|figure| figure.get() <= FIGURE_MAX)
 }
 
-/// Takes an object off the front of bytes.
+/// Decodes an object off the front of bytes.
 fn take<'b, T: FromBytes + Immutable + KnownLayout + Unaligned>(
     bytes: &mut &'b [u8],
     block: u64,
@@ -72,7 +73,7 @@ fn put<W: Write>(heap: &mut W, mut bytes: Vec<u8>, sum_at: usize) -> Result<u64>
     Ok(block)
 }
 
-/// Refuses a block of which what was read, all but `rest`, is not what its checksum is of.
+/// Verifies the checksum of the part of a block that was read, all but `rest`.
 fn prove(block: u64, all: &[u8], rest: &[u8], (sum, sum_at): (u64, usize)) -> Result<()> {
     let read = all.len() - rest.len();
     if sum_of(block, &all[..read], sum_at) != sum && !is_planted("checksum.manifest") {
@@ -81,7 +82,7 @@ fn prove(block: u64, all: &[u8], rest: &[u8], (sum, sum_at): (u64, usize)) -> Re
     Ok(())
 }
 
-/// What the manifest of a head lists; nothing for 0.
+/// Reads the manifest of a head; empty for 0.
 pub(crate) fn read<R: Read>(heap: &R, block: u64) -> Result<Listed> {
     let mut listed = Listed::default();
     if block == 0 {
@@ -105,7 +106,7 @@ pub(crate) fn read<R: Read>(heap: &R, block: u64) -> Result<Listed> {
     Ok(listed)
 }
 
-/// Gives a head a new manifest, and returns its block. The old one is freed, its records are not.
+/// Gives a head a new manifest, and returns its block. Frees the old one, but not its records.
 pub(crate) fn write<W: Write>(heap: &mut W, head: u64, old: u64, listed: &Listed) -> Result<u64> {
     let manifest = Manifest {
         sequence_max: listed.sequence_max.into(),
@@ -253,7 +254,7 @@ pub(crate) fn read_blob<R: Read>(heap: &R, block: u64) -> Result<BlobInfo> {
     })
 }
 
-/// Sets the counters of what is stale in a blob file.
+/// Sets the counters of stale values of a blob file.
 pub(crate) fn set_stale<W: Write>(heap: &mut W, block: u64, info: &BlobInfo) -> Result<()> {
     read_blob(heap, block)?;
     let words = [(STALE_VALUES_AT, info.stale_values), (STALE_BYTES_AT, info.stale_bytes)];

@@ -32,7 +32,7 @@ pub(crate) fn cache() -> Arc<Cache> {
     Arc::new(Cache::new(CacheOptions::default()))
 }
 
-/// Keys with prefixes that many share, of few letters so that one is often the start of another.
+/// Keys with common prefixes, of few letters so that many are prefixes of others.
 pub(crate) fn key(random: &mut fastrand::Rng) -> Vec<u8> {
     let prefix: &[u8] = [&b""[..], b"user/", b"user/a long prefix that many keys have/", b"\xFF"]
         [random.usize(0..4)];
@@ -58,7 +58,7 @@ pub(crate) fn model(random: &mut fastrand::Rng, entry_count: usize) -> Model {
     model
 }
 
-/// Key and version of an entry, what it says, and where.
+/// Key and version of an entry, and its kind and value.
 pub(crate) type Item<'a> = (&'a (Vec<u8>, Reverse<u64>), &'a (EntryKind, Vec<u8>));
 
 pub(crate) fn entry(((key, sequence), (kind, value)): Item<'_>) -> Entry {

@@ -1,7 +1,7 @@
-//! Tables that somebody made to do harm: bytes changed, and every checksum made right again.
+//! Hostile tables: changed bytes with corrected checksums.
 //!
-//! Whatever is in there, reading ends, with entries or with an error; it neither panics nor takes
-//! more memory than the file gives reason for.
+//! Whatever their content, reading ends, with entries or with an error; it neither panics nor takes
+//! more memory than the file justifies. Used by this crate's tests and by the fuzz targets.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ fn key(number: u8) -> Vec<u8> {
     [b"a prefix".as_slice(), &[number / 16, number]].concat()
 }
 
-/// A table of many small blocks; `shape` says of which kind.
+/// A table of many small blocks; `shape` selects the options.
 fn write(directory: &Arc<dyn Directory>, shape: u8) {
     let options = TableOptions {
         block_bytes: 150,
@@ -50,7 +50,7 @@ fn write(directory: &Arc<dyn Directory>, shape: u8) {
     writer.finish().unwrap();
 }
 
-/// Where the blocks of a table begin and end.
+/// The range of each block of a table.
 fn blocks(bytes: &[u8]) -> Vec<(usize, usize)> {
     let mut blocks = Vec::new();
     let mut start = HEADER_BYTES;
@@ -63,7 +63,7 @@ fn blocks(bytes: &[u8]) -> Vec<(usize, usize)> {
     blocks
 }
 
-/// Makes all checksums right.
+/// Corrects all checksums.
 fn seal(bytes: &mut [u8], blocks: &[(usize, usize)]) {
     let seed = crc32c(crc32c(0, &IDENTITY.uuid), &IDENTITY.number.to_le_bytes());
     for &(start, end) in blocks {
@@ -76,7 +76,7 @@ fn seal(bytes: &mut [u8], blocks: &[(usize, usize)]) {
     bytes[end - 4..].copy_from_slice(&checksum.to_le_bytes());
 }
 
-/// Reads everything in every way. Returns how many ways brought no error.
+/// Reads everything in every way. Returns how many ways gave no error.
 fn read(directory: &Arc<dyn Directory>) -> u32 {
     let mut whole = 0;
     whole += u32::from(check_table(directory, IDENTITY).is_ok());
@@ -106,7 +106,7 @@ fn read(directory: &Arc<dyn Directory>) -> u32 {
     whole
 }
 
-/// Changes a table as the program says, four bytes a change: block, place (two bytes), new byte.
+/// Changes a table as the program says, four bytes a change: block, offset (two bytes), new byte.
 /// Returns how much of it could be read without an error.
 pub(crate) fn run(program: &[u8]) -> u32 {
     let Some((&shape, changes)) = program.split_first() else { return 0 };
@@ -118,7 +118,7 @@ pub(crate) fn run(program: &[u8]) -> u32 {
     let blocks = blocks(&bytes);
     let (changes, _) = changes.as_chunks::<4>();
     for &[block, low, high, byte] in changes {
-        // The footer is one more block, and of each block all but its checksum can change.
+        // The footer counts as a block, and all bytes of a block but its checksum can change.
         let footer = (bytes.len() - FOOTER_BYTES - 4, bytes.len() - 4);
         let index = usize::from(block) % (blocks.len() + 1);
         let (start, end) = blocks.get(index).copied().unwrap_or(footer);

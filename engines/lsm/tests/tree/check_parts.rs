@@ -1,5 +1,5 @@
-//! A check beside a writer: it lets others have the heap every some 2,048 records of memtables, and
-//! finds nothing wrong in what they change meanwhile.
+//! A check beside a writer: it releases the heap after every 2,048 records of memtables or so, and
+//! reports no finding for concurrent changes.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ fn write(store: &Store, numbers: impl Iterator<Item = u32>) {
         .unwrap();
 }
 
-/// Checks in parts, with `between` them; how many there were, and the check.
+/// Checks in parts, with `between` them; returns the number of parts, and the check.
 fn check(store: &Store, between: impl Fn(u32)) -> Result<(u32, LsmCheck), Error> {
     let (mut checking, mut parts) = (LsmChecking::default(), 0);
     loop {
@@ -70,7 +70,7 @@ fn others_come_in_between_and_are_no_damage() {
     }
 }
 
-/// What a part has not come to yet is proved by a later one.
+/// A later part verifies what an earlier one has not reached.
 #[test]
 fn a_record_that_was_changed_is_found_by_the_part_that_comes_to_it() {
     let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());

@@ -1,4 +1,4 @@
-//! What a put costs on the medium: bytes of the log, fences, and bytes of the pool file.
+//! The cost of a put on the device: bytes of the log, fences, and bytes of the pool file.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ fn a_put_takes_200_bytes_of_log_at_most() {
     (1..=PUTS).for_each(|number| put(&store, number));
     let bytes = (stats().log_appended_bytes - before.log_appended_bytes) / u64::from(PUTS);
     assert!(bytes <= 200, "{bytes} bytes of log a put");
-    // What a memtable holds goes to a table from memory: it is not written to the pool before.
+    // A flush writes a memtable to a table from memory: it is not written to the pool before.
     let written = stats().pool_written_bytes;
     store.heap.checkpoint().unwrap();
     let written = stats().pool_written_bytes - written;
@@ -56,7 +56,7 @@ fn a_put_takes_one_fence_where_memory_is_the_medium() {
         assert!(taken <= 12, "{taken} fences");
         with_more += u32::from(taken > 1);
     }
-    // Where a chunk is added, or a log file begins.
+    // Puts that add a chunk or begin a log file.
     assert!(with_more < 20, "{with_more} of 1000 puts take more than one fence");
     println!("{with_more} of 1000 puts take more than one fence");
 }

@@ -1,6 +1,6 @@
-//! A tree on a disk that loses power, and in processes that die, at any moment: what is recovered is a
-//! prefix of the commits with every durable one in it, whole; all files that are listed are there, and
-//! no others.
+//! A tree on a disk that loses power, and in processes that die, at any moment. The recovered state
+//! is a prefix of the commits that includes every durable one; all listed files are there, and no
+//! others.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -17,10 +17,10 @@ use adamant_slice::Slice;
 
 use crate::store::{Model, Store, open_on};
 
-/// The root that keeps the number of the last commit.
+/// The root that holds the number of the last commit.
 const COMMIT: usize = 3;
 
-/// A scripted user: the same seed does the same.
+/// A scripted user: the same seed gives the same history.
 struct User {
     disk: SimDisk,
     store: Store,
@@ -73,7 +73,7 @@ impl User {
         Ok(())
     }
 
-    /// A commit: `work` does the same to the tree and to the model.
+    /// A commit: `work` makes the same change to the tree and to the model.
     fn commit(
         &mut self,
         work: impl FnOnce(
@@ -132,7 +132,7 @@ impl User {
         })
     }
 
-    /// Loads pairs, in two parts, or as many as may be.
+    /// Loads pairs, in up to two parts.
     fn load(&mut self) -> Result<(), Error> {
         self.commit(|tree, transaction, model, random| {
             for part in 0..2 {
@@ -149,7 +149,7 @@ impl User {
         })
     }
 
-    /// Destroys the tree, and makes another one in the same transaction.
+    /// Destroys the tree, and creates another one in the same transaction.
     fn replace(&mut self) -> Result<(), Error> {
         let context = Arc::clone(&self.store.context);
         self.commit(|tree, transaction, model, _| {
@@ -183,7 +183,7 @@ fn names(directory: &dyn Directory, shelf: &str) -> BTreeSet<String> {
     names.filter(|name| number_of(name).is_some()).collect()
 }
 
-/// Opens what is on a disk, and panics unless it is a promised commit, whole, and nothing else is there.
+/// Opens the disk, and panics unless it holds a promised commit and nothing else.
 fn judge(disk: &SimDisk, models: &[Model], promise: Promise) {
     let directory = SimDirectory::root(disk);
     let exists = directory.open("pool").unwrap().is_some();
@@ -201,7 +201,7 @@ fn judge(disk: &SimDisk, models: &[Model], promise: Promise) {
     }
 }
 
-/// Panics unless the tree holds this, and all of its files and blocks are right.
+/// Panics unless the tree has exactly this content, and all of its files and blocks are correct.
 fn verify(store: &Store, model: &Model, of: &str) {
     for forward in [true, false] {
         let all = (Bound::Unbounded, Bound::Unbounded);
@@ -220,7 +220,7 @@ fn verify(store: &Store, model: &Model, of: &str) {
 fn crashes() {
     const SEED: u64 = 71;
     const STEPS: u64 = 150;
-    /// One in so many points of the history is tried.
+    /// One of so many points of the history is tried.
     const STEP: usize = 2;
     let disk = SimDisk::new(seed(SEED));
     let models = User::run(&disk, seed(SEED), STEPS);
@@ -229,7 +229,7 @@ fn crashes() {
         judge(&crashed.without_history(), &models, promise);
     });
     tally.deaths(&disk, 3 * STEP, |killed, promise| judge(&killed, &models, promise));
-    // Crashes within what recovers from the death of a process.
+    // Crashes during the recovery from the death of a process.
     let mut cursor = disk.cursor();
     for point in (cursor.point()..=disk.operation_count()).step_by(97 * STEP) {
         cursor.advance_to(point);
@@ -243,7 +243,7 @@ fn crashes() {
     assert!(tally.states > 300, "few crashes of much work");
 }
 
-/// Commits, flushes and merges one behind the other, and power cuts of all of it.
+/// Commits, flushes and merges one after the other, and power cuts at all of their points.
 fn suite(disk: &SimDisk) {
     let mut user = User::new(disk, 5);
     let seen = || Ok(user.store.context.sequences().visible());
@@ -283,8 +283,8 @@ fn a_sync_of_a_file_or_a_directory_that_is_left_out_is_noticed() {
     judge_verdicts(&verdicts, |site| site.file.ends_with("/version/context.rs"));
 }
 
-/// Inputs of a merge that are removed before the commit which lets them go is durable: planted by
-/// syncs of the heap that do nothing while they should wait for that commit.
+/// Inputs of a merge that are removed before the commit that drops them is durable. The planted
+/// fault is a sync of the heap that does nothing where it should wait for that commit.
 #[test]
 fn inputs_that_are_removed_too_early_are_noticed() {
     let run = |left_out: Option<Site>| {

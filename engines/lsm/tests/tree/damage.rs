@@ -1,5 +1,5 @@
-//! Files of a tree that lost a bit, their end, or altogether: errors name the file, the rest stays
-//! readable, what was removed does not come back, and a check finds each.
+//! Files of a tree with a flipped bit, truncated, or missing: errors name the file, the rest stays
+//! readable, removed keys do not come back, and a check finds each fault.
 
 use std::ops::{Bound, RangeInclusive};
 use std::sync::Arc;
@@ -13,10 +13,10 @@ fn key(number: u32) -> Vec<u8> {
     format!("k{number:03}").into_bytes()
 }
 
-/// A store with tables on two levels, some of which say of ranges that they are empty, and blob files.
+/// A store with tables on two levels, some with range tombstones, and blob files.
 fn fill(directory: &Arc<dyn Directory>) -> Model {
     let mut options = small_options();
-    // So that nothing is merged but what the test wants.
+    // So that only the test causes merges.
     options.level0_tables_max = 100;
     let store = Store::open(directory, options).unwrap();
     let mut model = Model::new();
@@ -46,7 +46,7 @@ fn fill(directory: &Arc<dyn Directory>) -> Model {
     model
 }
 
-/// Opens the store with one file damaged. Says of how many keys it could not tell.
+/// Opens the store with one file damaged. Returns the number of keys for which it gave an error.
 fn judge(
     directory: &Arc<dyn Directory>,
     model: &Model,
@@ -94,7 +94,7 @@ fn judge(
     unknown
 }
 
-/// What a table or the tables that point into a blob file hold.
+/// The key range of a table, or of the tables that point into a blob file.
 fn bounds_of(metas: &[TableMeta]) -> RangeInclusive<Vec<u8>> {
     let low = metas.iter().map(|meta| meta.key_min.to_vec()).min().unwrap();
     let high = metas.iter().map(|meta| meta.key_max.to_vec()).max().unwrap();
@@ -127,7 +127,7 @@ fn damaged_files_are_named_and_the_rest_is_readable() {
         let file = directory.subdirectory(shelf).unwrap().open(name).unwrap().unwrap();
         let len = file.len().unwrap();
         for place in 0..14 {
-            // Each time a fresh store: what is judged tries to merge it.
+            // A new store each time: the verified code tries to merge it.
             let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
             let model = fill(&directory);
             let shelf_directory = directory.subdirectory(shelf).unwrap();
@@ -149,7 +149,7 @@ fn damaged_files_are_named_and_the_rest_is_readable() {
             assert!(place > 2 || keys > 0, "{of}: nothing was missed");
             unknown += keys;
             if *has_ranges && place < 3 {
-                // Of none of the keys that the ranges may be over anything can be said.
+                // Every key that the range tombstones may cover gives an error.
                 let (low, high) = (bounds.start(), bounds.end());
                 let within = (0..160).map(key).filter(|key| low <= key && key < high).count();
                 assert!(keys as usize >= within, "{of}: {keys} of {within}");
@@ -187,8 +187,8 @@ fn what_is_absent_stays_absent_when_a_table_can_be_read_only_later() {
     assert!(store.check().is_clean());
 }
 
-/// A table that a merge cannot read is left alone: others go on, it is told of, and merged when it is whole
-/// again and somebody asks for that.
+/// A table that a merge cannot read is left alone. Other merges go on; the table is reported, and
+/// merged when it is intact again and the tree is compacted by hand.
 #[test]
 fn a_damaged_table_holds_no_other_merge_up() {
     let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
@@ -196,7 +196,7 @@ fn a_damaged_table_holds_no_other_merge_up() {
     let seen = || Ok(store.context.sequences().visible());
     let mut model = Model::new();
     let write = |model: &mut Model, round: u32, numbers: std::ops::Range<u32>| {
-        // Noise, which LZ4 leaves as long as it is.
+        // Noise, which LZ4 does not shrink.
         let mut random = fastrand::Rng::with_seed(round.into());
         let mut value = || (0..40).map(|_| random.u8(..)).collect::<Vec<u8>>();
         let pairs: Vec<_> = numbers.map(|at| (key(at), value())).collect();
@@ -217,7 +217,7 @@ fn a_damaged_table_holds_no_other_merge_up() {
     tables.rename(&damaged, &format!("{damaged}.away")).unwrap();
     let mut failures = 0;
     for round in 1..30 {
-        // Each time over all keys, the damaged table's among them.
+        // Each time over all keys, including the damaged table's.
         write(&mut model, round, 0..400);
         for _ in 0..100 {
             match store.tree.compact_once(&store.heap, &seen, &|_| Ok(())) {

@@ -1,5 +1,5 @@
 //! Trees most of which was removed, by ranges and key by key, against ordered maps, one for each
-//! moment that is looked at; and what stays in memory of it.
+//! sequence number that is read; and the memory that remains in use.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ fn key(number: u32) -> Vec<u8> {
     format!("{number:04}").into_bytes()
 }
 
-/// Keys one behind the other are written or removed, or a range is.
+/// Writes or removes consecutive keys, or removes a range.
 fn change(store: &Store, model: &mut Model, random: &mut fastrand::Rng) {
     let before = model.clone();
     let is_undone = random.u8(0..6) == 0;
@@ -137,8 +137,8 @@ fn first_of(store: &Store) -> Option<Vec<u8>> {
     first.map(|(key, _)| key)
 }
 
-/// Ranges that lie over one another were all kept, and for each piece of them all numbers: memory
-/// grew with the square of their count.
+/// Overlapping ranges were all kept, and for each of their fragments all numbers: memory grew with
+/// the square of their count.
 #[test]
 fn ranges_that_lie_over_one_another_take_the_memory_of_what_somebody_tells_apart() {
     let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
@@ -174,7 +174,7 @@ fn ranges_that_lie_over_one_another_take_the_memory_of_what_somebody_tells_apart
     assert_eq!(sequences.kept_bytes(), 0);
 }
 
-/// A queue: what was taken out of it was stepped over time and again.
+/// A queue: scans stepped over its removed entries again and again.
 #[test]
 fn a_queue_finds_its_ends_without_stepping_over_what_was_taken_out() {
     let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
@@ -214,7 +214,7 @@ fn a_queue_finds_its_ends_without_stepping_over_what_was_taken_out() {
     }
 }
 
-/// A scan steps over so many removed entries at once, and leaves a gap: those side by side become one.
+/// A scan steps over so many removed entries at once, and leaves a gap: adjacent gaps become one.
 #[test]
 fn gaps_side_by_side_become_one() {
     const ENTRIES: u32 = 20_000;

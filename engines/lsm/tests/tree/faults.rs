@@ -1,5 +1,5 @@
-//! A tree on a disk that fails once, anywhere, and on one that is full: reads go on, nothing that was
-//! acknowledged is lost, and when the disk is well again so is the tree.
+//! A tree on a disk that fails once, at any operation, and on one that is full: reads go on, no
+//! acknowledged change is lost, and the tree recovers with the disk.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -20,7 +20,7 @@ struct User {
 }
 
 impl User {
-    /// One with tables on two levels, blob files, and a memtable.
+    /// A store with tables on two levels, blob files, and a memtable.
     fn new(disk: &SimDisk) -> Self {
         let mut user = Self { store: open_on(disk).unwrap(), model: Model::new() };
         for round in 0..3 {
@@ -64,7 +64,7 @@ impl User {
         Ok(())
     }
 
-    /// So many new entries as one commit: about 60 bytes each, all of them in tables.
+    /// `count` new entries as one commit: about 60 bytes each, all of them in tables.
     fn write_many(&mut self, count: u8) -> Result<(), Error> {
         let pairs: Vec<_> = (0..count).map(|at| (vec![b'm', at], vec![at; 50])).collect();
         self.store.heap.transaction(Durability::Sync, |transaction| {
@@ -132,7 +132,7 @@ fn orphans(disk: &SimDisk, store: &Store) -> BTreeSet<String> {
     names.into_iter().flatten().filter(is_orphan).collect()
 }
 
-/// Whether there is what was there, or also the commit that came next: a load, or changes.
+/// Whether the content is the old one, or also includes the next commit: a load, or changes.
 fn may_follow(before: &Model, after: &Model) -> bool {
     let is_loaded = |model: &Model| model.keys().any(|key| key.starts_with(b"x"));
     if before == after || is_loaded(after) && !is_loaded(before) {
@@ -201,23 +201,24 @@ fn an_operation_that_fails_leaves_what_was_there() {
         let outcome = user.work();
         disk.repair();
         if outcome.is_ok() {
-            // Such as the removal of a file that nobody needs: an orphan.
+            // Such as the removal of an unused file: an orphan.
             unnoticed += 1;
         } else if is_of_files {
             user.verify(&of);
         } else {
-            // A commit that could not be written to the log is seen, though nobody was told of it.
+            // A commit that could not be written to the log is visible, though it was not
+            // acknowledged.
             assert!(may_follow(&user.model, &user.content()), "{of}");
         }
         match user.work() {
             Ok(()) => went_on += 1,
             Err(error) => {
-                // The heap does not go on behind a log of which it does not know what is durable.
+                // The heap accepts no commits after a log failure that leaves durability unknown.
                 assert!(!is_of_files, "{of}: {error}");
                 let before = user.model.clone();
                 drop(user.store);
                 user.store = open_on(&disk).unwrap();
-                // What was not acknowledged may be there: a load, or a commit of changes.
+                // Unacknowledged changes may be there: a load, or a commit of changes.
                 user.model = user.content();
                 assert!(may_follow(&before, &user.model), "{of}");
                 user.work().unwrap();
@@ -236,9 +237,8 @@ fn an_operation_that_fails_leaves_what_was_there() {
     assert!(went_on > 20);
 }
 
-/// A table that says of a range that it is empty, and cannot be read, is asked when it is looked
-/// at, and no sooner: by reads of keys, by scans, and by who counts. What fails once is asked
-/// again.
+/// A table with range tombstones that cannot be read is opened when it is needed, and no sooner: by
+/// reads of keys, by scans, and by counts. After a single failure it is opened again.
 #[test]
 fn what_could_not_be_read_at_opening_is_asked_later() {
     let disk = SimDisk::new(1);
@@ -288,10 +288,10 @@ fn what_could_not_be_read_at_opening_is_asked_later() {
     assert!(failed.iter().all(|failed| *failed > 0), "{failed:?}: nobody looked at the table");
 }
 
-/// A merge names its tables one by one, and syncs their directory at its end. When a sync failed that a
-/// flush beside it asked for in between, the names of the merge were lost with those of the flush, and
-/// looked durable: its own sync succeeded, its commit named the tables, its inputs were removed, and a
-/// power cut took the tables.
+/// A merge names its tables one by one, and syncs their directory at its end. When a concurrent
+/// flush's sync of the directory failed in between, the names of the merge were lost with those of
+/// the flush, and looked durable: its own sync succeeded, its commit named the tables, its inputs
+/// were removed, and a power cut took the tables.
 #[test]
 fn a_sync_that_fails_beside_a_merge_fails_the_merge() {
     let disk = SimDisk::new(3);

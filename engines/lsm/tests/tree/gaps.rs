@@ -1,5 +1,5 @@
-//! Gaps beside a writer: scans from both ends note and pass by what was removed, while values are
-//! put into it, transactions are undone and layers change.
+//! Gaps beside a writer: scans from both ends add and skip gaps, while values are put into them,
+//! transactions are undone and layers change.
 
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,7 +19,7 @@ fn key(number: u32) -> Vec<u8> {
     if number == 0 { Vec::new() } else { format!("{number:04}").into_bytes() }
 }
 
-/// A commit, or one that is undone, of a few changes, most of which remove.
+/// A commit, or an undone transaction, of a few changes, mostly removals.
 fn change(store: &Store, model: &mut Model, random: &mut fastrand::Rng, is_undone: bool) {
     let result = store.heap.transaction(Durability::Buffered, |transaction| {
         for _ in 0..random.usize(1..4) {
@@ -70,7 +70,7 @@ fn change(store: &Store, model: &mut Model, random: &mut fastrand::Rng, is_undon
     assert!(matches!(result, Ok(()) | Err(Error::RangeEmpty)), "{result:?}");
 }
 
-/// Values that go straight to tables, where memtables have none.
+/// Loads values straight to tables, where memtables have none.
 fn load(store: &Store, model: &mut Model, random: &mut fastrand::Rng) {
     let start = random.u32(0..KEYS - 2);
     let keys = (start..(start + random.u32(1..30)).min(KEYS)).map(key);
@@ -81,7 +81,7 @@ fn load(store: &Store, model: &mut Model, random: &mut fastrand::Rng) {
     }
 }
 
-/// Compares a part of the newest moment with what was committed then.
+/// Compares a range at the newest sequence number with what was committed then.
 fn read(
     store: &Store,
     models: &RwLock<Vec<(u64, Arc<Model>)>>,
@@ -98,12 +98,12 @@ fn read(
     let upper = match random.u8(0..3) {
         0 => Bound::Unbounded,
         1 => Bound::Included(high),
-        // Of the same key as below there would be none to ask for.
+        // With the same key as below there would be no range.
         _ => Bound::Excluded([&high[..], b"x"].concat()),
     };
     let forward = random.bool();
     let entries_max = random.usize(1..80);
-    // The writer says what it committed after the commit: what is newest is looked up before.
+    // The writer reports a commit after it was made: the newest one is read before.
     let (scan, sequence) = {
         let view = store.heap.view().unwrap();
         let sequence = store.context.sequences().visible();
@@ -181,7 +181,7 @@ fn run(seed: u64, time: Duration) -> (u64, u64) {
                     0 => load(&store, &mut next, &mut random),
                     _ => change(&store, &mut next, &mut random, is_undone),
                 }
-                // Readers look at no older moment than that of the commit before.
+                // Readers use no older sequence number than that of the previous commit.
                 commits += 1;
                 let sequences = store.context.sequences();
                 let before = models.read().unwrap().last().unwrap().0;

@@ -1,6 +1,6 @@
-//! A tree whose bytes on the heap are not what was written there: that is noticed when they are read
-//! back, byte for byte. Where somebody made the checksums fit, opening it, reading and merging fail or
-//! say something wrong, but end, and nothing panics.
+//! A tree whose bytes on the heap are damaged: reading them back finds every changed byte. If the
+//! checksums were corrected, opening, reading and merging may fail or return wrong data, but they
+//! end, and nothing panics.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -26,11 +26,12 @@ pub(crate) struct Block {
     at: u64,
     /// Bytes of it that are used.
     pub(crate) len: usize,
-    /// Where its checksum is, if it has one for all of it.
+    /// Offset of its checksum, if it has one for all of it.
     sum_at: Option<usize>,
 }
 
-/// Where the records of a chunk end that is not the last one, and what says so. All numbers are of one byte.
+/// The end of the records of a chunk that is not the last one, and its end record. All numbers have
+/// one byte.
 fn records_end(chunk: &[u8]) -> usize {
     let mut at = 0;
     while at + 5 <= chunk.len() {
@@ -84,7 +85,7 @@ pub(crate) fn blocks(store: &Store) -> Vec<Block> {
     blocks
 }
 
-/// Writes bytes into a block; `fits` makes its checksum fit.
+/// Writes bytes into a block; `fits` corrects its checksum.
 pub(crate) fn change(store: &Store, block: Block, at: usize, bytes: &[u8], fits: bool) {
     let done = store.heap.transaction(Durability::Buffered, |tx| {
         tx.write(block.at, at, bytes.len())?.copy_from_slice(bytes);
@@ -138,7 +139,7 @@ fn any_bytes_end_in_an_error_or_in_something() {
             2 => vec![random.u8(..)],
             _ => (0..8).map(|_| random.u8(..)).collect(),
         };
-        // Words begin at multiples of 8, but for those of 4 bytes.
+        // Words begin at multiples of 8, except those of 4 bytes.
         let unit = if bytes.len() == 8 { 8 } else { 1 };
         let at = random.usize(0..=(block.len.min(400) - bytes.len()) / unit) * unit;
         println!("seed {seed}: {block:?} at {at}: {bytes:?}");
@@ -171,7 +172,7 @@ fn any_bytes_end_in_an_error_or_in_something() {
     assert!(refused > 20 && found > 20);
 }
 
-/// What is read back is proved: one byte that is another one is an error, or nobody's.
+/// Reading back verifies everything: a changed byte is an error, or belongs to no object.
 #[test]
 fn a_changed_byte_is_an_error_or_changes_nothing() {
     let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
@@ -199,7 +200,7 @@ fn a_changed_byte_is_an_error_or_changes_nothing() {
                 }
             }
             change(&store, block, at, &[was], false);
-            // Of the words of chunks there are 120, of which one is used.
+            // Of the 120 chunk words one is used.
             at += if block.kind == "buffer" && at > 48 { 29 } else { 1 };
         }
     }
@@ -207,7 +208,7 @@ fn a_changed_byte_is_an_error_or_changes_nothing() {
     assert_eq!(noticed, tried);
 }
 
-/// What became damaged while the tree was open does not get a checksum of a table.
+/// A flush does not write bytes with a new checksum that were damaged while the tree was open.
 #[test]
 fn a_flush_proves_what_it_writes() {
     let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
@@ -225,7 +226,7 @@ fn a_flush_proves_what_it_writes() {
     assert!(chunks.len() > 1);
     assert_eq!(chunks.iter().map(|chunk| chunk.len / 40).sum::<usize>(), 20);
     for chunk in chunks {
-        // Of kind, lengths, number and key the skip list has its own: what is there is not looked at.
+        // The skip list has its own kind, lengths, number and key: these bytes are not read.
         let looked_at = |at: &usize| !(4..10).contains(&(at % 40));
         for at in (0..chunk.len / 40 * 40).filter(looked_at) {
             let was = store.heap.view().unwrap().block(chunk.at).unwrap()[at];

@@ -1,4 +1,4 @@
-//! Loads of sorted pairs: beside merges, several in one transaction, undone ones; and what is absent.
+//! Loads of sorted pairs: beside merges, several in one transaction, undone ones; and tombstones.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ fn a_load_beside_a_merge_whose_inputs_are_around_it() {
     }
     flush(&store);
     let seen = || Ok(store.context.sequences().visible());
-    // Progress is told before the merge commits.
+    // Progress is reported before the merge commits.
     let is_loaded = AtomicBool::new(false);
     store
         .tree
@@ -122,7 +122,7 @@ fn absences_go_when_nothing_is_below_them() {
     options.level0_tables_max = 1;
     let store = store(options);
     let keys: Vec<Vec<u8>> = (0..50_u8).map(|key| vec![key]).collect();
-    // Something on the last level, so that absences are not dropped when they are flushed.
+    // An entry on the last level, so that tombstones are not dropped when they are flushed.
     commit(&store, |tx| store.tree.load(tx, &pairs(&["zz"])).map(drop));
     commit(&store, |tx| store.tree.write(tx, keys.iter().map(|key| (&key[..], None))));
     flush(&store);
@@ -154,7 +154,7 @@ fn ranges_that_were_made_empty_fill_a_memtable_and_become_few() {
         assert!(removed <= 4_000, "memory is bounded");
     }
     commit(&store, |tx| store.tree.remove_range(tx, b"x", b"y"));
-    // Something below, so that they are kept.
+    // An entry below, so that they are kept.
     commit(&store, |tx| store.tree.load(tx, &pairs(&["zz"])).map(drop));
     flush(&store);
     let kept: u64 = store.tree.stats().levels.iter().map(|level| level.range_tombstones).sum();

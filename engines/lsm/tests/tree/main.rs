@@ -1,4 +1,4 @@
-//! The tree: on a heap, with files beside it.
+//! Tests of the LSM tree on a heap, with its files.
 
 mod check_parts;
 mod costs;

@@ -1,5 +1,5 @@
-//! A tree against ordered maps, one for each moment that is looked at: random changes in transactions
-//! that commit or are undone, flushes, compactions and reopenings in between.
+//! A tree against ordered maps, one for each sequence number that is read: random changes in
+//! transactions that commit or are undone, with flushes, compactions and reopenings in between.
 
 use std::ops::Bound;
 use std::sync::Arc;

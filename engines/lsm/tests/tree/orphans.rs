@@ -1,6 +1,6 @@
-//! What opening removes, and what not: files that no tree lists go if they are this store's own, and
-//! no number of one is ever given again. A file that another store left here by mistake may be all
-//! that is left of it.
+//! Orphans at opening: unlisted files of this store are removed, and their numbers are never
+//! reused. Files that another store left here by mistake stay: one may be all that is left of that
+//! store.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use adamant_slice::Slice;
 
 use crate::store::{Store, small_options};
 
-/// A whole table of a store.
+/// A valid table of a store.
 fn put_table(tables: &Arc<dyn Directory>, uuid: [u8; 16], number: u64) {
     let identity = Identity { uuid, number };
     let mut writer = TableWriter::create(tables, identity, TableOptions::default()).unwrap();
@@ -46,7 +46,7 @@ fn orphans_of_this_store_go_and_their_numbers_with_them() {
     assert_eq!(own.len(), 1);
     put_table(&tables, [7; 16], 90);
     put_table(&tables, [8; 16], 77);
-    // One that a crash kept from being finished has no name of its own yet.
+    // A file that a crash kept from being finished has no name of its own yet.
     tables.create(&format!("{}.new", file_name(91))).unwrap();
 
     let store = Store::open(&directory, small_options()).unwrap();
@@ -63,8 +63,8 @@ fn orphans_of_this_store_go_and_their_numbers_with_them() {
         assert_eq!(found.as_deref(), Some(&b"value"[..]));
     }
 
-    // When all files have gone their numbers stay given: the name of one that a crash brings back must
-    // never be that of another.
+    // When all files are gone their numbers stay used: a file that a crash brings back must never
+    // have the name of another.
     store
         .heap
         .transaction(Durability::Sync, |transaction| {

@@ -1,4 +1,4 @@
-//! A heap with one tree on it, and what its tests ask of it.
+//! The test store: a heap with one tree on it.
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
@@ -16,11 +16,11 @@ use adamant_slice::Slice;
 pub(crate) type Pair = (Vec<u8>, Vec<u8>);
 pub(crate) type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// The root that keeps the number of the next file, and the one that names the tree.
+/// The root that holds the number of the next file, and the one that names the tree.
 const FILES: usize = 1;
 pub(crate) const TREE: usize = 2;
 
-/// Of everything little, so that a few hundred entries make many tables on several levels.
+/// Small limits, so that a few hundred entries make many tables on several levels.
 pub(crate) fn small_options() -> Options {
     let mut options = Options::default();
     options.memtable_bytes_max = 2_000;
@@ -47,7 +47,7 @@ impl Drop for Store {
     }
 }
 
-/// The store on a simulated disk, everything within the calls.
+/// The store on a simulated disk; all work happens within the calls.
 pub(crate) fn open_on(disk: &SimDisk) -> Result<Store, Error> {
     let directory: Arc<dyn Directory> = Arc::new(SimDirectory::root(disk));
     let mut heap_options = HeapOptions::default();
@@ -84,7 +84,7 @@ impl Store {
             (FileCounter { block, at: 0 }, u32::from_le_bytes(bytes))
         };
         let directories = (directory.subdirectory("tables")?, directory.subdirectory("blobs")?);
-        // Before anything in them is named.
+        // Before any file in them is named.
         directory.sync()?;
         let cache = Arc::new(Cache::new(CacheOptions { block_bytes: 4_000, file_count: 3 }));
         let context = Arc::new(TreeContext::new(
@@ -138,7 +138,7 @@ impl Store {
         Ok(first)
     }
 
-    /// The entries of a range. Values in blob files are read at once, or when the scan is over.
+    /// The entries of a range. Values in blob files are read at once, or after the scan.
     pub(crate) fn scan(
         &self,
         bounds: (Bound<Slice>, Bound<Slice>),
@@ -213,7 +213,7 @@ impl Store {
         }
     }
 
-    /// Checks the tree, and that it has all blocks of the heap.
+    /// Checks the tree, and that it owns all blocks of the heap.
     pub(crate) fn check(&self) -> LsmReport {
         let (check, allocated) = {
             let report = self.heap.check().unwrap();
@@ -221,7 +221,7 @@ impl Store {
             (self.tree.check(&self.heap.view().unwrap()).unwrap(), report.blocks)
         };
         let report = check.finish();
-        // And the one that counts files.
+        // And the one with the file counter.
         let has = report.blocks + 1;
         assert_eq!(has, allocated, "blocks that the tree has, and that are allocated");
         report

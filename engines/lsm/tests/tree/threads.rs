@@ -1,5 +1,5 @@
-//! Readers beside a writer, one who flushes and one who merges: each moment is seen whole, as long as
-//! somebody looks at it.
+//! Readers beside a writer, a flush and a compaction thread: each sequence number is seen as a
+//! whole, as long as a reader uses it.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -13,15 +13,15 @@ use adamant_lsm::{Error, Sequences};
 use crate::store::{Model, Store, small_options};
 
 const SECONDS: u64 = 3;
-/// Frozen memtables, and tables of level 0, at which the writer waits, as a store's does: else it is
-/// for the machine to say how many files there are.
+/// Frozen memtables, and tables of level 0, at which the writer waits, as a store's does. Without
+/// that the number of files would depend on the machine.
 const FROZEN_MAX: usize = 3;
 const LEVEL0_MAX: u64 = 40;
 
-/// Moments that somebody looks at, with how many do.
+/// Sequence numbers that readers use, with the number of readers.
 type Pins = Mutex<BTreeMap<u64, u32>>;
 
-/// A moment, and what was there.
+/// A pinned sequence number, and the content at it.
 struct Moment<'p> {
     sequence: u64,
     model: Option<Model>,
@@ -31,8 +31,8 @@ struct Moment<'p> {
 
 impl<'p> Moment<'p> {
     fn now(store: &Store, pins: &'p Pins, model: Option<Model>) -> Self {
-        // The changes of a commit become visible one by one, while it has the heap's lock alone: a moment
-        // that is looked up without the shared one may be half of a commit.
+        // The changes of a commit become visible one by one, under the heap's exclusive lock:
+        // without the shared lock, a sequence number may be half of a commit.
         let _view = store.heap.view().unwrap();
         let mut pinned = pins.lock().unwrap();
         let sequence = store.context.sequences().visible();
@@ -135,7 +135,7 @@ fn write<'p>(
     model
 }
 
-/// Looks at the newest moment and at older ones until the time is up.
+/// Reads the newest sequence number and older ones until the time is up.
 fn read(
     store: &Store,
     pins: &Pins,

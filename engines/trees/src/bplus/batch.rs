@@ -1,8 +1,8 @@
-//! Many changes in one call.
+//! Batched changes with overlapped cache misses.
 //!
-//! Purpose: the waits for memory of 16 changes overlap. First all of a group are routed to their
-//! leaves, which are asked for; then the entries that their fingerprints point at; then each is
-//! made.
+//! Purpose: the cache misses of 16 changes overlap. First all keys of a group are routed to their
+//! leaves, which are prefetched; then the entries that their fingerprints select are prefetched;
+//! then each change is made.
 //! Invariants: after a split or merge the rest of the group is routed anew.
 
 use adamant_heap::access::Write;
@@ -16,7 +16,8 @@ use crate::error::Result;
 use crate::slot::{KeyHash, free_entry};
 use crate::tree::Operation;
 
-/// Changes whose leaves are asked for together: about as many as a core has fill buffers.
+/// Number of changes whose leaves are prefetched together: about as many as a core has fill
+/// buffers.
 const GROUP: usize = 16;
 
 /// Makes the changes in order and appends to `present` whether each key was there before.
@@ -46,7 +47,7 @@ pub(super) fn apply<W: Write>(
                     Put { was_there: old.is_some(), reshaped }
                 }
             };
-            // Whatever was reshaped before this change: what counts is the path of the next.
+            // Earlier changes may have reshaped the tree; what counts is the path of the next one.
             reshaped |= is_reshaped;
             change += i64::from(operation.value.is_some()) - i64::from(was_there);
             present.push(was_there);
@@ -58,7 +59,7 @@ pub(super) fn apply<W: Write>(
     Ok(())
 }
 
-/// Finds the leaves of a group and asks for them and for the entries that it may replace.
+/// Finds the leaves of a group, and prefetches them and the entries that it may replace.
 fn route_group<W: Write>(
     tx: &W,
     tree: u64,
@@ -69,7 +70,7 @@ fn route_group<W: Write>(
     for (index, operation) in group.iter().enumerate() {
         let key = operation.key;
         // An ascending load stays at the right end. Elsewhere a descent, whose nodes are in the
-        // cache, is cheaper than to look up the separator that ends the leaf.
+        // cache, is cheaper than a lookup of the separator that ends the leaf.
         let before = index.checked_sub(1).filter(|before| {
             paths[*before].is_last(paths[*before].height) && group[*before].key <= key
         });

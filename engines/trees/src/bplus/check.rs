@@ -1,7 +1,7 @@
-//! Verifying a whole tree.
+//! The structural check of a B+ tree.
 //!
-//! Purpose: every rule that the other modules rely on, checked from the bytes alone.
-//! Invariants: each block is looked at once, so that damage cannot make it run on.
+//! Purpose: verifies every rule that the other modules rely on, from the bytes alone.
+//! Invariants: each block is visited once, so that the check of a damaged tree ends.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ use crate::checking::{Checking, Report, Stretch};
 use crate::error::{Error, Result};
 use crate::slot::{Entry, KeyHash};
 
-/// A node still to be checked, and the strings that bound its keys.
+/// A node still to be checked, and the separators that bound its keys.
 struct Waiting<'r> {
     block: u64,
     level: usize,
@@ -176,7 +176,7 @@ impl<'r, R: Read> Check<'r, '_, R> {
             self.report.value_bytes += entry.value(self.read)?.len() as u64;
             self.report.pairs += 1;
         }
-        // It refuses a key that is there twice.
+        // It refuses a duplicate key.
         Sorted::new().load(self.read, block)?;
         self.report.leaves += 1;
         Ok(())

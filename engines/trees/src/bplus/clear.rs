@@ -1,4 +1,4 @@
-//! Freeing all nodes and entries of a tree.
+//! Freeing of all nodes and entries of a tree.
 
 use adamant_heap::access::Write;
 
@@ -23,8 +23,8 @@ pub(super) fn clear<W: Write>(tx: &mut W, tree: u64) -> Result<()> {
     Ok(())
 }
 
-/// Frees every block but the head. Each visit of a node frees it and freeing twice is an error,
-/// so that this ends in a damaged tree too. Memory: 60 words per level. O(n).
+/// Frees every block but the head. Each node is freed when it is visited, and freeing twice is an
+/// error, so this ends in a damaged tree, too. Memory: 60 words per level. O(n).
 pub(super) fn free_nodes<W: Write>(tx: &mut W, tree: u64) -> Result<()> {
     let head = head(tx, tree)?;
     let mut waiting = vec![(head.root.get(), head.height.get() as usize)];

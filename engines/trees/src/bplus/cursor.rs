@@ -1,10 +1,10 @@
-//! Walking the pairs in both directions.
+//! The cursor of the B+ tree, in both directions.
 //!
-//! Purpose: leaves have no links to their neighbours; a cursor keeps its path and steps sideways
-//! at the lowest inner node that has a next child. So splits store nothing for scans, and a
-//! cursor sees the leaves ahead of it in the parent and can ask for them in time.
-//! Invariants: keys only rise (fall) as a cursor goes forward (back), which is checked from leaf
-//! to leaf, so that a scan of a damaged tree ends.
+//! Purpose: leaves have no links to their neighbours; a cursor keeps its path and steps sideways at
+//! the lowest inner node that has a next child. So splits store nothing for scans, and a cursor
+//! sees the leaves ahead of it in the parent and can prefetch them in time.
+//! Invariants: keys only rise (fall) as a cursor goes forward (back). This is checked from leaf to
+//! leaf, so that a scan of a damaged tree ends.
 
 use std::ops::{Bound, ControlFlow};
 
@@ -17,14 +17,13 @@ use crate::error::{Error, Result};
 use crate::slot::Entry;
 use crate::tree::{Cursor, Pair, Seek, Walk};
 
-/// Leaves asked for ahead of the one that a scan is in: the next one, whose slots are looked at
-/// meanwhile, and the one behind it.
+/// Leaves that are prefetched: the next one, whose slots are read meanwhile, and the one after it.
 const LEAVES_AHEAD: usize = 2;
-/// Pairs of the first leaf that are handed out before those of the next are asked for: a scan that
-/// ends before needs none of them, and the leaf has arrived by then.
+/// Pairs of the first leaf that are handed out before the entries of the next one are prefetched: a
+/// scan that ends earlier needs none of them, and the leaf has arrived by then.
 const PAIRS_ALONE: usize = 8;
-/// Empty leaves in a row that a whole tree cannot have: an empty leaf is an only child, and only
-/// children of neighbouring parents merge unless a level's end lies between them.
+/// More consecutive empty leaves than an intact tree can have: an empty leaf is an only child, and
+/// only children of neighbouring parents merge unless a level's end lies between them.
 const EMPTY_LEAVES_MAX: usize = 64;
 
 /// A cursor of a B+ tree. About 3 KiB, so that a scan allocates nothing.
@@ -33,7 +32,7 @@ pub struct BplusCursor<'r, R> {
     tree: u64,
     path: Path,
     sorted: Sorted<'r>,
-    /// Entries of the leaf below the gap.
+    /// Number of entries of the leaf below the gap.
     gap: usize,
     state: State,
     ahead: Ahead<'r>,
@@ -49,21 +48,21 @@ enum State {
     Scanning,
 }
 
-/// The next leaf, whose entries are asked for while those of the leaf at hand are handed out: one
-/// for one, so that no more is on its way than a processor can wait for at once, and a scan that
-/// ends early has asked for little.
+/// The next leaf, whose entries are prefetched while those of the current leaf are handed out, one
+/// for one. So no more prefetches are pending than a processor can handle at once, and a scan that
+/// ends early has issued few.
 struct Ahead<'r> {
     /// The leaf's offset; 0 for none.
     block: u64,
     leaf: Option<&'r Leaf>,
-    /// Bits of the entries not asked for yet.
+    /// Bits of the entries that were not prefetched yet.
     left: u64,
 }
 
 impl Ahead<'_> {
     const NONE: Self = Self { block: 0, leaf: None, left: 0 };
 
-    /// Asks for one more entry.
+    /// Prefetches one more entry.
     #[inline]
     fn ask<R: Read>(&mut self, read: &R) {
         if self.left != 0
@@ -119,7 +118,7 @@ impl<'r, R: Read> BplusCursor<'r, R> {
         Err(Error::Damaged { block: self.path.leaf, what: "ends a long row of empty leaves" })
     }
 
-    /// Makes the path that of the neighbouring leaf; false when there is none.
+    /// Moves the path to the neighbouring leaf; false when there is none.
     fn sidestep(&mut self, forward: bool) -> Result<bool> {
         for depth in (0..self.path.height).rev() {
             let level = self.path.level(depth);
@@ -141,7 +140,7 @@ impl<'r, R: Read> BplusCursor<'r, R> {
         Ok(false)
     }
 
-    /// Loads the leaf of the path, having asked for what was not asked for yet.
+    /// Loads the leaf of the path; prefetches the rest of its entries first.
     fn load(&mut self) -> Result<()> {
         if self.ahead.block != self.path.leaf {
             self.ahead = Ahead::NONE;
@@ -153,7 +152,7 @@ impl<'r, R: Read> BplusCursor<'r, R> {
         self.sorted.load_ready(self.read, self.path.leaf)
     }
 
-    /// The leaf so many leaves ahead, under the same parent.
+    /// The leaf that is `by` leaves ahead, under the same parent.
     fn leaf_ahead(&self, forward: bool, by: usize) -> Result<Option<u64>> {
         let Some(depth) = self.path.height.checked_sub(1) else { return Ok(None) };
         let step = self.path.steps[depth];
@@ -163,14 +162,14 @@ impl<'r, R: Read> BplusCursor<'r, R> {
         Ok(ahead.filter(|ahead| *ahead < parent.len()).map(|ahead| parent.child(ahead)))
     }
 
-    /// Asks for the leaf behind the next one. Of the next one, which was asked for before, the
-    /// entries are to be asked for from now on.
+    /// Prefetches the leaf after the next one, and selects the next one, which was prefetched
+    /// before, for prefetching its entries.
     fn look_ahead(&mut self, forward: bool) -> Result<()> {
         if let Some(leaf) = self.leaf_ahead(forward, LEAVES_AHEAD)? {
             prefetch_leaf(self.read, leaf);
         }
         self.ahead = match self.leaf_ahead(forward, 1)? {
-            // A leaf that cannot be read is an error to whoever comes to it.
+            // A leaf that cannot be read is an error when the scan reaches it.
             Some(block) => match Leaf::at(self.read, block) {
                 Ok(leaf) => Ahead { block, leaf: Some(leaf), left: leaf.used() },
                 Err(_) => Ahead::NONE,
@@ -180,7 +179,7 @@ impl<'r, R: Read> BplusCursor<'r, R> {
         Ok(())
     }
 
-    /// Pairs of the leaf between the gap and a bound in that direction.
+    /// Number of pairs of the leaf between the gap and a bound in that direction.
     fn count_until(&self, forward: bool, until: Bound<&[u8]>) -> usize {
         let len = self.sorted.len();
         let (key, included) = match until {
@@ -188,7 +187,7 @@ impl<'r, R: Read> BplusCursor<'r, R> {
             Bound::Excluded(key) => (key, false),
             Bound::Unbounded => return if forward { len - self.gap } else { self.gap },
         };
-        // The bound of a long scan lies beyond the whole leaf nearly always.
+        // The bound of a long scan nearly always lies beyond the whole leaf.
         let end = match (len, forward) {
             (0, _) => 0,
             (_, true) if self.sorted.entry(len - 1).key < key => len,
@@ -198,7 +197,7 @@ impl<'r, R: Read> BplusCursor<'r, R> {
         if forward { end.saturating_sub(self.gap) } else { self.gap.saturating_sub(end) }
     }
 
-    /// Hands out the pairs from the gap on, `count` of them. Returns the key at which `each` broke.
+    /// Hands out `count` pairs from the gap on. Returns the key at which `each` broke.
     #[inline]
     fn hand_out(
         &mut self,
@@ -220,7 +219,7 @@ impl<'r, R: Read> BplusCursor<'r, R> {
     }
 }
 
-/// Hands entries to `each` until it breaks, and for each asks for one of the next leaf.
+/// Hands entries to `each` until it breaks, and for each prefetches one of the next leaf.
 #[inline]
 fn hand_over<'s, 'r: 's, R: Read>(
     read: &'r R,
@@ -239,7 +238,7 @@ fn hand_over<'s, 'r: 's, R: Read>(
 
 impl<'r, R: Read> Cursor<'r> for BplusCursor<'r, R> {
     fn seek(&mut self, seek: Seek<'_>) -> Result<()> {
-        // Until all of it has succeeded, the cursor stands before the first pair.
+        // Until the seek has succeeded, the cursor is before the first pair.
         self.state = State::New;
         let target = match seek {
             Seek::First => Target::First,

@@ -1,8 +1,8 @@
-//! From a key to its leaf and slot.
+//! Search: from a key to its leaf and slot.
 //!
-//! Purpose: routing through inner nodes, the path that was taken, the search of a leaf.
-//! Invariants: a path is true until nodes are split or merged; nothing here follows more levels
-//! than the head's height, which is bounded, so that no damage can make it run on.
+//! Purpose: routing through inner nodes, the path of a descent, the search of a leaf.
+//! Invariants: a path is valid until nodes are split or merged. No descent follows more levels than
+//! the head's height, which is bounded, so that it ends in a damaged tree.
 
 use adamant_heap::access::Read;
 use adamant_heap::ptr::Ptr;
@@ -26,7 +26,7 @@ pub(super) struct Step {
     pub(super) count: u16,
 }
 
-/// The way from the root to a leaf.
+/// The path from the root to a leaf.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Path {
     /// Steps from the root down; the first `height` are in use.
@@ -61,8 +61,8 @@ impl Path {
         self.steps[..depth].iter().all(|step| step.position + 1 == step.count)
     }
 
-    /// Separator block that bounds from below what the node at `depth` (the leaf, for `height`)
-    /// may hold; 0 if nothing does.
+    /// Block of the separator that is the lower bound of the node at `depth` (the leaf, for
+    /// `height`); 0 if there is none.
     pub(super) fn lower_fence<R: Read>(&self, read: &R, depth: usize) -> Result<u64> {
         for above in (0..depth).rev() {
             let step = &self.steps[above];
@@ -74,7 +74,7 @@ impl Path {
         Ok(0)
     }
 
-    /// Separator block that bounds from above what the node at `depth` may hold; 0 if nothing does.
+    /// Block of the separator that is the upper bound of the node at `depth`; 0 if there is none.
     pub(super) fn upper_fence<R: Read>(&self, read: &R, depth: usize) -> Result<u64> {
         for above in (0..depth).rev() {
             let step = &self.steps[above];
@@ -86,7 +86,7 @@ impl Path {
         Ok(0)
     }
 
-    /// Goes on from `steps[depth]`, whose node is `node`, down to a leaf.
+    /// Descends from `steps[depth]`, whose node is `node`, to a leaf.
     pub(super) fn descend<R: Read>(
         &mut self,
         read: &R,
@@ -125,7 +125,7 @@ pub(super) fn head<R: Read>(read: &R, block: u64) -> Result<&Head> {
     Ok(head)
 }
 
-/// The path to the leaf that a target lies in. O(log n).
+/// The path to the leaf of a target. O(log n).
 pub(super) fn path<R: Read>(read: &R, tree: u64, target: Target<'_>) -> Result<Path> {
     let head = head(read, tree)?;
     let mut path = Path { height: head.height.get() as usize, ..Path::default() };
@@ -134,7 +134,7 @@ pub(super) fn path<R: Read>(read: &R, tree: u64, target: Target<'_>) -> Result<P
     Ok(path)
 }
 
-/// The leaf that a key lies in: [`path()`] without keeping it, for readers.
+/// The leaf of a key: as [`path()`], without keeping the path, for readers.
 #[inline]
 pub(super) fn leaf_of<R: Read>(read: &R, tree: u64, key: &[u8]) -> Result<u64> {
     let head = head(read, tree)?;
@@ -148,8 +148,8 @@ pub(super) fn leaf_of<R: Read>(read: &R, tree: u64, key: &[u8]) -> Result<u64> {
     Ok(node)
 }
 
-/// Asks for the lines of an inner node that a search may look at before it knows the child: one
-/// wait instead of one for each step.
+/// Prefetches the lines of an inner node that a search may read before it knows the child: one
+/// cache miss instead of one for each step.
 #[inline]
 fn prefetch_heads<R: Read>(read: &R, inner: u64) {
     for at in (0..INNER_BRANCHES_AT as u64).step_by(64) {
@@ -157,7 +157,8 @@ fn prefetch_heads<R: Read>(read: &R, inner: u64) {
     }
 }
 
-/// Asks for all lines of a leaf: one wait instead of two, for fingerprints and then the slot.
+/// Prefetches all lines of a leaf: one cache miss instead of two, for fingerprints and then the
+/// slot.
 #[inline]
 pub(super) fn prefetch_leaf<R: Read>(read: &R, leaf: u64) {
     for at in (0..LEAF_BYTES as u64).step_by(64) {
@@ -165,7 +166,7 @@ pub(super) fn prefetch_leaf<R: Read>(read: &R, leaf: u64) {
     }
 }
 
-/// Asks for the first 128 bytes of an entry: all of a small pair.
+/// Prefetches the first 128 bytes of an entry: all of a small pair.
 #[inline]
 pub(super) fn prefetch_entry<R: Read>(read: &R, entry: u64) {
     read.prefetch(entry);
@@ -206,16 +207,17 @@ pub(super) fn entry_of<'r, R: Read>(
     Ok(None)
 }
 
-/// Position of the child that a key is routed to: as many separators are at or below the key.
+/// Position of the child that a key is routed to: the number of separators at or below the key.
 ///
-/// Heads decide; only separators whose head ties with the key's are compared in full, since a
-/// head cannot tell a string from the same string with zeros after it.
+/// Heads decide; only separators whose head ties with the key's are compared in full, since a head
+/// cannot tell a string from the same string followed by zeros.
 #[inline]
 pub(super) fn route<R: Read>(read: &R, inner: &Inner, key: &[u8]) -> Result<usize> {
     let head = head_of(key, inner.prefix_bytes());
     let order = &inner.order[1..inner.len()];
     let head_at = |index: &u8| inner.heads[usize::from(*index).min(CHILDREN_MAX - 1)].get();
-    // A load in order is above all separators, at each level of the tree's edge: no search for it.
+    // The keys of an ascending load are above all separators, at each level of the tree's edge: no
+    // search for them.
     let Some(last) = order.last().map(head_at) else { return Ok(0) };
     if last < head || last == head && separator(read, inner.separator(order.len()))? <= key {
         return Ok(order.len());
@@ -244,7 +246,7 @@ pub(super) fn separator<R: Read>(read: &R, block: u64) -> Result<&[u8]> {
     usize::try_from(len).ok().and_then(|len| rest.get(..len)).ok_or(damaged)
 }
 
-/// Bytes that all strings between two fences (separator blocks, 0 for none) share.
+/// Length of the common prefix of all strings between two fences (separator blocks, 0 for none).
 pub(super) fn prefix_len<R: Read>(read: &R, lower: u64, upper: u64) -> Result<usize> {
     if lower == 0 || upper == 0 {
         return Ok(0);

@@ -1,7 +1,7 @@
-//! Inserting one pair.
+//! Insertion of one pair.
 //!
-//! Invariants: a value is overwritten where it lies, or by a new entry block; the old one is then
-//! freed or moved (S2).
+//! Invariants: a value is overwritten in place, or replaced by a new entry block; the old block is
+//! then freed or moved (S2).
 
 use adamant_heap::access::Write;
 
@@ -12,16 +12,16 @@ use super::write::fill_leaf;
 use crate::error::Result;
 use crate::slot::{KeyHash, Slot, free_entry, overwrite, write_entry};
 
-/// What a change did.
+/// The result of a change.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Outcome {
-    /// The entry that the key had before: it is in no tree now.
+    /// The previous entry of the key, which is in no tree now.
     pub(super) old: Option<u64>,
-    /// Whether nodes were split or merged, which makes every path void.
+    /// Whether nodes were split or merged, which invalidates every path.
     pub(super) reshaped: bool,
 }
 
-/// What became of a pair that was put.
+/// The result of a put.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Put {
     /// Whether the key was there before.
@@ -30,7 +30,7 @@ pub(super) struct Put {
     pub(super) reshaped: bool,
 }
 
-/// Sets the value of a key in the leaf of its path. The count of pairs is the caller's.
+/// Sets the value of a key in the leaf of its path. The caller updates the count of pairs.
 pub(super) fn put<W: Write>(
     tx: &mut W,
     tree: u64,
@@ -52,7 +52,7 @@ pub(super) fn put<W: Write>(
     Ok(Put { was_there: old.is_some(), reshaped })
 }
 
-/// Puts the entry of a key into the leaf of its path. The count of pairs is the caller's.
+/// Puts the entry of a key into the leaf of its path. The caller updates the count of pairs.
 pub(super) fn insert_entry<W: Write>(
     tx: &mut W,
     tree: u64,
@@ -65,7 +65,7 @@ pub(super) fn insert_entry<W: Write>(
     adopt_at(tx, tree, path, found, (hash, key), entry)
 }
 
-/// The same, of a key that was looked for: in which slot it was found.
+/// The same, for a key whose slot was searched for: `found` is the result.
 fn adopt_at<W: Write>(
     tx: &mut W,
     tree: u64,

@@ -1,8 +1,8 @@
-//! Every persistent byte of a B+ tree, and nothing volatile.
+//! On-heap layout of a B+ tree.
 //!
 //! Purpose: the nodes of the tree as the heap holds them; see `docs/format/bplus.md`.
-//! Invariants: all integers are little-endian, so that any bytes are a valid node (S3); what the
-//! numbers in them must be is checked where they are used.
+//! Invariants: all integers are little-endian, so that any bytes are a valid node (S3); their
+//! values are checked where they are used.
 
 use adamant_heap::access::Read;
 use adamant_heap::ptr::Ptr;
@@ -16,7 +16,7 @@ use crate::slot::Slot;
 pub(super) const LEAF_SLOTS: usize = 48;
 /// Children of an inner node: with them it fills 24 cache lines.
 pub(super) const CHILDREN_MAX: usize = 60;
-/// Levels above the leaves. A node splits only when it is full, and then leaves at least 30
+/// Maximum levels above the leaves. A node splits only when it is full, and then leaves at least 30
 /// children on a side that can fill again: level 13 needs some 30^12 inserts.
 pub(super) const HEIGHT_MAX: usize = 12;
 /// First bytes of the head of every B+ tree.
@@ -42,7 +42,7 @@ pub(super) struct Head {
     pub(super) inner_nodes: U64,
 }
 
-/// A leaf: up to 48 slots in no order.
+/// A leaf: up to 48 unordered slots.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(super) struct Leaf {
@@ -66,7 +66,7 @@ pub(super) struct Branch {
     pub(super) child: U64,
 }
 
-/// An inner node: up to 60 branches in no order, with an order beside them.
+/// An inner node: up to 60 unordered branches, with an order beside them.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(super) struct Inner {
@@ -74,16 +74,16 @@ pub(super) struct Inner {
     pub(super) count: u8,
     /// Levels above the leaves, 1 for a parent of leaves.
     pub(super) level: u8,
-    /// Bytes that all keys routed here share at their start.
+    /// Length of the common prefix of all keys routed here.
     pub(super) prefix_len: U16,
     /// `order[i]` is the index of the i-th branch in key order.
     pub(super) order: [u8; CHILDREN_MAX],
-    /// `heads[i]` is `head_of` of the separator of branch i. They and the branches stay where they
-    /// are when others come, so that little is logged.
+    /// `heads[i]` is `head_of` of the separator of branch i. Heads and branches stay in place when
+    /// others are added, so that little is logged.
     pub(super) heads: [U64; CHILDREN_MAX],
     /// The branches.
     pub(super) branches: [Branch; CHILDREN_MAX],
-    /// Not used, not written.
+    /// Unused, never written.
     pub(super) spare: [u8; 32],
 }
 
@@ -128,13 +128,13 @@ impl Leaf {
         Ok(read.read(Ptr::new(leaf))?)
     }
 
-    /// Bits of the slots in use.
+    /// The bitmap of the slots in use.
     #[inline]
     pub(super) fn used(&self) -> u64 {
         self.bitmap.get() & LEAF_FULL
     }
 
-    /// Bits of the used slots with this fingerprint: 8 bytes at a time, since a byte of
+    /// Bits of the used slots with this fingerprint, computed 8 bytes at a time: a byte of
     /// `difference` is zero exactly where `zeros` gets its top bit, and a multiplication gathers
     /// those bits.
     #[inline]
@@ -173,44 +173,44 @@ impl Inner {
         Ok(inner)
     }
 
-    /// Children.
+    /// Number of children.
     #[inline]
     pub(super) fn len(&self) -> usize {
         usize::from(self.count)
     }
 
-    /// Index of the branch at a position of the key order. Positions and indices out of range can
-    /// only come from damage; they give some branch, which is then no child of this level or key.
+    /// Index of the branch at a position of the key order. Only damage causes positions and indices
+    /// out of range; they give some branch, which is then no child of this level or key.
     #[inline]
     fn index(&self, position: usize) -> usize {
         usize::from(self.order[position.min(CHILDREN_MAX - 1)]).min(CHILDREN_MAX - 1)
     }
 
-    /// Branch at a position of the key order.
+    /// The branch at a position of the key order.
     #[inline]
     pub(super) fn branch(&self, position: usize) -> Branch {
         self.branches[self.index(position)]
     }
 
-    /// Head of the separator at a position of the key order, not the first.
+    /// The head of the separator at a position of the key order, not the first.
     #[inline]
     pub(super) fn head(&self, position: usize) -> u64 {
         self.heads[self.index(position)].get()
     }
 
-    /// Child at a position of the key order.
+    /// The child at a position of the key order.
     #[inline]
     pub(super) fn child(&self, position: usize) -> u64 {
         self.branch(position).child.get()
     }
 
-    /// Separator block at a position of the key order.
+    /// The separator block at a position of the key order.
     #[inline]
     pub(super) fn separator(&self, position: usize) -> u64 {
         self.branch(position).separator.get()
     }
 
-    /// Bytes that all keys here share.
+    /// Length of the common prefix of all keys here.
     #[inline]
     pub(super) fn prefix_bytes(&self) -> usize {
         usize::from(self.prefix_len.get())

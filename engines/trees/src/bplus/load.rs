@@ -1,10 +1,10 @@
-//! Inserting pairs that come in order.
+//! Bulk insertion of sorted pairs.
 //!
-//! Purpose: a run of keys that all lie between two neighbours of the tree, or beyond its end, goes into
-//! leaves that are written once, full, in order; what is above the run moves behind it as slots. One
-//! by one each of them would be routed to its leaf, and the leaf searched, 48 times.
-//! Invariants: pairs that meet others one by one take the ordinary way, so that what does not pay
-//! costs no more than a look at one separator for each 16 of them.
+//! Purpose: a run of keys that all lie between two neighbours of the tree, or beyond its end, goes
+//! into leaves that are written once, full, in order; the slots above the run move after it. One by
+//! one, each of the keys would be routed to its leaf, and the leaf searched, 48 times.
+//! Invariants: pairs that lie among existing ones take the ordinary path, so that a load that
+//! cannot benefit costs no more than a look at one separator for each 16 of them.
 
 use adamant_heap::access::{Read, Write};
 
@@ -18,23 +18,24 @@ use crate::error::Result;
 use crate::slot::{KeyHash, Slot, write_entry};
 use crate::tree::{Operation, Pair};
 
-/// Pairs that a run has at least: a third of a leaf, as many as are routed together otherwise.
+/// Minimum pairs of a run: a third of a leaf, as many as are routed together otherwise.
 const RUN_MIN: usize = 16;
 
-/// A gap between two neighbours of a tree, and what is to fill it.
+/// A gap between two neighbours of a tree, and the run that fills it.
 struct Gap {
     path: Path,
-    /// Pairs that lie in it.
+    /// Pairs of the run.
     run: usize,
     /// Slots of the leaf in use.
     used: u64,
-    /// Entries of the leaf below the gap.
+    /// Number of entries of the leaf below the gap.
     below: usize,
-    /// Slots, in key order, of those above it.
+    /// Slots of the entries above it, in key order.
     above: Vec<(u8, Slot)>,
-    /// Which of these are behind the old leaf's end, as bits of its slots.
+    /// Those of them that leave the old leaf, as bits of its slots.
     leaving: u64,
-    /// What lies between the old leaf and the first new one, between that and the next, and so on.
+    /// The separators between the old leaf and the first new one, between that and the next, and so
+    /// on.
     separators: Vec<Vec<u8>>,
 }
 
@@ -60,7 +61,7 @@ pub(super) fn load<W: Write>(tx: &mut W, tree: u64, mut pairs: &[Pair<'_>]) -> R
     Ok(replaced)
 }
 
-/// The gap that the first pairs lie in, if enough of them do.
+/// The gap that the first pairs lie in, if it takes enough of them.
 fn gap<R: Read>(read: &R, tree: u64, pairs: &[Pair<'_>]) -> Result<Option<Gap>> {
     let (Some((first, _)), Some((far, _))) = (pairs.first(), pairs.get(RUN_MIN - 1)) else {
         return Ok(None);
@@ -108,7 +109,7 @@ fn gap<R: Read>(read: &R, tree: u64, pairs: &[Pair<'_>]) -> Result<Option<Gap>> 
     Ok(Some(gap))
 }
 
-/// Fills a gap: first what room there is in its leaf, then new leaves.
+/// Fills a gap: first the free slots of its leaf, then new leaves.
 fn fill<W: Write>(tx: &mut W, tree: u64, gap: &Gap, run: &[Pair<'_>]) -> Result<()> {
     let mut slots = Vec::with_capacity(run.len() + gap.above.len());
     for (key, value) in run {
@@ -127,7 +128,7 @@ fn fill<W: Write>(tx: &mut W, tree: u64, gap: &Gap, run: &[Pair<'_>]) -> Result<
     let moved = slots.get(LEAF_SLOTS - gap.below..).unwrap_or_default();
     for (index, (chunk, bytes)) in moved.chunks(LEAF_SLOTS).zip(&gap.separators).enumerate() {
         if let Some(before) = index.checked_sub(1) {
-            // The way to the leaf that was added last, which is that of its own separator.
+            // The path to the leaf that was added last, which is that of its own separator.
             path = path_of(tx, tree, Target::Key(&gap.separators[before]))?;
         }
         check_height(tx, &path)?;

@@ -1,4 +1,4 @@
-//! The tree as an ordered map.
+//! The B+ tree as an ordered map.
 
 use std::collections::HashSet;
 
@@ -48,8 +48,8 @@ impl Bplus {
     }
 
     /// Hands out, in no order, what can be read of a damaged tree whose head was at `head`, and
-    /// word of what cannot. `leaves` grows by the leaves that were read. Goes on after everything
-    /// that is wrong. O(n).
+    /// reports what cannot. `leaves` grows by the leaves that were read. Continues after every
+    /// fault. O(n).
     pub fn salvage<'r, R: Read>(
         read: &'r R,
         head: u64,
@@ -62,11 +62,11 @@ impl Bplus {
     /// Bytes of the block that a head is in.
     pub const HEAD_BYTES: u64 = HEAD_BYTES as u64;
 
-    /// Bytes of the blocks that leaves are in: those [`Bplus::orphan_keys`] is to be asked about.
+    /// Bytes of leaf blocks: [`Bplus::orphan_keys`] makes sense only for blocks of this size.
     pub const ORPHAN_BYTES: u64 = ORPHAN_BYTES;
 
-    /// The lowest and the highest key of an allocated block if it is a leaf, of whatever tree:
-    /// leaves know their entries by hashes of 24 bits, so nothing else is taken for one.
+    /// The lowest and the highest key of an allocated block if it is a leaf, of any tree: leaves
+    /// hold hashes of 24 bits of their entries, so nothing else is taken for one.
     pub fn orphan_keys<R: Read>(read: &R, block: u64) -> Option<(&[u8], &[u8])> {
         orphan_keys(read, block)
     }

@@ -1,4 +1,4 @@
-//! Handing out every block and value of a tree.
+//! Enumeration of every block and value of a tree.
 
 use adamant_heap::access::Read;
 
@@ -7,7 +7,7 @@ use super::layout::{CHILDREN_MAX, Inner, LEAF_SLOTS, Leaf};
 use crate::error::{Error, Result};
 use crate::parts::{Part, Parts};
 
-/// Hands out all but the head. O(n); 8 bytes and bookkeeping a block.
+/// Hands out all but the head. O(n); 8 bytes and bookkeeping per block.
 pub(super) fn parts<'r, R: Read>(
     read: &'r R,
     tree: u64,

@@ -1,8 +1,8 @@
-//! Removing one pair, and merging nodes that have become nearly empty.
+//! Removal of one pair, and merges of nearly empty nodes.
 //!
-//! Invariants: an inner node always has a child; a leaf is empty only when it is its parent's
-//! only child. Merging waits until a node is a quarter full and stops at three quarters, so that
-//! a key put and removed in turn does not split and merge in turn.
+//! Invariants: an inner node always has a child; a leaf is empty only when it is its parent's only
+//! child. A merge happens when a node is a quarter full, and only up to three quarters, so that
+//! alternating puts and removes of a key do not cause alternating splits and merges.
 
 use adamant_heap::access::Write;
 
@@ -18,14 +18,14 @@ use crate::slot::{KeyHash, Slot};
 
 /// A leaf with this many entries or fewer looks for a neighbour to merge with.
 const LEAF_SPARSE: u32 = LEAF_SLOTS as u32 / 4;
-/// Entries that a merged leaf may have.
+/// Maximum entries of a merged leaf.
 const LEAF_MERGED_MAX: u32 = LEAF_SLOTS as u32 / 4 * 3;
 /// An inner node with this many children or fewer looks for a neighbour to merge with.
 const INNER_SPARSE: usize = CHILDREN_MAX / 4;
-/// Children that a merged inner node may have.
+/// Maximum children of a merged inner node.
 const INNER_MERGED_MAX: usize = CHILDREN_MAX / 4 * 3;
 
-/// Takes the entry of a key out of the leaf of its path. The count of pairs is the caller's.
+/// Takes the entry of a key out of the leaf of its path. The caller updates the count of pairs.
 pub(super) fn take<W: Write>(
     tx: &mut W,
     tree: u64,
@@ -45,15 +45,15 @@ pub(super) fn take<W: Write>(
     Ok(Outcome { old: Some(entry), reshaped })
 }
 
-/// Positions of the left of two neighbours, one of which is at `position` among `len`.
+/// The positions of the left one of each pair of neighbours that includes `position`, among `len`.
 fn neighbours(position: usize, len: usize) -> impl Iterator<Item = usize> {
     let before = position.checked_sub(1);
     let behind = (position + 1 < len).then_some(position);
     before.into_iter().chain(behind)
 }
 
-/// Merges the leaf of a path with a neighbour, if there is one with room. Of the two the one with
-/// more entries stays, so at most 18 slots are written.
+/// Merges the leaf of a path with a neighbour, if one has room. The leaf with more entries stays,
+/// so at most 18 slots are written.
 fn merge_leaf<W: Write>(tx: &mut W, tree: u64, path: &Path) -> Result<bool> {
     let depth = path.height - 1;
     let step = path.steps[depth];
@@ -95,7 +95,7 @@ fn move_slots<W: Write>(tx: &mut W, source: u64, target: u64) -> Result<()> {
     Ok(())
 }
 
-/// Makes `kept` the one child in the place of those at `position` and the next, and frees the
+/// Replaces the children at `position` and the next by the single child `kept`, and frees the
 /// separator between them.
 fn drop_branch<W: Write>(
     tx: &mut W,
@@ -113,7 +113,7 @@ fn drop_branch<W: Write>(
     Ok(tx.free(separator)?)
 }
 
-/// Merges inner nodes from `steps[depth]`, which has lost a child, upwards as far as needed.
+/// Merges inner nodes upwards from `steps[depth]`, which has lost a child, as far as needed.
 fn merge_upwards<W: Write>(tx: &mut W, tree: u64, path: &Path, depth: usize) -> Result<()> {
     for depth in (1..=depth).rev() {
         let inner = Inner::at(tx, path.steps[depth].node, path.level(depth))?;
@@ -143,7 +143,7 @@ fn merge_inner<W: Write>(tx: &mut W, tree: u64, path: &Path, depth: usize) -> Re
         }
         let mut branches = Branches::of(left_inner);
         branches.append(right_inner, parent.separator(position + 1));
-        // The fences of the two together: seen from the path as if it went through each of them.
+        // The fences of both nodes together, from paths that go through each of them.
         let mut aside = *path;
         aside.steps[depth - 1].position = position as u16;
         let lower = aside.lower_fence(tx, depth)?;
@@ -153,14 +153,14 @@ fn merge_inner<W: Write>(tx: &mut W, tree: u64, path: &Path, depth: usize) -> Re
         rewrite_inner(tx, left, level, prefix_len, branches.list())?;
         tx.free(right)?;
         add(tx, tree, HEAD_INNER_NODES_AT, -1)?;
-        // The separator between them lives on inside the merged node.
+        // The separator between them stays, within the merged node.
         remove_branch(tx, step.node, level + 1, position + 1)?;
         return Ok(true);
     }
     Ok(false)
 }
 
-/// Takes away roots with a single child.
+/// Removes roots with a single child.
 fn shrink_root<W: Write>(tx: &mut W, tree: u64, path: &Path) -> Result<()> {
     let mut root = path.steps[0].node;
     for level in (1..=path.height).rev() {

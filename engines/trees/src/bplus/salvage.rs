@@ -1,10 +1,10 @@
-//! Reading what is left of a damaged tree.
+//! Salvage of a damaged B+ tree.
 //!
-//! Purpose: every pair that can still be reached and proved, and word of what cannot. Where `check`
-//! stops at the first thing that is wrong, this goes on with the next child, slot or block.
-//! Invariants: each block is looked at once, so that damage cannot make it run on. A pair is handed
-//! out only if its key has the hash that its slot and fingerprint keep of it (24 bits beside
-//! whatever checksums the heap verifies), and only of leaves some of whose keys lie between the
+//! Purpose: recovers every pair that can still be reached and verified, and reports what cannot.
+//! Where `check` stops at the first fault, this continues with the next child, slot or block.
+//! Invariants: each block is visited once, so that the walk of a damaged tree ends. A pair is
+//! handed out only if its key has the hash that its slot and fingerprint hold (24 bits beside any
+//! checksums that the heap verifies), and only from leaves some of whose keys lie between the
 //! separators around them: without checksums a flipped bit may lead to a leaf of another tree.
 
 use std::collections::HashSet;
@@ -17,35 +17,35 @@ use crate::error::{Error, Result};
 use crate::slot::{Entry, KeyHash, Slot};
 use crate::tree::Pair;
 
-/// What a salvage comes upon.
+/// A finding of a salvage.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Salvaged<'r> {
-    /// A pair that is whole.
+    /// An intact pair.
     Pair(Pair<'r>),
     /// A key whose value cannot be read.
     LostValue {
         /// The key.
         key: &'r [u8],
-        /// Why not.
+        /// The fault.
         why: Error,
     },
     /// A slot whose entry cannot be read, within these bounds.
     LostEntry {
-        /// Lowest key that it may have had.
+        /// The lowest key that it may have had.
         lower: Option<&'r [u8]>,
-        /// The key below which it was.
+        /// The upper bound of its key, excluded.
         upper: Option<&'r [u8]>,
-        /// Why not.
+        /// The fault.
         why: Error,
     },
-    /// A node that cannot be read, with all that is below it.
+    /// A node that cannot be read, with everything below it.
     LostNode {
-        /// Lowest key that it may have held.
+        /// The lowest key that it may have held.
         lower: Option<&'r [u8]>,
-        /// The key below which all of its keys were.
+        /// The upper bound of its keys, excluded.
         upper: Option<&'r [u8]>,
-        /// Why not.
+        /// The fault.
         why: Error,
     },
 }
@@ -64,8 +64,8 @@ impl Waiting<'_> {
     }
 }
 
-/// Hands out what can be read of the tree with this head, in no order. `leaves` grows by the
-/// leaves that were read. O(n); 8 bytes and bookkeeping a node.
+/// Hands out what can be read of the tree with this head, in no order. `leaves` grows by the leaves
+/// that were read. O(n); 8 bytes and bookkeeping per node.
 pub(super) fn salvage<'r, R: Read>(
     read: &'r R,
     tree: u64,
@@ -96,8 +96,8 @@ pub(super) fn salvage<'r, R: Read>(
     }
 }
 
-/// Adds the children of an inner node. A separator that cannot be read bounds nothing: its
-/// neighbours then reach further than they did.
+/// Adds the children of an inner node. A separator that cannot be read bounds nothing, which widens
+/// the ranges of its neighbours.
 fn children<'r, R: Read>(
     read: &'r R,
     node: &Waiting<'r>,
@@ -156,7 +156,7 @@ fn used_slots(leaf: &Leaf) -> impl Iterator<Item = usize> {
     (0..LEAF_SLOTS).filter(move |index| used >> index & 1 == 1)
 }
 
-/// The entry of a slot, proved by the hash of its key.
+/// The entry of a slot, verified by the hash of its key.
 fn entry<'r, R: Read>(read: &'r R, leaf: &Leaf, index: usize) -> Result<Entry<'r>> {
     let slot: Slot = leaf.slot(index);
     let entry = Entry::read(read, slot.entry())?;
@@ -168,12 +168,12 @@ fn entry<'r, R: Read>(read: &'r R, leaf: &Leaf, index: usize) -> Result<Entry<'r
     Ok(entry)
 }
 
-/// Bytes of the blocks that [`orphan_keys`] should be asked about.
+/// Bytes of the blocks to which [`orphan_keys`] applies.
 pub(super) const ORPHAN_BYTES: u64 = LEAF_BYTES as u64;
 
-/// If an allocated block is a leaf, whatever tree it belonged to: its lowest and its highest key.
-/// A leaf is known by its entries: all that can be read carry the hashes that it keeps of them,
-/// and at least one can. O(1).
+/// If an allocated block is a leaf, of any tree: its lowest and its highest key. A leaf is
+/// recognised by its entries: all that can be read have the hashes that the leaf holds of them, and
+/// at least one can. O(1).
 pub(super) fn orphan_keys<R: Read>(read: &R, block: u64) -> Option<(&[u8], &[u8])> {
     let leaf = Leaf::at(read, block).ok()?;
     if leaf.bitmap.get() & !LEAF_FULL != 0 {
@@ -183,7 +183,7 @@ pub(super) fn orphan_keys<R: Read>(read: &R, block: u64) -> Option<(&[u8], &[u8]
     for index in used_slots(leaf) {
         let found = match entry(read, leaf, index) {
             Ok(entry) => entry.key,
-            // Its own page may be lost; anything else says that this is no leaf.
+            // Its own page may be lost; any other error means that this is no leaf.
             Err(Error::Heap(_)) => continue,
             Err(_) => return None,
         };

@@ -1,8 +1,8 @@
-//! The entries of a leaf in the order of their keys.
+//! Rank sort of a leaf's entries.
 //!
-//! Purpose: leaves are unsorted; cursors and splits sort one when they come to it. An entry's place
-//! is the number of keys below its own: counted for all pairs of 32-bit words, four at a time and
-//! without a jump, where a sort that compares and swaps mispredicts at every other step.
+//! Purpose: leaves are unsorted; cursors and splits sort one when they reach it. The position of an
+//! entry is the number of keys below its own: counted for all pairs of 32-bit words, four at a time
+//! and without a branch, where a sort that compares and swaps mispredicts at every other step.
 //! Source: rank (enumeration) sort, Knuth, The Art of Computer Programming 3, 5.2, algorithm C.
 
 use std::ops::Range;
@@ -22,9 +22,9 @@ const _: () = assert!(LEAF_SLOTS <= 1 << INDEX_BITS);
 /// Words are compared as signed numbers, since SSE2 has no other comparison.
 const SIGN: u32 = 1 << 31;
 
-/// A leaf's entries, sorted. Lives where its owner puts it and is filled anew for each leaf.
+/// A leaf's entries, sorted. Stays in place and is reloaded for each leaf.
 pub(super) struct Sorted<'r> {
-    /// By slot; only the used ones mean something.
+    /// By slot; only those of used slots are valid.
     entries: [Entry<'r>; LEAF_SLOTS],
     /// 26 bits of the key and the slot, with the sign flipped; the first `len` are in use.
     order: [i32; LEAF_SLOTS],
@@ -37,8 +37,8 @@ impl<'r> Sorted<'r> {
         Self { entries: [Entry::NONE; LEAF_SLOTS], order: [i32::MAX; LEAF_SLOTS], len: 0 }
     }
 
-    /// Asks for the first lines of a leaf's entries, where their keys begin, then loads them.
-    /// O(k^2) with a small constant: some 50 instructions an entry for its place.
+    /// Prefetches the first lines of a leaf's entries, where their keys begin, then loads them.
+    /// O(k^2) with a small constant: some 50 instructions to rank an entry.
     pub(super) fn load<R: Read>(&mut self, read: &'r R, block: u64) -> Result<()> {
         prefetch_leaf(read, block);
         let leaf = Leaf::at(read, block)?;
@@ -51,7 +51,7 @@ impl<'r> Sorted<'r> {
         self.load_ready(read, block)
     }
 
-    /// As [`Sorted::load`], of a leaf whose entries were asked for.
+    /// As [`Sorted::load`], for a leaf whose entries were prefetched.
     pub(super) fn load_ready<R: Read>(&mut self, read: &'r R, block: u64) -> Result<()> {
         self.len = 0;
         let leaf = Leaf::at(read, block)?;
@@ -81,8 +81,8 @@ impl<'r> Sorted<'r> {
         Ok(())
     }
 
-    /// Puts above each word's index the 26 bits of its key from the first one that tells the keys
-    /// apart. `heads` are those of the keys, `difference` has the bits in which they differ.
+    /// Stores above each word's index the 26 bits of its key from the first one in which the keys
+    /// differ. `heads` are those of the keys, `difference` has the bits in which they differ.
     fn shape_words(&self, heads: &mut [u64], words: &mut [i32], mut difference: u64) {
         let shared = difference.leading_zeros();
         if shared > 32 {
@@ -117,7 +117,7 @@ impl<'r> Sorted<'r> {
         Ok(())
     }
 
-    /// Entries.
+    /// Number of entries.
     pub(super) fn len(&self) -> usize {
         self.len
     }
@@ -133,7 +133,7 @@ impl<'r> Sorted<'r> {
         &self.entries[self.slot(position)]
     }
 
-    /// Entries at some positions of the key order.
+    /// Entries at a range of positions of the key order.
     #[inline]
     pub(super) fn entries(
         &self,
@@ -151,12 +151,12 @@ impl<'r> Sorted<'r> {
     }
 }
 
-/// The first `len` words, no two of which are equal, in their order. The others are `i32::MAX`.
+/// The first `len` words, which are distinct, in their order. The others are `i32::MAX`.
 fn by_rank(words: &[i32; LEAF_SLOTS], len: usize) -> [i32; LEAF_SLOTS] {
     let used = &words[..len];
     let mut ranks = [0; LEAF_SLOTS];
     for other in used {
-        // Also of words that are not in use: a constant number makes this straight vector code.
+        // Includes unused words: a constant count compiles to straight vector code.
         for (rank, word) in ranks.iter_mut().zip(words) {
             *rank += i32::from(*word > *other);
         }
@@ -168,17 +168,17 @@ fn by_rank(words: &[i32; LEAF_SLOTS], len: usize) -> [i32; LEAF_SLOTS] {
     sorted
 }
 
-/// The slot of a word of the order. A word out of range cannot be: it would be the last slot.
+/// The slot of a word of the order. The clamp is for the compiler: no word is out of range.
 #[inline]
 fn slot_in(word: i32) -> usize {
     ((word as u32 & INDEX_MASK) as usize).min(LEAF_SLOTS - 1)
 }
 
-/// Bytes that the keys of all slots in `order` share at their start.
+/// Length of the common prefix of the keys of all slots in `order`.
 fn prefix_of_all(entries: &[Entry<'_>; LEAF_SLOTS], order: &[i32]) -> usize {
     let mut keys = order.iter().map(|word| entries[slot_in(*word)].key);
     let first = keys.next().unwrap_or_default();
-    // What all share can only get shorter: only that much is compared.
+    // The common prefix can only get shorter: only that much is compared.
     keys.fold(first.len(), |len, key| {
         let shared = &first[..len];
         if key.starts_with(shared) { len } else { common_len(shared, key) }

@@ -1,7 +1,7 @@
 //! Splits: a full leaf or inner node makes room.
 //!
-//! Purpose: nothing out of line is copied; a leaf's upper half moves as 8-byte slots. A load in
-//! ascending or descending order leaves full nodes behind.
+//! Purpose: no entry is copied; a leaf's upper half moves as 8-byte slots. A load in ascending or
+//! descending order leaves full nodes behind.
 //! Invariants: a separator is above all keys to its left and at or below all to its right.
 
 use adamant_heap::access::{Read, Write};
@@ -29,13 +29,13 @@ struct Plan {
     moved_bits: u64,
     /// Whether the new leaf is the left one; it then gets no slot.
     new_is_left: bool,
-    /// Whether the key that asked for room goes to the new leaf.
+    /// Whether the key that needs room goes to the new leaf.
     key_to_new: bool,
     separator: Vec<u8>,
 }
 
-/// Splits the full leaf of a path to make room for a key. Returns the leaf that the key belongs
-/// to and its bitmap. The path is void afterwards. O(k log k) and no copies of entries.
+/// Splits the full leaf of a path to make room for a key. Returns the leaf that the key belongs to
+/// and its bitmap. The path is invalid afterwards. O(k log k) and no copies of entries.
 pub(super) fn split_leaf<W: Write>(
     tx: &mut W,
     tree: u64,
@@ -58,7 +58,7 @@ pub(super) fn split_leaf<W: Write>(
     Ok(if plan.key_to_new { (new, moved_used) } else { (old, kept) })
 }
 
-/// Refuses a tree whose root may have to split, and cannot.
+/// Refuses a tree whose root may have to split, but cannot.
 pub(super) fn check_height<R: Read>(read: &R, path: &Path) -> Result<()> {
     if path.height == HEIGHT_MAX {
         let root = Inner::at(read, path.steps[0].node, path.height)?;
@@ -70,7 +70,7 @@ pub(super) fn check_height<R: Read>(read: &R, path: &Path) -> Result<()> {
 }
 
 /// Decides how to split. A key beyond all of the leaf's goes to a leaf of its own when more such
-/// keys may be expected: at that end of the tree, or when the leaf was filled in that order.
+/// keys are likely: at that end of the tree, or when the leaf was filled in that order.
 fn plan<W: Write>(tx: &W, path: &Path, key: &[u8]) -> Result<Plan> {
     let mut sorted = Sorted::new();
     sorted.load(tx, path.leaf)?;
@@ -111,14 +111,14 @@ fn plan<W: Write>(tx: &W, path: &Path, key: &[u8]) -> Result<Plan> {
     Ok(plan)
 }
 
-/// The shortest start of `right` that is above `left`, which is below `right`.
+/// The shortest prefix of `right` that is above `left`, which is below `right`.
 pub(super) fn shortest_between<'k>(left: &[u8], right: &'k [u8]) -> &'k [u8] {
     debug_assert!(left < right, "keys are sorted");
     &right[..right.len().min(common_len(left, right) + 1)]
 }
 
-/// Puts `left` in the place of a path's leaf and `right` behind it, splitting inner nodes that
-/// are full on the way up.
+/// Replaces a path's leaf by `left` and adds `right` after it; splits full inner nodes on the way
+/// up.
 pub(super) fn add_child<W: Write>(
     tx: &mut W,
     tree: u64,
@@ -148,8 +148,8 @@ pub(super) fn add_child<W: Write>(
     Ok(())
 }
 
-/// Splits the full inner node at a depth of a path while adding a branch behind the path's child;
-/// returns the branch of the new node, to be added a level higher.
+/// Splits the full inner node at a depth of a path while adding a branch after the path's child.
+/// Returns the branch of the new node, to be added one level higher.
 fn split_inner<W: Write>(
     tx: &mut W,
     tree: u64,

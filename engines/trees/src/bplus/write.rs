@@ -1,6 +1,6 @@
-//! Stores into nodes: as few bytes as a change needs, since all of them are logged.
+//! Minimal stores into nodes, since every changed byte is logged.
 //!
-//! Invariants: bytes of a block that may be old are asked for only where they change; a leaf's
+//! Invariants: bytes of a block that may be old are requested only where they change; a leaf's
 //! bitmap is stored last.
 
 use adamant_heap::access::Write;
@@ -41,7 +41,7 @@ pub(super) fn new_leaf<W: Write>(tx: &mut W, slots: &[(u8, Slot)]) -> Result<u64
 }
 
 /// Stores slots into free places of a leaf whose bitmap is `used`; returns the new bitmap. The
-/// caller has counted that there is room.
+/// caller guarantees that there is room.
 pub(super) fn fill_leaf<W: Write>(
     tx: &mut W,
     leaf: u64,
@@ -75,7 +75,7 @@ pub(super) struct Branches {
 }
 
 impl Branches {
-    /// Of a node.
+    /// The branches of a node.
     pub(super) fn of(inner: &Inner) -> Self {
         let mut branches = Self { list: [branch(0, 0); CHILDREN_MAX + 1], len: inner.len() };
         for (position, branch) in branches.list[..branches.len].iter_mut().enumerate() {
@@ -104,7 +104,7 @@ impl Branches {
         }
     }
 
-    /// In key order.
+    /// The branches in key order.
     pub(super) fn list(&self) -> &[Branch] {
         &self.list[..self.len]
     }
@@ -115,7 +115,7 @@ pub(super) fn branch(separator: u64, child: u64) -> Branch {
     Branch { separator: U64::new(separator), child: U64::new(child) }
 }
 
-/// Writes a new inner node; returns its offset. Its first separator becomes that of nothing.
+/// Writes a new inner node; returns its offset. Its first separator is replaced by none.
 pub(super) fn new_inner<W: Write>(
     tx: &mut W,
     level: usize,
@@ -127,7 +127,7 @@ pub(super) fn new_inner<W: Write>(
     Ok(block)
 }
 
-/// Writes all of an inner node that is in use: 4 + 25 bytes per child.
+/// Writes the used part of an inner node: 4 + 25 bytes per child.
 pub(super) fn rewrite_inner<W: Write>(
     tx: &mut W,
     block: u64,
@@ -184,8 +184,8 @@ pub(super) fn insert_branch<W: Write>(
     set_count(tx, block, len + 1)
 }
 
-/// Takes the branch at a position, not the first, out of an inner node: 1 byte, and 1 for each
-/// one after it. Its separator block is the caller's.
+/// Removes the branch at a position, not the first, from an inner node: 1 byte, and 1 for each one
+/// after it. The caller frees its separator block.
 pub(super) fn remove_branch<W: Write>(
     tx: &mut W,
     block: u64,
@@ -203,14 +203,14 @@ pub(super) fn remove_branch<W: Write>(
     set_count(tx, block, len - 1)
 }
 
-/// Sets the number of children: with less, those at the end are gone.
+/// Sets the number of children: a smaller one drops those at the end.
 pub(super) fn set_count<W: Write>(tx: &mut W, block: u64, len: usize) -> Result<()> {
     assert!((1..=CHILDREN_MAX).contains(&len), "an inner node has 1 to {CHILDREN_MAX} children");
     tx.write(block, INNER_COUNT_AT, 1)?[0] = len as u8;
     Ok(())
 }
 
-/// Puts another child in the place of the one at a position.
+/// Replaces the child at a position.
 pub(super) fn set_child<W: Write>(
     tx: &mut W,
     block: u64,

@@ -1,4 +1,4 @@
-//! Verifying a whole tree.
+//! The structural check of a B-tree.
 
 use adamant_heap::access::Read;
 use adamant_wire::key::head_of;

@@ -1,4 +1,4 @@
-//! From a key to its pair, and the way there.
+//! Search: from a key to its pair, and the path to it.
 
 use std::cmp::Ordering;
 
@@ -13,7 +13,7 @@ use crate::layout::Head;
 use crate::slot::Entry;
 use crate::words::{Form, WORD_BYTES};
 
-/// What the head says of the nodes.
+/// The node parameters in the head.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Top {
     /// The root; 0 in an empty tree.
@@ -22,12 +22,12 @@ pub(super) struct Top {
     pub(super) height: usize,
     /// Children of a full node.
     pub(super) order: usize,
-    /// What nodes hold of pairs.
+    /// The form in which nodes hold pairs.
     pub(super) form: Form,
 }
 
 impl Top {
-    /// That of the tree with this head.
+    /// Those of the tree with this head.
     #[inline]
     pub(super) fn of<R: Read>(read: &R, tree: u64) -> Result<Self> {
         match Self::from(head(read, tree, LABEL)?) {
@@ -36,7 +36,7 @@ impl Top {
         }
     }
 
-    /// That of a head, if it is possible.
+    /// Those of a head, if they are possible.
     #[inline]
     pub(super) fn from(head: &Head) -> Option<Self> {
         let height = usize::try_from(head.height.get()).ok()?;
@@ -57,18 +57,18 @@ impl Top {
         self.height.saturating_sub(depth)
     }
 
-    /// Pairs that every node but the root has.
+    /// Minimum pairs of every node but the root.
     pub(super) fn pairs_min(&self) -> usize {
         self.order / 2 - 1
     }
 }
 
-/// A node on a way down.
+/// A node of a path.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Step {
     /// The node.
     pub(super) node: u64,
-    /// Position of the child taken, or, at the end of a way, of the pair.
+    /// Position of the child taken, or, at the end of a path, of the pair.
     pub(super) position: usize,
 }
 
@@ -80,11 +80,11 @@ pub(super) struct Path {
 }
 
 impl Path {
-    /// A way to nowhere.
+    /// An empty path.
     pub(super) const EMPTY: Self =
         Self { steps: [Step { node: 0, position: 0 }; HEIGHT_MAX + 1], len: 0 };
 
-    /// Goes on to a node.
+    /// Appends a step to a node.
     #[inline]
     pub(super) fn push(&mut self, node: u64, position: usize) -> Result<()> {
         let Some(step) = self.steps.get_mut(self.len) else {
@@ -100,14 +100,14 @@ impl Path {
         &self.steps[..self.len]
     }
 
-    /// Takes another position at the last node.
+    /// Changes the position at the last node.
     pub(super) fn turn(&mut self, position: usize) {
         if let Some(step) = self.steps[..self.len].last_mut() {
             step.position = position;
         }
     }
 
-    /// Goes on from a node at a level to the first or last pair below it.
+    /// Descends from a node at a level to the first or last pair below it.
     pub(super) fn descend<'r, R: Read>(
         &mut self,
         read: &'r R,
@@ -128,10 +128,10 @@ impl Path {
     }
 }
 
-/// Pairs of a node below a key, and the entry of the key if it is there.
+/// Number of pairs of a node below a key, and the entry of the key if it is there.
 ///
-/// Heads decide; only keys whose head ties are compared in full, since a head cannot tell a
-/// string from the same string with zeros after it, nor see beyond its 8 bytes.
+/// Heads decide; only keys whose head ties are compared in full, since a head cannot tell a string
+/// from the same string followed by zeros, nor see beyond its 8 bytes.
 #[inline]
 pub(super) fn search<'r, R: Read>(
     read: &'r R,
@@ -143,7 +143,7 @@ pub(super) fn search<'r, R: Read>(
     if form == Form::Words {
         return Ok(search_words(node, key, key_head));
     }
-    // Counted without a jump: a binary search mispredicts at every other step.
+    // Counted without a branch: a binary search mispredicts at every other step.
     let below = |pair: &&Pair| pair.head.get() < key_head;
     let mut low = node.pairs.iter().filter(below).count();
     let ties = node.pairs[low..].iter().take_while(|pair| pair.head.get() == key_head).count();
@@ -161,7 +161,7 @@ pub(super) fn search<'r, R: Read>(
     Ok((low, None))
 }
 
-/// The same in a node of words, where nothing but the node is looked at.
+/// The same in a node of words, where only the node is read.
 #[inline]
 fn search_words<'r>(node: &Node<'r>, key: &[u8], key_head: u64) -> (usize, Option<Entry<'r>>) {
     let number = |pair: &Pair| Form::Words.number(pair.head);
@@ -177,7 +177,7 @@ fn search_words<'r>(node: &Node<'r>, key: &[u8], key_head: u64) -> (usize, Optio
     }
 }
 
-/// The entry of a key, without keeping the way.
+/// The entry of a key, without keeping the path.
 #[inline]
 pub(super) fn entry_of<'r, R: Read>(
     read: &'r R,
@@ -201,8 +201,8 @@ pub(super) fn entry_of<'r, R: Read>(
     Ok(None)
 }
 
-/// Goes to the pair of a key, or to the place in a leaf where it would be; the pair, if it is
-/// there.
+/// Goes to the pair of a key, or to the position in a leaf where it would be. Returns the pair if
+/// it is there.
 pub(super) fn path_to<'r, R: Read>(
     read: &'r R,
     top: Top,

@@ -1,4 +1,4 @@
-//! Inserting one pair, and splitting nodes that are full.
+//! Insertion of one pair, and splits of full nodes.
 
 use adamant_heap::access::Write;
 use zerocopy::little_endian::U64;
@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::layout::{HEAD_HEIGHT_AT, HEAD_ROOT_AT};
 use crate::words::{Form, New, Old};
 
-/// Puts what is new of a key into the tree; returns what it replaced.
+/// Puts the new value of a key into the tree; returns what it replaced.
 pub(super) fn insert_entry<W: Write>(
     tx: &mut W,
     tree: u64,
@@ -65,8 +65,8 @@ fn add<W: Write>(tx: &mut W, tree: u64, top: Top, path: &Path, mut pair: Pair) -
     Ok(tx.update_u64(tree, HEAD_ROOT_AT, root)?)
 }
 
-/// Splits a full node while adding a pair and the child behind it. Returns the pair in the middle,
-/// to be added a level higher, and the new node behind it.
+/// Splits a full node while adding a pair and the child after it. Returns the pair in the middle,
+/// to be added one level higher, and the new node after it.
 fn split<W: Write>(
     tx: &mut W,
     (block, level): (u64, usize),

@@ -21,8 +21,8 @@ use crate::words::{Form, Item, New, Old};
 pub struct BtreeKind;
 
 impl Tree<BtreeKind> {
-    /// Creates an empty tree whose full nodes have `order` children: brought to an even number
-    /// from 8 to 64. Small orders move less at an insert, large ones miss the cache less often.
+    /// Creates an empty tree whose full nodes have `order` children, rounded to an even number from
+    /// 8 to 64. Small orders move less at an insert, large ones miss the cache less often.
     ///
     /// # Errors
     /// The heap's, out of space among them.
@@ -39,7 +39,7 @@ impl Tree<BtreeKind> {
     }
 }
 
-/// The order that a tree has which was asked for with this one.
+/// The order of a tree for which this order was requested.
 fn even(order: usize) -> u64 {
     order.next_multiple_of(2).clamp(ORDER_MIN, ORDER_MAX) as u64
 }

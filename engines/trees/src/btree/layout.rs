@@ -1,6 +1,6 @@
-//! Every persistent byte of a B-tree's nodes, and nothing volatile.
+//! On-heap layout of a B-tree's nodes.
 //!
-//! Purpose: see `docs/format/btree.md`. The head is one for all such trees.
+//! Purpose: see `docs/format/btree.md`. All such trees share the layout of the head.
 //! Invariants: all integers are little-endian, so that any bytes are a valid node (S3).
 
 use adamant_heap::access::Read;
@@ -10,26 +10,27 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use crate::error::Result;
 use crate::kind::{Label, damaged};
 
-/// How the tree is known.
+/// The label of the kind.
 pub(super) const LABEL: Label = Label { magic: *b"AdamBtr\x01", name: "btree", has_words: true };
 
 /// A pair in a node.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(super) struct Pair {
-    /// The first 8 bytes of the key, as a big-endian number; zeros beyond its end. Of words: the key.
+    /// The first 8 bytes of the key, as a big-endian number; zeros beyond its end. Of words: the
+    /// key.
     pub(super) head: U64,
     /// Slot of the pair. Of words: the value.
     pub(super) slot: U64,
 }
 
-/// Children that a full node of any tree has, at least and at most.
+/// Minimum and maximum children of a full node.
 pub(super) const ORDER_MIN: usize = 8;
 pub(super) const ORDER_MAX: usize = 64;
 /// Levels above the leaves: nodes have at least 4 children, so that level 24 needs 4^24 pairs.
 pub(super) const HEIGHT_MAX: usize = 24;
 
-/// Where key and value of words lie in a pair.
+/// Offsets of a word key and a word value in a pair.
 pub(super) const HEAD_AT: usize = 0;
 pub(super) const SLOT_AT: usize = 8;
 
@@ -43,7 +44,7 @@ const _: () = assert!(PAIR_BYTES == 16);
 const _: () = assert!(std::mem::offset_of!(Pair, head) == HEAD_AT);
 const _: () = assert!(std::mem::offset_of!(Pair, slot) == SLOT_AT);
 
-/// Where the children of an inner node begin.
+/// Offset of the children in an inner node.
 pub(super) const fn children_at(order: usize) -> usize {
     PAIRS_AT + PAIR_BYTES * (order - 1)
 }
@@ -55,11 +56,11 @@ pub(super) const fn node_bytes(order: usize, level: usize) -> usize {
 }
 
 impl Pair {
-    /// No pair: what an array holds before it is filled.
+    /// An empty pair, the initial content of arrays.
     pub(super) const NONE: Self = Self { head: U64::ZERO, slot: U64::ZERO };
 }
 
-/// A node, as its block holds it.
+/// A decoded node.
 #[derive(Clone, Copy)]
 pub(super) struct Node<'r> {
     /// In the order of their keys.
@@ -96,7 +97,7 @@ impl<'r> Node<'r> {
         }
     }
 
-    /// The child at a position, which is 0 in a leaf or beyond its end.
+    /// The child at a position; 0 in a leaf or if the position is out of range.
     #[inline]
     pub(super) fn child(&self, position: usize) -> u64 {
         self.children.get(position).map_or(0, |child| child.get())

@@ -1,4 +1,4 @@
-//! Removing one pair, and filling up nodes that have too few.
+//! Removal of one pair, and refilling of sparse nodes.
 
 use adamant_heap::access::Write;
 
@@ -26,7 +26,7 @@ fn take_at<W: Write>(tx: &mut W, tree: u64, top: Top, path: &mut Path) -> Result
     let place = path.steps()[path.len - 1];
     let level = top.level(path.len - 1);
     if level > 0 {
-        // The pair before it, the last one of a leaf, takes its place.
+        // The previous pair, the last one of a leaf, takes its place.
         let child = Node::at(tx, place.node, level, order)?.child(place.position);
         let before = *path.descend(tx, (child, level - 1), order, true)?;
         set_pairs(tx, place.node, place.position, &[before])?;
@@ -51,7 +51,7 @@ fn take_at<W: Write>(tx: &mut W, tree: u64, top: Top, path: &mut Path) -> Result
                 return damaged(parent.node, "has fewer pairs than a node must have");
             }
             Filled::MergedLast(child) => {
-                // The root's last pair went down: it gives way to its one child.
+                // The root's last pair went down: its one child becomes the root.
                 tx.update_u64(tree, HEAD_ROOT_AT, child)?;
                 tx.update_u64(tree, HEAD_HEIGHT_AT, top.height as u64 - 1)?;
                 tx.free(parent.node)?;
@@ -61,17 +61,17 @@ fn take_at<W: Write>(tx: &mut W, tree: u64, top: Top, path: &mut Path) -> Result
     Ok(())
 }
 
-/// How a node came to have pairs enough.
+/// How a node got enough pairs.
 enum Filled {
     /// It got one of a neighbour's.
     Borrowed,
     /// It merged with a neighbour, which took a pair from their parent.
     Merged,
-    /// The same, and it was the parent's last pair: all below it is in this node.
+    /// The same, and it was the parent's last pair: everything below the parent is in this node.
     MergedLast(u64),
 }
 
-/// Gives the child at a step of its parent a pair of a neighbour, or merges it with one.
+/// Gives the child at a step of its parent a neighbour's pair, or merges it with a neighbour.
 fn fill<W: Write>(
     tx: &mut W,
     top: Top,
@@ -108,7 +108,7 @@ fn fill<W: Write>(
     Ok(Filled::Borrowed)
 }
 
-/// Moves the last pair of the left one up, and the one between down to the right one.
+/// Moves the last pair of the left node up, and the one between down to the right node.
 fn from_left<W: Write>(
     tx: &mut W,
     order: usize,
@@ -123,7 +123,7 @@ fn from_left<W: Write>(
     right.insert(0, down, 0);
     set_pairs(tx, pair.right, 0, right.pairs())?;
     if level > 0 {
-        // Content puts a child behind a pair; this one comes before all.
+        // `Content` puts a child after a pair; this one comes before all.
         let first = right.children()[0];
         set_children(tx, pair.right, order, 0, &[left.children()[last + 1], first])?;
         set_children(tx, pair.right, order, 2, &right.children()[2..])?;
@@ -133,7 +133,7 @@ fn from_left<W: Write>(
     set_count(tx, pair.left, last)
 }
 
-/// Takes the pair between and all of the right one into the left one.
+/// Moves the pair between and all of the right node into the left one.
 fn merge<W: Write>(
     tx: &mut W,
     order: usize,

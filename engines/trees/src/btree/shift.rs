@@ -1,8 +1,8 @@
-//! Moving pairs from a node to the one before it.
+//! Moves of pairs from a node to the one before it.
 //!
-//! Purpose: a node with too few pairs borrows one; and a node at the end of the tree that is full
-//! fills the one before it up before it splits, so that a load in order leaves full nodes behind
-//! where a split alone leaves half of each empty.
+//! Purpose: a node with too few pairs borrows one. A full node at the end of the tree first fills
+//! up the one before it, and splits only then, so that a load in order leaves full nodes behind,
+//! where splits alone leave half of each empty.
 
 use adamant_heap::access::Write;
 
@@ -12,10 +12,10 @@ use super::write::{Content, set_children, set_count, set_pairs};
 use crate::error::Result;
 use crate::kind::damaged;
 
-/// Room for fewer pairs than that is left as it is: splitting is then no dearer.
+/// Room for fewer pairs is left as it is: a split is then not more expensive.
 const SHIFTED_MIN: usize = 3;
 
-/// A node, its neighbour behind it, and the position of the pair between them in their parent.
+/// A node, its right neighbour, and the position of the pair between them in their parent.
 pub(super) struct Neighbours {
     pub(super) left: u64,
     pub(super) right: u64,
@@ -36,8 +36,8 @@ pub(super) fn between<W: Write>(
     }
 }
 
-/// Moves the first pairs of the right one to the left one, which has room: all but the last of them
-/// behind the one between, in whose place the last one comes.
+/// Moves the first pairs of the right node to the left one, which has room: all but the last of
+/// them go behind the one between, which the last one replaces.
 pub(super) fn shift_left<W: Write>(
     tx: &mut W,
     order: usize,
@@ -63,9 +63,9 @@ pub(super) fn shift_left<W: Write>(
     set_count(tx, pair.right, kept.len())
 }
 
-/// Makes room in a full node at the end of a way by filling up the one before it, if the way goes
-/// along the end of the tree, where more pairs may be expected, and there is room. Returns how many
-/// pairs went over.
+/// Makes room in a full node at the end of a path by filling up the one before it, if the path is
+/// the edge of the tree, where more pairs are likely, and there is room. Returns how many pairs
+/// were moved.
 pub(super) fn make_room<W: Write>(tx: &mut W, top: Top, way: &[Step]) -> Result<usize> {
     let order = top.order;
     for (depth, step) in way.iter().enumerate() {

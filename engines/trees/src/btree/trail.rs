@@ -1,4 +1,4 @@
-//! From a pair to its neighbours.
+//! The trail of the B-tree: from a pair to its neighbours.
 
 use std::cmp::Ordering;
 
@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::kind::Trail;
 use crate::slot::Entry;
 
-/// The way to a pair, some 400 bytes: a scan allocates nothing.
+/// The path to a pair, some 400 bytes: a scan allocates nothing.
 #[derive(Clone)]
 pub struct BtreeTrail {
     top: Option<Top>,
@@ -25,8 +25,8 @@ impl BtreeTrail {
         Ok(top)
     }
 
-    /// Goes from the edge of a leaf up to the next pair, which is the first on the way up that
-    /// lies in that direction.
+    /// Goes from the edge of a leaf up to the next pair, the first on the way up that lies in that
+    /// direction.
     fn upwards<'r, R: Read>(
         &mut self,
         read: &'r R,
@@ -91,7 +91,7 @@ impl Trail for BtreeTrail {
         };
         let level = top.level(self.path.len - 1);
         if level > 0 {
-            // Below a pair of an inner node lie its neighbours.
+            // The neighbours of an inner node's pair lie below it.
             let position = last.position + usize::from(forward);
             let child = Node::at(read, last.node, level, top.order)?.child(position);
             self.path.turn(position);

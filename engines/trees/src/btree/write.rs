@@ -1,6 +1,6 @@
-//! Stores into nodes: as few bytes as a change needs, since all of them are logged.
+//! Minimal stores into nodes, since every changed byte is logged.
 //!
-//! Invariants: what lies beyond a node's count may hold anything.
+//! Invariants: bytes beyond a node's count are undefined.
 
 use adamant_heap::access::Write;
 use zerocopy::IntoBytes;
@@ -11,7 +11,7 @@ use super::layout::{
 };
 use crate::error::Result;
 
-/// A node's pairs and children, and room for one more.
+/// A node's pairs and children, with room for one more.
 pub(super) struct Content {
     pairs: [Pair; ORDER_MAX],
     children: [U64; ORDER_MAX + 1],
@@ -19,7 +19,7 @@ pub(super) struct Content {
 }
 
 impl Content {
-    /// Of a node.
+    /// The content of a node.
     pub(super) fn of(node: &Node<'_>) -> Self {
         let mut content = Self {
             pairs: [Pair::NONE; ORDER_MAX],
@@ -31,7 +31,7 @@ impl Content {
         content
     }
 
-    /// Adds a pair at a position, and the child behind it.
+    /// Adds a pair at a position, and the child after it.
     pub(super) fn insert(&mut self, position: usize, pair: Pair, child: u64) {
         self.pairs.copy_within(position..self.len, position + 1);
         self.pairs[position] = pair;
@@ -104,8 +104,8 @@ pub(super) fn set_count<W: Write>(tx: &mut W, block: u64, count: usize) -> Resul
     Ok(())
 }
 
-/// Adds a pair to a node that has room, and the child behind it: 17 bytes, 16 for each pair after
-/// it, and 8 for each child.
+/// Adds a pair to a node that has room, and the child after it: 17 bytes, 16 for each later pair,
+/// and 8 for each child.
 pub(super) fn insert_pair<W: Write>(
     tx: &mut W,
     (block, level): (u64, usize),
@@ -122,7 +122,7 @@ pub(super) fn insert_pair<W: Write>(
     set_count(tx, block, content.len)
 }
 
-/// Takes the pair at a position out of a node, and the child at another: `position` or the next.
+/// Removes the pair at a position from a node, and the child at `position` or the next.
 pub(super) fn remove_pair<W: Write>(
     tx: &mut W,
     (block, level): (u64, usize),

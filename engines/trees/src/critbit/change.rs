@@ -1,6 +1,6 @@
-//! Inserting and removing one pair.
+//! Insertion and removal of one pair.
 //!
-//! Invariants: whatever an insert or remove prepares, one 8-byte store makes it part of the tree.
+//! Invariants: one 8-byte store publishes everything that an insert or remove prepares.
 
 use adamant_heap::access::{Read, Write};
 use zerocopy::IntoBytes;
@@ -13,10 +13,10 @@ use crate::kind::damaged;
 use crate::slot::{Entry, KeyHash, Slot};
 use crate::words::{Form, Item, New, Old};
 
-/// Nodes of a way that are kept: more than lie above any of a million random keys.
+/// Number of path nodes that are kept: more than lie above any of a million random keys.
 const STEPS_KEPT: usize = 48;
 
-/// A node on a way down.
+/// A node of a path.
 #[derive(Clone, Copy, Default)]
 struct Step {
     block: u64,
@@ -25,17 +25,17 @@ struct Step {
     side: bool,
 }
 
-/// The way of a key down to the pair that is most like it.
+/// The path of a key down to the pair that is most similar to it.
 struct Way {
     root: Position,
     steps: [Step; STEPS_KEPT],
-    /// Nodes above the pair; beyond those that are kept, too.
+    /// Number of nodes above the pair, including those that are not kept.
     len: usize,
     leaf: Slot,
 }
 
 impl Way {
-    /// That of a key; `None` in an empty tree. O(log n).
+    /// The path of a key; `None` in an empty tree. O(log n).
     #[inline]
     fn of<R: Read>(read: &R, tree: u64, key: &[u8]) -> Result<Option<Self>> {
         let root = Position::root(read, tree)?;
@@ -58,7 +58,7 @@ impl Way {
         }
     }
 
-    /// Position of what comes after so many steps.
+    /// The position after `steps` steps.
     fn after<R: Read>(&self, read: &R, steps: usize) -> Result<Position> {
         match steps.checked_sub(1) {
             None => Ok(self.root),
@@ -69,13 +69,13 @@ impl Way {
         }
     }
 
-    /// Position of the pair, if all of the way is kept.
+    /// The position of the pair, if all of the path is kept.
     fn end<R: Read>(&self, read: &R) -> Result<Option<Position>> {
         if self.len > STEPS_KEPT { Ok(None) } else { self.after(read, self.len).map(Some) }
     }
 
-    /// Position of what is to hang below a new node: the first thing on the way whose keys all
-    /// share what is before the difference. `None` if it may lie beyond what is kept.
+    /// The position below which a new node is inserted: the first on the path whose keys all share
+    /// what is before the difference. `None` if it may lie beyond what is kept.
     fn place<R: Read>(&self, read: &R, difference: Difference) -> Result<Option<Position>> {
         let limit = place(difference.byte, difference.mask);
         let kept = &self.steps[..self.len.min(STEPS_KEPT)];
@@ -89,7 +89,7 @@ impl Way {
     }
 }
 
-/// Puts what is new of a key into the tree; returns what it replaced.
+/// Puts the new value of a key into the tree; returns what it replaced.
 pub(super) fn insert_entry<W: Write>(
     tx: &mut W,
     tree: u64,
@@ -129,7 +129,7 @@ pub(super) fn insert_entry<W: Write>(
     }
 }
 
-/// The word of what is new of a key.
+/// The word of a key's new value.
 fn leaf<W: Write>(tx: &mut W, key: &[u8], new: New<'_>) -> Result<Word> {
     let (_, slot) = Form::words(key, new.item(tx, key)?);
     Ok(Word::leaf(Slot(slot.get())))
@@ -155,7 +155,7 @@ pub(super) fn take<W: Write>(tx: &mut W, tree: u64, key: &[u8]) -> Result<Option
     Ok(Some(slot.entry()))
 }
 
-/// Position of the leaf to which a key leads, with that of the node it is in and its sibling.
+/// Position of the leaf to which a key leads, with that of its parent node and its sibling.
 #[inline]
 fn of_key<W: Write>(tx: &W, tree: u64, key: &[u8]) -> Result<(Position, Option<(Position, Word)>)> {
     let mut position = Position::root(tx, tree)?;
@@ -171,7 +171,7 @@ fn of_key<W: Write>(tx: &W, tree: u64, key: &[u8]) -> Result<(Position, Option<(
     Ok((position, above))
 }
 
-/// The same as [`Way::place`], of a way that is longer than what is kept.
+/// As [`Way::place`], for a path that is longer than what is kept.
 #[cold]
 fn of_place<W: Write>(tx: &W, tree: u64, key: &[u8], difference: Difference) -> Result<Position> {
     let limit = place(difference.byte, difference.mask);
@@ -191,7 +191,7 @@ fn of_place<W: Write>(tx: &W, tree: u64, key: &[u8], difference: Difference) -> 
     Ok(position)
 }
 
-/// Writes a node over what was there and a new leaf.
+/// Writes a node over the existing word and a new leaf.
 fn new_node<W: Write>(tx: &mut W, difference: Difference, there: Word, leaf: Word) -> Result<u64> {
     let mut children = [U64::new(there.0); 2];
     children[usize::from(difference.side)] = U64::new(leaf.0);

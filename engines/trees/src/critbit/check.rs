@@ -1,7 +1,7 @@
-//! Verifying a whole tree.
+//! The structural check of a crit-bit tree.
 //!
-//! The node between two neighbours in the order of keys must be the one that names the first bit
-//! in which they differ, and places must rise on each way down: no other rule is needed.
+//! The node between two neighbours in the order of keys must be the one that names the first bit in
+//! which they differ, and places must rise on each path down: no other rule is needed.
 
 use adamant_heap::access::Read;
 
@@ -13,14 +13,14 @@ use crate::kind::{damaged, head};
 use crate::pairs::Pairs;
 use crate::visit::entry;
 
-/// A word still to be looked at, in the order of keys.
+/// A word still to be visited, in the order of keys.
 struct Waiting {
     word: Word,
     /// One past the place of the node above.
     floor: u64,
-    /// Nodes above it.
+    /// Number of nodes above it.
     depth: u64,
-    /// The node that lies between the pair before and the first pair of this word.
+    /// The node that lies between the previous pair and the first pair of this word.
     between: Option<(u64, u32)>,
 }
 
@@ -72,7 +72,7 @@ pub(super) fn check<R: Read>(
     pairs.finish(tree, head.pairs.get(), checking)
 }
 
-/// What is left of a tree behind a key, which need not be there any more. O(log n).
+/// The rest of a tree after a key, which may no longer be there. O(log n).
 fn behind<R: Read>(
     read: &R,
     tree: u64,
@@ -81,7 +81,7 @@ fn behind<R: Read>(
     waiting: &mut Vec<Waiting>,
 ) -> Result<()> {
     let Some(like) = most_like(read, tree, last)? else { return Ok(()) };
-    // Below that place nothing says which side `last` would be on: all are on one side of it.
+    // Below that place the bits do not tell the side of `last`: all keys are on one side of it.
     let found = difference(entry(read, like)?.key, last);
     let end = found.map_or(u64::MAX, |found| place(found.byte, found.mask).into());
     let Waiting { mut word, mut floor, mut depth, between } = root;

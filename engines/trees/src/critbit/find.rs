@@ -1,4 +1,4 @@
-//! From a key to the entry that is most like it.
+//! Search: from a key to the most similar entry.
 
 use adamant_heap::access::Read;
 use adamant_heap::ptr::Ptr;
@@ -10,7 +10,7 @@ use crate::kind::{damaged, head};
 use crate::layout::HEAD_ROOT_AT;
 use crate::slot::Slot;
 
-/// Checks on a way down that places rise: then it ends, in a damaged tree too.
+/// Checks on a descent that places rise, so that it ends in a damaged tree, too.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Descent {
     /// One past the place of the last node.
@@ -18,7 +18,7 @@ pub(super) struct Descent {
 }
 
 impl Descent {
-    /// The node that comes next.
+    /// Enters the next node.
     #[inline]
     pub(super) fn enter<'r, R: Read>(&mut self, read: &'r R, block: u64) -> Result<&'r Node> {
         let node: &Node = read.read(Ptr::new(block))?;
@@ -31,23 +31,23 @@ impl Descent {
     }
 }
 
-/// A word that refers to something, and where it is stored.
+/// The location of a word that refers to a node or an entry.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Position {
-    /// The block, and the byte in it.
+    /// The block, and the offset in it.
     pub(super) at: (u64, usize),
     /// The word.
     pub(super) word: Word,
 }
 
 impl Position {
-    /// The head's.
+    /// The root's position.
     pub(super) fn root<R: Read>(read: &R, tree: u64) -> Result<Self> {
         let root = head(read, tree, LABEL)?.root.get();
         Ok(Self { at: (tree, HEAD_ROOT_AT), word: Word(root) })
     }
 
-    /// That of a node's child.
+    /// The position of a node's child.
     pub(super) fn child(block: u64, node: &Node, side: bool) -> Self {
         Self { at: (block, 8 * usize::from(side)), word: node.child(side) }
     }

@@ -1,6 +1,6 @@
-//! Every persistent byte of a crit-bit tree's nodes, and nothing volatile.
+//! On-heap layout of a crit-bit tree's nodes.
 //!
-//! Purpose: see `docs/format/critbit.md`. The head is one for all such trees.
+//! Purpose: see `docs/format/critbit.md`. All such trees share the layout of the head.
 //! Invariants: all integers are little-endian, so that any bytes are a valid node (S3).
 
 use adamant_heap::access::Read;
@@ -12,32 +12,32 @@ use crate::error::Result;
 use crate::kind::Label;
 use crate::slot::Slot;
 
-/// How the tree is known.
+/// The label of the kind.
 pub(super) const LABEL: Label = Label { magic: *b"AdamCri\x01", name: "critbit", has_words: false };
 
-/// A node: where the keys below it first differ, and those that do.
+/// A node: the first bit in which the keys below it differ, and the children for 0 and 1.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(super) struct Node {
     /// Words that refer to the keys whose critical bit is 0, and to those where it is 1.
     pub(super) children: [U64; 2],
-    /// Byte of the key in which the bit lies.
+    /// Index of the byte that has the bit.
     pub(super) byte: U16,
-    /// The one bit: of the byte, or 0x100, which is set where a key has such a byte at all.
+    /// The single bit: of the byte, or 0x100, which is set where a key has such a byte at all.
     pub(super) mask: U16,
     /// Zero.
     pub(super) spare: [u8; 4],
 }
 
 pub(super) const NODE_BYTES: usize = size_of::<Node>();
-/// The bit that keys have which have such a byte.
+/// The bit that is set if a key has the byte.
 pub(super) const PRESENT: u16 = 0x100;
 
 const _: () = assert!(NODE_BYTES == 24);
 const _: () = assert!(std::mem::offset_of!(Node, children) == 0);
 
 /// A word that refers to a node, an entry, or nothing. Blocks lie at multiples of 8, so the lowest
-/// bit is free to tell a slot from a node's offset.
+/// bit distinguishes a slot from a node's offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Word(pub(super) u64);
 
@@ -83,14 +83,14 @@ impl Node {
     }
 }
 
-/// A number that rises from bit to bit of a key, the first byte's presence first. The bytes of a
-/// key have indices of 16 bits.
+/// A number that rises from bit to bit of a key, the first byte's presence first. Byte indices of a
+/// key have 16 bits.
 #[inline]
 pub(super) fn place(byte: u16, mask: u16) -> u32 {
     u32::from(byte) << 16 | u32::from(!mask)
 }
 
-/// A byte of a key with the bit that says whether it has it.
+/// A byte of a key with its presence bit.
 #[inline]
 pub(super) fn symbol(key: &[u8], byte: usize) -> u16 {
     key.get(byte).map_or(0, |byte| PRESENT | u16::from(*byte))

@@ -1,10 +1,11 @@
-//! The crit-bit tree: a node for each pair but one, which says where two groups of keys differ.
+//! The crit-bit tree: a node for each pair but one, which names the bit where two groups of keys
+//! differ.
 //!
-//! Purpose: the fewest bytes changed of all trees: an insert is one node, one entry and one 8-byte
+//! Purpose: changes the fewest bytes of all trees: an insert is one node, one entry and one 8-byte
 //! store that publishes both; a remove is one store.
 //! Source: D. J. Bernstein, "Crit-bit trees"; leaves are embedded in the words of nodes.
-//! Invariants: see `docs/format/critbit.md`. Places where keys differ only rise on a way down,
-//! which is checked on the way, so that no damage can make it run on.
+//! Invariants: see `docs/format/critbit.md`. The places where keys differ only rise on a path down.
+//! Every descent checks this, so that it ends in a damaged tree.
 
 mod layout;
 

@@ -1,4 +1,5 @@
-//! From a pair to its neighbours: nodes have no links upwards, so a trail keeps its way.
+//! The trail of the crit-bit tree: from a pair to its neighbours. Nodes have no parent links, so it
+//! keeps the path.
 
 use std::cmp::Ordering;
 
@@ -10,7 +11,7 @@ use crate::error::Result;
 use crate::kind::{Trail, damaged};
 use crate::slot::Entry;
 
-/// The way to a pair: 16 bytes for each node above it.
+/// The path to a pair: 16 bytes for each node above it.
 #[derive(Clone)]
 pub struct CritbitTrail {
     /// Nodes from the root down, and the side that was taken.
@@ -18,7 +19,7 @@ pub struct CritbitTrail {
 }
 
 impl CritbitTrail {
-    /// Goes on from a word to the lowest or highest pair below it.
+    /// Descends from a word to the lowest or highest pair below it.
     fn descend<'r, R: Read>(
         &mut self,
         read: &'r R,
@@ -63,7 +64,7 @@ impl Trail for CritbitTrail {
         let Some(like) = most_like(read, tree, key)? else { return Ok(None) };
         let like = Entry::read(read, like.entry())?;
         let other = like.key;
-        // A key that cannot be stored may differ where no node can say so.
+        // A key that cannot be stored may differ at a place that no node can name.
         let difference = difference(key, other);
         let limit = difference.map_or(u32::MAX, |found| place(found.byte, found.mask));
         let mut word = Position::root(read, tree)?.word;

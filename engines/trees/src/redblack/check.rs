@@ -1,4 +1,4 @@
-//! Verifying a whole tree.
+//! The structural check of a red-black tree.
 
 use adamant_heap::access::Read;
 use adamant_wire::key::head_of;
@@ -16,7 +16,7 @@ struct Waiting<'r> {
     block: u64,
     lower: Option<&'r [u8]>,
     upper: Option<&'r [u8]>,
-    /// Nodes above it, and how many of them are black.
+    /// Number of nodes above it, and of the black ones among them.
     depth: usize,
     blacks: usize,
     below_red: bool,
@@ -84,7 +84,8 @@ pub(super) fn check<R: Read>(
         for (child, lower, upper) in
             [(node.child(false), lower, Some(key)), (node.child(true), Some(key), upper)]
         {
-            // Of what was looked at, one way, so that all parts have the same number on all ways.
+            // Of a subtree that was visited, one path, so that all parts have the same number on
+            // all paths.
             let block = if stretch.is_left(lower) { child } else { 0 };
             let blacks = if block == child { blacks } else { blacks + blacks_below(read, child)? };
             waiting.push(Waiting { block, lower, upper, depth, blacks, below_red });
@@ -96,7 +97,7 @@ pub(super) fn check<R: Read>(
     pairs.finish(tree, head.pairs.get(), checking)
 }
 
-/// Black nodes on the way to the lowest key below a node, or from nowhere. O(log n).
+/// Black nodes on the path to the lowest key below a node; 0 for none. O(log n).
 fn blacks_below<R: Read>(read: &R, mut block: u64) -> Result<usize> {
     let mut blacks = 0;
     for _ in 0..HEIGHT_MAX {

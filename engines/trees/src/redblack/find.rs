@@ -1,4 +1,4 @@
-//! From a key to its node, and the way there.
+//! Search: from a key to its node, and the path to it.
 
 use std::cmp::Ordering;
 
@@ -19,10 +19,10 @@ pub(super) struct Path {
 }
 
 impl Path {
-    /// A way to nowhere.
+    /// An empty path.
     pub(super) const EMPTY: Self = Self { steps: [(0, false); HEIGHT_MAX], len: 0 };
 
-    /// Goes on to a node, from which it goes to a side.
+    /// Appends a step to a node, and the side taken from it.
     #[inline]
     pub(super) fn push(&mut self, node: u64, higher: bool) -> Result<()> {
         let Some(step) = self.steps.get_mut(self.len) else {
@@ -43,12 +43,12 @@ impl Path {
         self.steps().last().copied()
     }
 
-    /// Forgets all steps but the first.
+    /// Truncates to the first steps.
     pub(super) fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);
     }
 
-    /// Takes another side at the last node.
+    /// Changes the side at the last node.
     pub(super) fn turn(&mut self, higher: bool) {
         if let Some((_, side)) = self.steps[..self.len].last_mut() {
             *side = higher;
@@ -56,13 +56,13 @@ impl Path {
     }
 }
 
-/// Heap offset of the root, 0 in an empty tree, and what nodes hold of pairs.
+/// Heap offset of the root, 0 in an empty tree, and the form in which nodes hold pairs.
 pub(super) fn root<R: Read>(read: &R, tree: u64) -> Result<(u64, Form)> {
     let head = head(read, tree, LABEL)?;
     Ok((head.root.get(), Form::of(head)))
 }
 
-/// How a key compares with that of a node, and the node's entry where its head did not tell.
+/// How a key compares with that of a node, and the node's entry if the head did not decide.
 #[inline]
 pub(super) fn compare<'r, R: Read>(
     read: &'r R,
@@ -79,7 +79,7 @@ pub(super) fn compare<'r, R: Read>(
     }
 }
 
-/// The entry of a key, without keeping the way.
+/// The entry of a key, without keeping the path.
 #[inline]
 pub(super) fn entry_of<'r, R: Read>(
     read: &'r R,
@@ -102,8 +102,8 @@ pub(super) fn entry_of<'r, R: Read>(
     damaged(block, "lies deeper than a tree can reach")
 }
 
-/// Goes to the node of a key, or to the one below which it would be. Returns the node there, and
-/// how the key compares with its key; `None` in an empty tree.
+/// Goes to the node of a key, or to the one below which it would be. Returns that node, and how the
+/// key compares with its key; `None` in an empty tree.
 pub(super) fn path_to<'r, R: Read>(
     read: &'r R,
     (mut block, form): (u64, Form),
@@ -126,7 +126,7 @@ pub(super) fn path_to<'r, R: Read>(
     Ok(found)
 }
 
-/// Goes on from a block to the lowest or highest node below it; `None` for no block.
+/// Descends from a block to the lowest or highest node below it; `None` for no block.
 pub(super) fn descend<'r, R: Read>(
     read: &'r R,
     path: &mut Path,

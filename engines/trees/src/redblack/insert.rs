@@ -1,4 +1,4 @@
-//! Inserting one pair.
+//! Insertion of one pair.
 
 use std::cmp::Ordering;
 
@@ -10,7 +10,7 @@ use super::plan::{Plan, new_node};
 use crate::error::Result;
 use crate::words::{Form, New, Old};
 
-/// Puts what is new of a key into the tree; returns what it replaced.
+/// Puts the new value of a key into the tree; returns what it replaced.
 pub(super) fn insert_entry<W: Write>(
     tx: &mut W,
     tree: u64,
@@ -41,7 +41,7 @@ pub(super) fn insert_entry<W: Write>(
     Ok(Old::None)
 }
 
-/// Makes an end of two red nodes in a row, of which the lower one is `node`, below the last step.
+/// Resolves two consecutive red nodes, of which the lower one is `node`, below the last step.
 fn balance<W: Write>(
     tx: &W,
     plan: &mut Plan,
@@ -72,7 +72,7 @@ fn balance<W: Write>(
         plan.node(tx, grandparent)?.set_red(true);
         return plan.link(tx, top, parent);
     }
-    // What is red now is the root: it turns black.
+    // The red node is now the root: it turns black.
     let root = steps.first().map_or(node, |(root, _)| *root);
     plan.node(tx, root)?.set_red(false);
     Ok(())

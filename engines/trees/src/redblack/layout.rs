@@ -1,6 +1,6 @@
-//! Every persistent byte of a red-black tree's nodes, and nothing volatile.
+//! On-heap layout of a red-black tree's nodes.
 //!
-//! Purpose: see `docs/format/redblack.md`. The head is one for all such trees.
+//! Purpose: see `docs/format/redblack.md`. All such trees share the layout of the head.
 //! Invariants: all integers are little-endian, so that any bytes are a valid node (S3).
 
 use adamant_heap::access::Read;
@@ -13,7 +13,7 @@ use crate::kind::Label;
 use crate::slot::Entry;
 use crate::words::Form;
 
-/// How the tree is known.
+/// The label of the kind.
 pub(super) const LABEL: Label = Label { magic: *b"AdamRed\x01", name: "redblack", has_words: true };
 
 /// A node: a pair and its children.
@@ -22,18 +22,19 @@ pub(super) const LABEL: Label = Label { magic: *b"AdamRed\x01", name: "redblack"
 pub(super) struct Node {
     /// Slot of the pair. Of words: the value.
     pub(super) slot: U64,
-    /// The first 8 bytes of the key, as a big-endian number; zeros beyond its end. Of words: the key.
+    /// The first 8 bytes of the key, as a big-endian number; zeros beyond its end. Of words: the
+    /// key.
     pub(super) head: U64,
-    /// Heap offsets of the node with lower keys and of that with higher ones, 0 for none. Bit 0 of
-    /// the first is 1 in a red node: blocks lie at multiples of 8.
+    /// Heap offsets of the children with lower and with higher keys, 0 for none. Bit 0 of the first
+    /// is 1 in a red node: blocks lie at multiples of 8.
     pub(super) children: [U64; 2],
 }
 
-/// Where the slot and the head lie.
+/// Offsets of the slot and the head.
 pub(super) const SLOT_AT: usize = 0;
 pub(super) const HEAD_AT: usize = 8;
 pub(super) const NODE_BYTES: usize = size_of::<Node>();
-/// Nodes on a way down: twice the 47 levels that a black tree of 2^47 bytes can have.
+/// Maximum nodes of a path: twice the 47 levels that a black tree of 2^47 bytes can have.
 pub(super) const HEIGHT_MAX: usize = 94;
 pub(super) const RED: u64 = 1;
 
@@ -66,14 +67,14 @@ impl Node {
         form.pair(read, &self.head, &self.slot)
     }
 
-    /// As it is with this child.
+    /// Sets the child on a side.
     pub(super) fn set_child(&mut self, higher: bool, child: u64) {
         let word = &mut self.children[usize::from(higher)];
         let red = if higher { 0 } else { word.get() & RED };
         *word = U64::new(child & !RED | red);
     }
 
-    /// As it is in this colour.
+    /// Sets the colour.
     pub(super) fn set_red(&mut self, red: bool) {
         self.children[0] = U64::new(self.child(false) | u64::from(red));
     }

@@ -1,7 +1,7 @@
-//! A change of nodes before any of it is made.
+//! The plan of a change: copies of nodes, stored at the end.
 //!
-//! Purpose: rotations and changes of colour touch the same nodes several times; here they do so in
-//! copies, and what is stored in the end is each word that differs, once.
+//! Purpose: rotations and changes of colour touch the same nodes several times. They do so in
+//! copies, and at the end each word that differs is stored once.
 
 use adamant_heap::access::{Read, Write};
 use zerocopy::IntoBytes;
@@ -16,7 +16,7 @@ use crate::layout::HEAD_ROOT_AT;
 /// Nodes that a plan holds without an allocation: more than most changes touch.
 const NODES_INLINE: usize = 8;
 
-/// A node as it is and as it is to be.
+/// A node before and after the change.
 #[derive(Clone, Copy)]
 struct Planned {
     block: u64,
@@ -26,7 +26,7 @@ struct Planned {
 
 const NO_NODE: Node = Node { slot: U64::ZERO, head: U64::ZERO, children: [U64::ZERO; 2] };
 
-/// What a change will make of some nodes and of the root.
+/// The planned changes of some nodes and of the root.
 pub(super) struct Plan {
     tree: u64,
     root_before: u64,
@@ -37,7 +37,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// No change yet.
+    /// An empty plan.
     pub(super) fn new<R: Read>(read: &R, tree: u64) -> Result<Self> {
         let (root, _) = root(read, tree)?;
         let none = Planned { block: 0, before: NO_NODE, after: NO_NODE };
@@ -51,7 +51,7 @@ impl Plan {
         })
     }
 
-    /// A node as it is to be, to be changed.
+    /// The planned state of a node, to be changed.
     pub(super) fn node<R: Read>(&mut self, read: &R, block: u64) -> Result<&mut Node> {
         if let Some(at) = self.few[..self.few_len].iter().position(|node| node.block == block) {
             return Ok(&mut self.few[at].after);
@@ -79,12 +79,12 @@ impl Plan {
         Ok(self.node(read, block)?.child(higher))
     }
 
-    /// Whether a node is there and red.
+    /// Whether a node exists and is red.
     pub(super) fn is_red<R: Read>(&mut self, read: &R, block: u64) -> Result<bool> {
         if block == 0 { Ok(false) } else { Ok(self.node(read, block)?.is_red()) }
     }
 
-    /// Hangs a node below the last step of a way, or makes it the root.
+    /// Links a node below the last step of a path, or makes it the root.
     pub(super) fn link<R: Read>(
         &mut self,
         read: &R,
@@ -98,8 +98,8 @@ impl Plan {
         Ok(())
     }
 
-    /// Lifts the child of `block` on the side that is not `higher` over it, which goes down to the
-    /// side `higher`. Returns the child; the caller links it to what is above.
+    /// Rotates: the child of `block` on the side that is not `higher` moves above it, and `block`
+    /// goes down on the side `higher`. Returns the child; the caller links it to the node above.
     pub(super) fn rotate<R: Read>(&mut self, read: &R, block: u64, higher: bool) -> Result<u64> {
         let lifted = self.child(read, block, !higher)?;
         let moved = self.child(read, lifted, higher)?;
@@ -108,7 +108,7 @@ impl Plan {
         Ok(lifted)
     }
 
-    /// Stores what differs.
+    /// Stores the words that differ.
     pub(super) fn publish<W: Write>(self, tx: &mut W) -> Result<()> {
         for Planned { block, before, after } in
             self.few[..self.few_len].iter().chain(self.more.iter())

@@ -1,4 +1,4 @@
-//! Removing one pair.
+//! Removal of one pair.
 
 use std::cmp::Ordering;
 
@@ -22,7 +22,8 @@ pub(super) fn take<W: Write>(tx: &mut W, tree: u64, key: &[u8]) -> Result<Option
     let mut plan = Plan::new(tx, tree)?;
     let Node { children: [_, higher], .. } = *Node::at(tx, node)?;
     if plan.child(tx, node, false)? != 0 && higher.get() != 0 {
-        // The next pair, which has no lower child, takes its place, and its node is what goes.
+        // The next pair, which has no lower child, takes its place, and that pair's node is
+        // removed.
         path.turn(true);
         descend(tx, &mut path, higher.get(), false)?;
         let next = *Node::at(tx, path.last().map_or(0, |(next, _)| next))?;
@@ -45,13 +46,13 @@ pub(super) fn take<W: Write>(tx: &mut W, tree: u64, key: &[u8]) -> Result<Option
     Ok(Some(form.item(slot)))
 }
 
-/// Makes up for a black node that is missing on the way below the last step of a path.
+/// Restores the black count of the path below the last step, which is one short.
 fn balance<W: Write>(tx: &W, plan: &mut Plan, path: &mut Path) -> Result<()> {
     while let Some((parent, side)) = path.last() {
         let above = path.steps().len() - 1;
         let sibling = plan.child(tx, parent, !side)?;
         if plan.is_red(tx, sibling)? {
-            // Its children are black; one of them becomes the sibling, a level further down.
+            // Its children are black; one of them becomes the sibling, one level further down.
             plan.rotate(tx, parent, side)?;
             plan.node(tx, sibling)?.set_red(false);
             plan.node(tx, parent)?.set_red(true);
@@ -78,7 +79,7 @@ fn balance<W: Write>(tx: &W, plan: &mut Plan, path: &mut Path) -> Result<()> {
     Ok(())
 }
 
-/// Ends it by rotations, where a child of the sibling is red.
+/// Ends the repair by rotations, where a child of the sibling is red.
 fn borrow<W: Write>(
     tx: &W,
     plan: &mut Plan,

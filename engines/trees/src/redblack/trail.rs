@@ -1,4 +1,4 @@
-//! From a pair to its neighbours.
+//! The trail of the red-black tree: from a pair to its neighbours.
 
 use std::cmp::Ordering;
 
@@ -11,7 +11,7 @@ use crate::kind::Trail;
 use crate::slot::Entry;
 use crate::words::Form;
 
-/// The way to a pair, about 1.5 KiB: a scan allocates nothing.
+/// The path to a pair, about 1.5 KiB: a scan allocates nothing.
 #[derive(Clone)]
 pub struct RedblackTrail {
     path: Path,
@@ -56,8 +56,8 @@ impl Trail for RedblackTrail {
             let node = descend(read, &mut self.path, child, !forward)?;
             return node.map(|node| node.entry(read, self.form)).transpose();
         }
-        // Up to the first node that lies in that direction; the sides of the last node do not
-        // count, since nothing was taken from it.
+        // Up to the first node that lies in that direction; the last node's side does not count,
+        // since no child was taken from it.
         let above = &self.path.steps()[..self.path.steps().len() - 1];
         let Some(depth) = above.iter().rposition(|(_, higher)| *higher != forward) else {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! Single pairs of typed maps next to a key, and all pairs of a range handed to a closure.
+//! Bound searches and range visits of typed maps.
 
 use std::ops::{Bound, RangeBounds};
 
@@ -30,7 +30,7 @@ impl<K: Key, V: Persistent, T: OrderedMap> Map<K, V, T> {
     /// O(log n), then O(1) a pair, amortised.
     ///
     /// # Errors
-    /// As [`Map::get`], and whatever `each` returns.
+    /// As [`Map::get`], and those that `each` returns.
     pub fn for_each<R: Read, E: From<crate::error::Error>>(
         &self,
         read: &R,

@@ -1,6 +1,7 @@
-//! Many pairs of a typed map at once, and ranges of them to another map.
+//! Bulk operations of typed maps: loads, and moves of ranges.
 //!
-//! Purpose: what trees do with sorted pairs and with ranges, by keys and values of the map's types.
+//! Purpose: the trees' operations on sorted pairs and ranges, with keys and values of the map's
+//! types.
 
 use std::ops::RangeBounds;
 
@@ -22,14 +23,14 @@ pub struct MapPiece<K> {
     pub moved: u64,
     /// How many of them replaced one.
     pub replaced: u64,
-    /// The key behind which the next piece begins; `None` when nothing was left of the range.
+    /// The key after which the next piece begins; `None` when nothing was left of the range.
     pub last: Option<K>,
 }
 
 impl<K: Key, V: Persistent, T: OrderedMap> Map<K, V, T> {
-    /// Inserts pairs whose keys ascend; how many of them replaced one. Behind all that is there they
-    /// go straight into full nodes, if the tree can do so (`bplus`). O(n log n) at most; memory for
-    /// a key and 32 bytes a pair.
+    /// Inserts pairs whose keys ascend; returns how many of them replaced one. Those after all
+    /// existing ones go straight into full nodes, if the tree supports that (`bplus`). O(n log n)
+    /// at most; memory for a key and 32 bytes a pair.
     ///
     /// # Errors
     /// `Error::NotAscending` (nothing was changed); as [`Map::insert`].
@@ -41,8 +42,8 @@ impl<K: Key, V: Persistent, T: OrderedMap> Map<K, V, T> {
         self.tree(tx)?.load_sorted(tx, &lent)
     }
 
-    /// Inserts pairs in any order, of those with the same key the last; how many replaced one. They are
-    /// sorted some 65,000 at a time, so that memory is bounded however many they are. O(n log n).
+    /// Inserts pairs in any order, of those with the same key the last; returns how many replaced
+    /// one. They are sorted some 65,000 at a time, so that memory is bounded. O(n log n).
     ///
     /// # Errors
     /// As [`Map::insert`].
@@ -72,9 +73,9 @@ impl<K: Key, V: Persistent, T: OrderedMap> Map<K, V, T> {
         }
     }
 
-    /// Moves the pairs of a range, from the lowest key up, to a map on the same heap, until `pairs_max`
-    /// were moved: they replace what is there. The next piece begins behind the last key of this one.
-    /// O(log n) a pair, whatever the size of values.
+    /// Moves the pairs of a range, from the lowest key up, to a map on the same heap, until
+    /// `pairs_max` were moved; they replace existing pairs. The next piece begins after the last
+    /// key of this one. O(log n) a pair, whatever the size of values.
     ///
     /// # Errors
     /// As [`Map::rename`].

@@ -1,9 +1,9 @@
-//! Maps of plain data instead of byte strings.
+//! Typed maps: ordered maps of plain data.
 //!
-//! Purpose: `Map<u64, Ptr<T>>`, `Map<u64, AnyPtr>` and the like for whoever uses the heap directly, by
-//! whatever tree. A map is 8 bytes, plain data itself, so that it can be a field of an object or a
-//! named root; its type names those of its keys and values and its tree.
-//! Invariants: keys are stored as bytes that are ordered as the keys are.
+//! Purpose: `Map<u64, Ptr<T>>`, `Map<u64, AnyPtr>` and the like, for direct users of the heap, on
+//! any of the trees. A map is 8 bytes, plain data itself, so that it can be a field of an object or
+//! a named root; its type names the types of its keys and values and its tree.
+//! Invariants: keys are stored as bytes that have the order of the keys.
 //! Thread safety: the handle is a number; the heap's `Read` or `Write` carries the locks.
 
 use std::fmt;
@@ -20,15 +20,15 @@ use crate::error::{Error, Result};
 use crate::tree::{Cursor, OrderedMap, Pair, Seek};
 use crate::words::WORD_BYTES;
 
-/// What can be the key of a [`Map`]: plain data with an order.
+/// A type that can be the key of a [`Map`]: plain data with an order.
 pub trait Key: Persistent {
-    /// Its bytes in the map.
+    /// The type of its bytes in the map.
     type Bytes: AsRef<[u8]> + Copy;
 
-    /// Bytes that are ordered as the keys are, at least one.
+    /// Encodes the key to at least one byte, in the order of the keys.
     fn to_key(&self) -> Self::Bytes;
 
-    /// The key of such bytes; `None` for others, which only damage leaves.
+    /// Decodes a key; `None` for invalid bytes, which only damage leaves.
     fn from_key(bytes: &[u8]) -> Option<Self>;
 }
 
@@ -86,12 +86,12 @@ impl<const N: usize> Key for [u8; N] {
     }
 }
 
-/// What a map is of, without having any of it.
+/// The types of a map, without values of them.
 type Kinds<K, V, T> = fn() -> (K, V, T);
 
-/// An ordered map of plain data: 8 bytes that name a tree. What its values point to is not its own:
-/// it is not destroyed with it. [`adamant_heap::Heap::leaks`] follows it where a value is
-/// [`adamant_heap::Trace`].
+/// An ordered map of plain data: 8 bytes that name a tree. It does not own the targets of its
+/// values: they are not destroyed with it. [`adamant_heap::Heap::leaks`] follows it where a value
+/// is [`adamant_heap::Trace`].
 ///
 /// ```
 /// use std::sync::Arc;
@@ -141,7 +141,7 @@ impl<K: Key, V: Persistent, T: OrderedMap> Persistent for Map<K, V, T> {
     const STORED: Layout = Layout::holding::<Self>(
         Self::NAME,
         1,
-        // Rotated, so that a map from one type to another is not one the other way round.
+        // Rotated, so that swapping key and value types gives another number.
         name_word(T::NAME) ^ K::STORED.id().rotate_left(21) ^ V::STORED.id().rotate_left(42),
     );
 }
@@ -157,8 +157,8 @@ const fn name_word(name: &str) -> u64 {
 }
 
 impl<K: Key, V: Persistent, T: OrderedMap> Map<K, V, T> {
-    /// Creates an empty map. One of keys and values of 8 bytes each lies in the nodes of its tree, if
-    /// that can hold them (`btree`, `redblack`): see [`OrderedMap::create_of_words`].
+    /// Creates an empty map. If keys and values have 8 bytes each and the tree can hold such pairs
+    /// in its nodes (`btree`, `redblack`), it does: see [`OrderedMap::create_of_words`].
     ///
     /// # Errors
     /// The heap's, out of space among them.
@@ -173,7 +173,7 @@ impl<K: Key, V: Persistent, T: OrderedMap> Map<K, V, T> {
         self.head.get()
     }
 
-    /// The tree of byte strings that it is.
+    /// Its tree of byte strings.
     ///
     /// # Errors
     /// `Error::NotThisTree`, or the heap's.
@@ -218,7 +218,7 @@ impl<K: Key, V: Persistent, T: OrderedMap> Map<K, V, T> {
         self.tree(read)?.contains(read, key.to_key().as_ref())
     }
 
-    /// Inserts a pair; whether it replaced one. O(log n).
+    /// Inserts a pair; returns whether it replaced one. O(log n).
     ///
     /// # Errors
     /// `Error::Damaged`, or the heap's, out of space among them.
@@ -300,7 +300,7 @@ impl<K: Key, V: Persistent, T: OrderedMap> Map<K, V, T> {
         self.tree(tx)?.clear(tx)
     }
 
-    /// Frees all of the map, but not what its values point to. O(n).
+    /// Frees all of the map, but not the targets of its values. O(n).
     ///
     /// # Errors
     /// As [`Map::clear`].
@@ -334,7 +334,7 @@ impl<K: Key, V: Persistent, T: OrderedMap> Map<K, Ptr<V>, T> {
     }
 }
 
-/// Pairs of a map, one after the other; after an error it goes on nowhere.
+/// An iterator over pairs of a map; it ends after an error.
 pub struct Entries<K: Key, V, T, C> {
     map: Map<K, V, T>,
     cursor: C,

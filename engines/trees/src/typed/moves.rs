@@ -1,7 +1,7 @@
-//! Moves between places of typed maps.
+//! Moves of values between keys of typed maps.
 //!
-//! Purpose: [`Moves`] for [`Map`]: the same operations, by keys of the map's type. Both maps have the
-//! same keys and values, but may be kept by different trees.
+//! Purpose: [`Moves`] for [`Map`]: the same operations, with keys of the map's type. Both maps have
+//! the same types of keys and values, but may use different trees.
 
 use adamant_heap::Persistent;
 use adamant_heap::access::Write;
@@ -12,7 +12,7 @@ use crate::tree::OrderedMap;
 use crate::typed::map::{Key, Map};
 
 impl<K: Key, V: Persistent, T: OrderedMap> Map<K, V, T> {
-    /// Moves the value of a key to another key, where it replaces what is there. O(log n).
+    /// Moves the value of a key to another key, where it replaces any existing value. O(log n).
     ///
     /// # Errors
     /// `Error::Damaged`, or the heap's, out of space among them.
@@ -20,8 +20,8 @@ impl<K: Key, V: Persistent, T: OrderedMap> Map<K, V, T> {
         self.move_to(tx, key, self, new_key)
     }
 
-    /// Moves the value of a key to a key of a map on the same heap, where it replaces what is there.
-    /// O(log n), whatever the size of the value.
+    /// Moves the value of a key to a key of a map on the same heap, where it replaces any existing
+    /// value. O(log n), whatever the size of the value.
     ///
     /// # Errors
     /// As [`Map::rename`].

@@ -1,8 +1,8 @@
 //! Typed maps in the scan for leaks.
 //!
-//! Purpose: [`Trace`] for [`Map`], so that a map that is a named root, or a field of an object, is
-//! followed: its blocks, and whatever its values own.
-//! Thread safety: the scan has the heap for itself.
+//! Purpose: implements [`Trace`] for [`Map`], so that the scan follows a map that is a named root
+//! or a field of an object: its blocks, and everything that its values own.
+//! Thread safety: the scan has exclusive access to the heap.
 
 use adamant_heap::error::{Error as HeapError, Result as HeapResult};
 use adamant_heap::{Persistent, Trace, Traced, Tracer};
@@ -13,7 +13,7 @@ use crate::tree::OrderedMap;
 use crate::typed::map::{Key, Map};
 
 impl<K: Key, V: Trace, T: OrderedMap> Trace for Map<K, V, T> {
-    /// Traces the tree and its values. A map of zeros alone names no tree, and owns nothing.
+    /// Traces the tree and its values. A map of zeros names no tree, and owns nothing.
     fn trace(&self, tracer: &mut Tracer) {
         if self.head() != 0 {
             tracer.structure(self.head(), Self::STORED, walk::<V, T>);

@@ -1,4 +1,4 @@
-//! How full leaves get, what a split copies and what a change logs.
+//! Leaf fill, bytes that a split copies, and bytes that a change logs.
 
 use adamant_heap::access::Write;
 use adamant_trees::{Bplus, Operation, OrderedMap};
@@ -20,7 +20,7 @@ fn loads_in_order_fill_leaves() {
     let loads: [(&str, Load); 3] = [
         ("ascending", |count| (0..count).collect()),
         ("descending", |count| (0..count).rev().collect()),
-        // Two rising runs, of which only one is at the end of the tree.
+        // Two ascending runs, only one of which is at the end of the tree.
         ("interleaved", |count| {
             (0..count).map(|number| (number & 1) * 1_000_000 + number).collect()
         }),
@@ -50,8 +50,8 @@ fn batches_in_order_fill_leaves() {
     assert!(tree.check(&heap).unwrap().leaf_fill() >= 0.9);
 }
 
-/// A split of a leaf with values of 4 KB writes a leaf, a separator, some words, and none of the
-/// values again.
+/// A split of a leaf with values of 4 KB writes a leaf, a separator and some words, and no value
+/// again.
 #[test]
 fn a_split_copies_nothing_out_of_line() {
     let mut heap = Mock::new();
@@ -109,7 +109,7 @@ fn an_overwrite_logs_its_entry_and_a_word() {
     assert!(heap.commit() <= 4);
 }
 
-/// Removing most pairs of a tree at random gives back most of its leaves.
+/// Random removal of most pairs of a tree frees most of its leaves.
 #[test]
 fn sparse_leaves_merge() {
     let mut heap = Mock::new();

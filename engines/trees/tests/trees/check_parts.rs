@@ -1,5 +1,4 @@
-//! A check that lets others in now and then: it looks at everything, and finds nothing in what
-//! changes meanwhile.
+//! Checks in parts: they visit everything, and report no finding for changes between the parts.
 
 use adamant_trees::{Checking, OrderedMap, Result};
 
@@ -7,8 +6,8 @@ use crate::common::mock::Mock;
 use crate::common::{built, for_each_tree};
 
 const PAIRS: u64 = 12_000;
-/// Blocks that a part may look at: it ends soon after 2,048 pairs, each of which has an entry that is
-/// looked at a few times, and a node at most.
+/// Maximum block reads of a part: it ends soon after 2,048 pairs, each of which has an entry that
+/// is read a few times, and at most one node.
 const PART_READS_MAX: u64 = 2_500 * 8;
 
 for_each_tree! {
@@ -22,7 +21,7 @@ fn key(number: u64) -> Vec<u8> {
     format!("{:x}/{number}", number % 251).into_bytes()
 }
 
-/// Checks in parts as short as can be; `between` is called after each but the last.
+/// Checks in parts as short as possible; `between` is called after each but the last.
 fn check_in_parts<T: OrderedMap>(
     heap: &mut Mock,
     tree: T,
@@ -92,7 +91,7 @@ fn damage_is_found_in_parts_too<T: OrderedMap>() {
         let at = rng.usize(..bytes.len().min(64));
         bytes[at] ^= 1 << rng.u8(..8);
         let Err(whole) = tree.check(&heap) else { continue };
-        // Totals, and what two parts refer to, are of one state.
+        // Totals, and double references from two parts, need a single state.
         let what = whole.to_string();
         let is_of_all = what.contains("counts other") || what.contains("twice");
         let parts = check_in_parts(&mut heap, tree, |_| ());

@@ -48,7 +48,7 @@ fn change(heap: &mut Mock, tree: impl OrderedMap, rng: &mut fastrand::Rng) -> Re
     tree.apply_sorted(heap, &operations, &mut Vec::new())
 }
 
-/// Moves and loads, each of which may come upon the damage.
+/// Moves and loads, each of which may find the damage.
 fn move_and_load<T: OrderedMap>(heap: &mut Mock, tree: T, rng: &mut fastrand::Rng) {
     let other = T::create(heap).unwrap();
     for _ in 0..30 {
@@ -74,8 +74,8 @@ for_each_tree! {
     a_full_device_is_an_error
 }
 
-/// Whether a block is of a size that only nodes have in these tests: of keys with 12 bytes and
-/// values with 20 or 5,000.
+/// Whether a block has a size that only nodes have in these tests: keys have 12 bytes and values 20
+/// or 5,000.
 fn is_node(bytes: usize) -> bool {
     !matches!(bytes, 40 | 5056 | 48)
 }
@@ -127,7 +127,7 @@ fn damage_gives_errors<T: OrderedMap>() {
     assert!(found > 200, "check found only {found}");
 }
 
-/// A tree whose nodes refer back to their own level ends each walk at once.
+/// A walk ends at once in a tree whose nodes refer back to their own level.
 #[test]
 fn cycles_end() {
     let (whole, tree) = built::<adamant_trees::Bplus>(PAIRS, key);
@@ -147,8 +147,8 @@ fn cycles_end() {
     assert!(tree.clear(&mut heap).is_err());
 }
 
-/// The device fills up at any reserve of a change: an error, and what was before is restored by
-/// the transaction (here: a copy), whole.
+/// The device fills up at any reserve of a change: the result is an error, and the transaction
+/// restores the previous state (here: from a copy).
 fn a_full_device_is_an_error<T: OrderedMap>() {
     let (whole, tree) = built::<T>(PAIRS, key);
     for reserves in 0..40 {

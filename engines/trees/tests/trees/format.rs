@@ -1,4 +1,4 @@
-//! The bytes of format 1, pinned: a change of any of these is a new format.
+//! Golden bytes of format 1: a change of any of these is a new format.
 
 use adamant_heap::access::Read;
 use adamant_trees::slot::{Entry, KeyHash, Slot, write_entry};
@@ -28,7 +28,7 @@ fn hashes_of_keys() {
     }
 }
 
-/// Keys that differ little spread over all fingerprints.
+/// Similar keys spread over all fingerprints.
 #[test]
 fn hashes_spread() {
     let mut counts = [0u32; 256];
@@ -53,7 +53,7 @@ fn entries() {
     assert_eq!(heap.block(value_block).unwrap()[..4097], value);
 }
 
-/// The worked example of docs/format/bplus.md.
+/// The example of docs/format/bplus.md.
 #[test]
 fn a_tree_of_two_pairs() {
     let mut heap = Mock::new();
@@ -79,7 +79,7 @@ fn word(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(*bytes[at..].first_chunk().unwrap())
 }
 
-/// The worked examples of docs/format: `b` -> `2`, then `a` -> `1`. Returns the head and the root.
+/// The examples of docs/format: `b` -> `2`, then `a` -> `1`. Returns the head and the root.
 fn two_pairs<T: OrderedMap>(heap: &mut Mock, magic: &[u8; 8], order: u64) -> Vec<u8> {
     let tree = T::create(heap).unwrap();
     tree.insert(heap, b"b", b"2").unwrap();
@@ -127,7 +127,7 @@ fn a_btree_of_two_pairs() {
     assert_slot(&heap, word(&root, 32), b"b", b"\x01\x02b2");
 }
 
-/// The worked examples of words: 2 -> 0x22, then 1 -> 0x11, both as typed maps have them.
+/// The examples of words: 2 -> 0x22, then 1 -> 0x11, both as in typed maps.
 fn two_words<T: OrderedMap>(heap: &mut Mock, magic: &[u8; 8], order: u64) -> Vec<u8> {
     let tree = T::create_of_words(heap).unwrap();
     for number in [2, 1] {

@@ -1,4 +1,4 @@
-//! The same on a real heap: transactions, undone ones, reopening, and no block lost.
+//! Trees on a real heap: transactions, undone ones, reopening, and no block leaked.
 
 use std::sync::Arc;
 
@@ -37,7 +37,8 @@ fn entry_of<T: OrderedMap>(heap: &Heap, tree: T) -> u64 {
     entry.expect("a pair")
 }
 
-/// Values of up to 4 KiB, by others for which blocks are as long, in commits of their own and within one.
+/// Values of up to 4 KiB are replaced by others with the same block size, in commits of their own
+/// and within one.
 fn values_are_overwritten_where_they_lie_unless_lent<T: OrderedMap>() {
     let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
     let heap = open(&directory);
@@ -55,7 +56,7 @@ fn values_are_overwritten_where_they_lie_unless_lent<T: OrderedMap>() {
         assert_eq!(tree.get(&view, b"key").unwrap(), Some(&vec![byte; len][..]));
         assert_eq!(tree.len(&view).unwrap(), 1);
     };
-    // Blocks are of 208 bytes, and of 224: what needs the other one is in a new entry.
+    // Blocks have 208 or 224 bytes: a value that needs the other size is in a new entry.
     for (len, is_same) in [(190, false), (200, true), (187, true), (203, false), (202, false)] {
         let entry = (len != 190).then(|| entry_of(&heap, tree));
         put(len, 1);
@@ -81,7 +82,7 @@ fn values_are_overwritten_where_they_lie_unless_lent<T: OrderedMap>() {
     }
 }
 
-/// A million random operations, the heap closed or dropped and opened again after each 25,000.
+/// A million random operations; the heap is closed or dropped and opened again after each 25,000.
 fn a_million_changes<T: OrderedMap>() {
     let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
     let mut heap = open(&directory);
@@ -168,7 +169,7 @@ fn changes_match_a_model_over_reopenings<T: OrderedMap>() {
     }
 }
 
-/// What a put of 20 + 100 bytes and a batch of them take in the log.
+/// Log bytes of a put of 20 + 100 bytes and of a batch of them.
 #[test]
 fn puts_log_little() {
     const COUNT: u64 = 20_000;

@@ -1,4 +1,4 @@
-//! Bulk loads: what `load_sorted` leaves is what inserts would leave, in fuller nodes, for less log.
+//! Bulk loads: `load_sorted` has the effect of inserts, with fuller nodes and less log.
 
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ fn load<T: OrderedMap>(tree: &T, heap: &mut Mock, numbers: impl Iterator<Item = 
     tree.load_sorted(heap, &pairs).unwrap()
 }
 
-/// Leaves with 0 to 48 entries, and a run that falls before, between or behind them.
+/// Leaves with 0 to 48 entries, and a run that falls before, between or after them.
 fn runs_of_any_length_go_into_gaps_of_any_leaf<T: OrderedMap>() {
     for entries in 0..=48 {
         for run in [15, 16, 17, 47, 48, 49, 96, 97, 200] {
@@ -143,7 +143,7 @@ fn runs_in_gaps_leave_full_leaves() {
     assert!(fill >= 0.9, "{fill}");
 }
 
-/// Bytes of log for each pair of 20 + 100 bytes, in order and in commits of 1,000.
+/// Log bytes for each pair of 20 + 100 bytes, in order and in commits of 1,000.
 fn loads_take_no_more_log_than_inserts<T: OrderedMap>() {
     const COUNT: u64 = 20_000;
     let bytes = |work: &dyn Fn(&mut adamant_heap::Transaction<'_>, T, &[Pair<'_>])| {
@@ -175,7 +175,7 @@ fn loads_take_no_more_log_than_inserts<T: OrderedMap>() {
     assert!(loaded <= inserted, "{loaded} bytes of log for a pair loaded, {inserted} inserted");
 }
 
-/// A loaded tree is one that goes on: a shape of its own, changed at random afterwards.
+/// A loaded tree stays valid under random changes, though its shape is unusual.
 #[test]
 fn loaded_trees_go_on() {
     let mut heap = Mock::new();

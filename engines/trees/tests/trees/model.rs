@@ -1,4 +1,4 @@
-//! A tree does what a `BTreeMap` does, whatever its keys look like, and stays whole meanwhile.
+//! A tree behaves like a `BTreeMap`, whatever the shape of its keys, and stays valid.
 
 use adamant_heap::access::Write;
 use adamant_trees::{Bplus, Btree, Cursor, Error, OrderedMap, Pair, Seek};
@@ -55,8 +55,8 @@ fn batches_match_a_model<T: OrderedMap>() {
     }
 }
 
-/// It was refused, and is now the lowest key of all: alone, before others, behind a bound that is
-/// it.
+/// The empty key was refused, and is now the lowest key of all: alone, before others, and as an
+/// excluded bound.
 fn the_empty_key_is_a_key<T: OrderedMap>() {
     let mut heap = Mock::new();
     let tree = T::create(&mut heap).unwrap();
@@ -65,7 +65,7 @@ fn the_empty_key_is_a_key<T: OrderedMap>() {
     assert_eq!(tree.get(&heap, b"").unwrap(), Some(&b"alone"[..]));
     assert_eq!(tree.check(&heap).unwrap().pairs, 1);
     for number in 0..3000_u32 {
-        // Of zeros among others, which heads of keys are filled up with.
+        // Keys of zeros among others: heads of keys are padded with zeros.
         let key = number.swap_bytes().to_le_bytes();
         tree.insert(&mut heap, &key[..1 + number as usize % 4], b"other").unwrap();
     }
@@ -135,8 +135,8 @@ fn a_bplus_tree_of_three_levels_grows_and_shrinks() {
     assert_eq!(grow_and_shrink::<Bplus>(180_000), 3);
 }
 
-/// Grown and taken down at random and from either end, with keys that share long starts. Returns
-/// the height that it had.
+/// Grown and shrunk at random and from either end, with keys that share long prefixes. Returns the
+/// height that it had.
 fn grow_and_shrink<T: OrderedMap>(count: u64) -> u64 {
     let key = |number: u64| format!("a/long/shared/start/{:04}/{:04}", number / 700, number % 700);
     let mut height = 0;
@@ -175,7 +175,7 @@ fn grow_and_shrink<T: OrderedMap>(count: u64) -> u64 {
     height
 }
 
-/// A B-tree of any order does what one of the usual order does.
+/// A B-tree of any order behaves like one of the usual order.
 #[test]
 fn btrees_of_any_order() {
     for order in [0, 8, 9, 10, 32, 64, 1000] {

@@ -1,4 +1,4 @@
-//! Moves: values go to other keys and other trees without being copied, and nothing else changes.
+//! Moves: values go to other keys and other trees without a copy, and nothing else changes.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -28,7 +28,7 @@ for_each_tree! {
     typed_maps_move_too
 }
 
-/// Values that lie in their entries, and ones that have blocks of their own.
+/// Values that lie in their entries, and values with blocks of their own.
 const SIZES: [usize; 4] = [0, 30, 4096, 4097];
 
 fn pairs_move_within_a_tree_and_to_others<T: OrderedMap>() {
@@ -189,7 +189,7 @@ fn change<T: OrderedMap, U: OrderedMap, W: Write>(
         6 => {
             let moved = one.rename(tx, &key, &new_key)?;
             let expected = move_in(models, (0, &key), (0, &new_key));
-            // To its own key a pair moves by staying.
+            // A move to its own key leaves a pair in place.
             let expected =
                 if key == new_key && moved.is_moved() { Moved::Placed } else { expected };
             assert_eq!(moved, expected);
@@ -291,7 +291,7 @@ fn random_moves<T: OrderedMap, U: OrderedMap>(seed: u64) {
     assert_eq!(check.blocks, blocks, "every block was given back");
 }
 
-/// Bytes of log that a transaction wrote.
+/// Log bytes of a transaction.
 fn cost(heap: &Heap, work: impl FnOnce(&mut adamant_heap::Transaction<'_>) -> Result<()>) -> u64 {
     let before = heap.stats().journal.log_appended_bytes;
     heap.transaction(Durability::Sync, work).unwrap();
@@ -341,7 +341,7 @@ fn a_move_costs_the_same_whatever_the_value<T: OrderedMap>() {
     }
 }
 
-/// Between trees, under its own key, what moves is a word: the value is at the same address.
+/// Between trees, under the same key, one word moves: the value stays at its address.
 fn a_pair_that_keeps_its_key_keeps_its_block<T: OrderedMap>() {
     let mut heap = Mock::new();
     let tree = T::create(&mut heap).unwrap();

@@ -1,5 +1,5 @@
 //! The device is full at the first, the second, the third .. allocation of a change: the change is
-//! undone, and the map is what it was, in memory and after reopening.
+//! undone, and the map is as before, in memory and after reopening.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -16,7 +16,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::common::for_each_tree;
 
-/// A transaction in which only so many blocks can be reserved.
+/// A transaction with a limited number of reserves.
 struct Narrow<'t, 'h> {
     tx: &'t mut Transaction<'h>,
     reserves_left: u64,
@@ -72,7 +72,7 @@ fn open(directory: &Arc<dyn Directory>) -> Heap {
     Heap::open(Arc::clone(directory), options).unwrap().0
 }
 
-/// A heap that is opened again in place.
+/// A heap that can be reopened in place.
 struct Place {
     directory: Arc<dyn Directory>,
     heap: Option<Heap>,
@@ -98,7 +98,7 @@ impl Place {
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// Panics unless the tree whose head is that root holds exactly this.
+/// Panics unless the tree whose head is that root has exactly this content.
 fn verify_tree<T: OrderedMap>(heap: &Heap, root: usize, map: &Map) {
     let view = heap.view().unwrap();
     let tree = T::open(&view, view.root(root)).unwrap();
@@ -116,8 +116,8 @@ fn verify_whole<T: OrderedMap>(heap: &Heap, map: &Map, blocks: u64) {
 }
 
 /// Makes a change with room for no block, one, two .. until it succeeds; returns how many it took.
-/// `verify` is to panic unless all is as before the change, which has so many blocks. It is asked
-/// twice after each failure: in memory, and when the heap was opened again.
+/// `verify` panics unless everything is as before the change; it gets the number of blocks. It is
+/// called twice after each failure: in memory, and after the heap was reopened.
 fn change<R>(
     place: &mut Place,
     verify: impl Fn(&Heap, u64),
@@ -143,7 +143,7 @@ fn change<R>(
     panic!("no change takes two hundred blocks");
 }
 
-/// Makes a tree of either kind, whose heads are the first roots.
+/// Creates a tree of either kind, whose heads are the first roots.
 fn create<T: OrderedMap, U: OrderedMap>(heap: &Heap) -> (T, U) {
     heap.transaction(Durability::Buffered, |tx| {
         let trees = (T::create(tx)?, U::create(tx)?);
@@ -191,8 +191,8 @@ fn every_allocation_may_fail<T: OrderedMap>() {
     place.heap.take().unwrap().close().unwrap();
 }
 
-/// Renames, swaps and moves between trees, of values in their entries and of ones with blocks of
-/// their own, in trees whose nodes split and merge on the way.
+/// Renames, swaps and moves between trees, of inline values and of values with blocks of their own,
+/// in trees whose nodes split and merge on the way.
 fn every_allocation_of_a_move_may_fail<T: OrderedMap>() {
     let mut place = Place::new();
     let (tree, other) = create::<T, Critbit>(place.heap());
@@ -256,7 +256,7 @@ fn every_allocation_of_a_move_may_fail<T: OrderedMap>() {
     assert!(most[0] >= 1 && most[1] == 2 && most[2] >= 1, "blocks that moves took: {most:?}");
 }
 
-/// Runs of 60 pairs behind all others and into gaps, some of them with values of their own blocks.
+/// Runs of 60 pairs after all others and into gaps, some of them with values that have blocks.
 fn every_allocation_of_a_load_may_fail<T: OrderedMap>() {
     let mut place = Place::new();
     let (tree, _) = create::<T, T>(place.heap());
@@ -268,7 +268,7 @@ fn every_allocation_of_a_load_may_fail<T: OrderedMap>() {
         let lent: Vec<_> = pairs.iter().map(|(key, value)| (&key[..], &value[..])).collect();
         let verify = |heap: &Heap, blocks| verify_whole::<T>(heap, &map, blocks);
         let blocks = change(&mut place, verify, |tx| tree.load_sorted(tx, &lent));
-        // What is short, and there already, is overwritten where it lies.
+        // A short value under an existing key is overwritten in place.
         let takes = |(key, value): &&(Vec<u8>, Vec<u8>)| value.len() > 9 || !map.contains_key(key);
         let takers = pairs.iter().filter(takes).count() as u64;
         assert!(blocks > takers, "each new pair takes a block, some two");

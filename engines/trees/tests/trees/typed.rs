@@ -1,4 +1,4 @@
-//! Maps of plain data, by every tree: what they hold, their order, and their types.
+//! Typed maps on every tree: their content, their order, and their types.
 
 use std::sync::Arc;
 
@@ -60,7 +60,7 @@ fn pairs_in_order<T: OrderedMap>() {
         );
         let mut none = map.entries(&view, 5..5).unwrap();
         assert!(none.next().is_none() && none.next().is_none());
-        // The same 8 bytes as a map of another type: what a program does that lies about it.
+        // The same 8 bytes as a map of another type: a program that gives a wrong type.
         let other = Map::<i32, u8, T>::read_from_bytes(map.as_bytes()).unwrap();
         assert!(matches!(other.get(&view, &0), Err(Error::Damaged { .. })));
     }
@@ -149,8 +149,8 @@ fn neighbours_and_ranges<T: OrderedMap>() {
     assert!(matches!(stopped, Err(Error::KeyTooLong { .. })) && count == 3);
 }
 
-/// Maps within maps, with values that own blocks: all of it is reached from the named root, and what
-/// is not is found.
+/// Maps within maps, with values that own blocks: all of it is reached from the named root, and
+/// unreachable blocks are found.
 fn leaks_are_found_beyond_maps<T: OrderedMap>() {
     type Inner<T> = Map<u64, Ptr<Array<u8>>, T>;
     type Outer<T> = Map<u32, Inner<T>, T>;
@@ -203,7 +203,7 @@ fn leaks_are_found_beyond_maps<T: OrderedMap>() {
     assert!(heap.leaks(&types).unwrap().is_clean());
 }
 
-/// A block of a map that was freed, and one that holds something else, are findings, not panics.
+/// A freed block of a map, and one with other content, are findings, not panics.
 fn damage_is_told_by_the_scan<T: OrderedMap>() {
     let heap = heap();
     let types = Types::new().with::<Map<u64, Ptr<u64>, T>>();
@@ -245,7 +245,7 @@ fn damage_is_told_by_the_scan<T: OrderedMap>() {
     assert!(report.leaks.len() >= blocks, "what is behind the head is not reached");
 }
 
-/// Loads in order and in none, and ranges that go to a map of another tree.
+/// Loads in order and in no order, and moves of ranges to a map of another tree.
 fn many_pairs_at_once<T: OrderedMap>() {
     let heap = heap();
     let work = |tx: &mut Transaction<'_>| {

@@ -1,5 +1,5 @@
-//! Trees of words: pairs of 8 bytes and 8 bytes lie in nodes, and nothing else can be put there. What
-//! they do with such pairs is tried by the other tests, with the shape `Words`.
+//! Trees of words: pairs of 8 bytes and 8 bytes lie in nodes, and no others can be inserted. The
+//! other tests verify their behaviour, with the shape `Words`.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ fn bytes(number: u64) -> [u8; 8] {
     number.swap_bytes().to_le_bytes()
 }
 
-/// A tree of so many words, and what it holds.
+/// A tree of `pairs` pairs, and its content.
 fn filled<T: OrderedMap>(heap: &mut Mock, pairs: u64) -> (T, BTreeMap<Vec<u8>, Vec<u8>>) {
     let tree = T::create_of_words(heap).unwrap();
     let mut rng = Rng::with_seed(pairs);
@@ -73,8 +73,8 @@ fn bounds_have_any_length<T: OrderedMap>() {
     }
 }
 
-/// Between trees of words and of entries, which allocate and free what the one needs and the other
-/// does not.
+/// Moves between trees of words and of entries allocate and free what one needs and the other does
+/// not.
 fn pairs_move_to_other_forms<T: OrderedMap>() {
     let mut heap = Mock::new();
     let (tree, map) = filled::<T>(&mut heap, 200);
@@ -156,7 +156,7 @@ mod both {
     }
 }
 
-/// A typed map of words takes nothing but nodes; one whose values are longer has entries.
+/// A typed map of words takes only nodes; one with longer values has entries.
 #[test]
 fn typed_maps_of_words_have_no_entries() {
     let mut heap = Mock::new();
@@ -177,7 +177,7 @@ fn typed_maps_of_words_have_no_entries() {
     assert_eq!(words.entries(&heap, 2..5).unwrap().count(), 2);
 }
 
-/// A tree of the other form is opened by its head, and stays what it is.
+/// A tree of the other form is opened by its head, and keeps its form.
 #[test]
 fn the_form_is_in_the_head() {
     let mut heap = Mock::new();

@@ -1,10 +1,10 @@
-//! Where a node is, and which directory is to be found there.
+//! The address of a node: its network address and the number of its directory.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Where a node is reached, and the number of its directory: a node that has lost what it had is another one, though it
-/// comes back under its number and at its place.
+/// The network address of a node, and the number of its directory: a node that has lost its data is
+/// another node, even if it comes back under its number and at its address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Address {
     /// `HOST:PORT`.
@@ -18,7 +18,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// It was to be `HOST:PORT/NUMBER`.
+/// The string is not `HOST:PORT/NUMBER`.
 #[derive(Debug)]
 pub(super) struct NoAddress(String);
 

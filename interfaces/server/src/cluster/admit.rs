@@ -1,7 +1,8 @@
-//! What becomes of a client's unit on the node that it came to.
+//! Admission of client units: where a node runs them.
 //!
-//! Purpose: one that writes goes to the node that leads, be that this one; one that looks waits until this node has what
-//! was acknowledged, unless the client does not ask for that. While nobody leads both wait, but not for ever.
+//! Purpose: a unit that writes goes to the leader, which may be this node. A unit that reads waits
+//! until this node has applied what was acknowledged, unless the client does not ask for that.
+//! While there is no leader both wait, for a bounded time.
 
 use std::ops::ControlFlow;
 
@@ -19,7 +20,8 @@ use crate::commit::unit::{Action, Needs, Unit};
 const NO_LEADER: &str = "CLUSTERDOWN no node leads, or most nodes do not answer; nothing was done";
 
 impl Member {
-    /// Does a unit where it is to be done (`Break`), or lets it be done here (`Continue`). `None`: the server ends.
+    /// Runs a unit where it belongs (`Break`), or admits it here (`Continue`). `None`: the server
+    /// ends.
     pub(crate) async fn admit(&self, mut unit: Unit) -> Option<ControlFlow<Unit, Unit>> {
         if let [step] = &unit.steps[..]
             && let Action::Administer(words) = &step.action
@@ -38,13 +40,13 @@ impl Member {
             return Some(ControlFlow::Break(unit));
         }
         if unit.needs == Needs::Turn {
-            // What is watched is looked at as anything else.
+            // Watched keys are read like any others.
             unit.needs = Needs::Look;
         }
         Some(ControlFlow::Continue(unit))
     }
 
-    /// Lets the node that leads do a unit.
+    /// Has the leader run a unit.
     async fn carry(&self, mut unit: Unit) -> Option<Unit> {
         let deadline = self.deadline();
         loop {
@@ -70,7 +72,7 @@ impl Member {
     /// Sends a unit to a node; false if nothing was done.
     async fn send(&self, id: u64, address: &Address, unit: &mut Unit) -> bool {
         let (carried, watched) = Carried::of(unit);
-        // As long as the other one may take, and the way there and back.
+        // As long as the other node may take, plus the round trip.
         let deadline = self.deadline() + self.patience;
         let ask = Ask::Run(carried);
         match timeout_at(deadline, self.peers.call(id, address, &ask)).await {
@@ -89,7 +91,8 @@ impl Member {
         true
     }
 
-    /// Waits until what was acknowledged before is applied here; false if nobody knows what that is.
+    /// Waits until everything acknowledged before is applied here; false if the index cannot be
+    /// found out.
     async fn catch_up(&self) -> bool {
         let deadline = self.deadline();
         loop {
@@ -114,7 +117,7 @@ impl Member {
         matches!(waits, Ok(Ok(_)))
     }
 
-    /// Up to which entry all is that was acknowledged by now.
+    /// The index up to which all acknowledged entries lie.
     pub(super) async fn ask_index(&self) -> Told {
         let asking = async {
             match self.leader() {

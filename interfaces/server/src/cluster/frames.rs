@@ -1,7 +1,8 @@
-//! Messages as bytes of a connection: a length of 4 bytes, least first, and a value in postcard's format.
+//! Framing of messages on a connection: a length of 4 bytes, little-endian, and a value in
+//! postcard's format.
 //!
-//! Invariants: memory grows with what has arrived, never with what a length promises; a length beyond what a message may
-//! have ends the connection.
+//! Invariants: memory grows with what has arrived, never with what a length promises; a length
+//! beyond the maximum of a message ends the connection.
 
 use std::io;
 
@@ -9,13 +10,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 
-/// Bytes of a message: some entries of the log, or the replies to a unit.
+/// Maximum bytes of a message: some entries of the log, or the replies to a unit.
 pub(super) const FRAME_BYTES_MAX: usize = 64 << 20;
 const LENGTH_BYTES: usize = 4;
-/// Room that is made for a message before it has arrived.
+/// Room that is allocated for a message before it has arrived.
 const FORESEEN_BYTES: usize = 64 << 10;
 
-/// A message with its length, unless it is too long.
+/// A message with its length; an error if it is too long.
 pub(super) fn encode<T: Serialize>(message: &T) -> io::Result<Vec<u8>> {
     let frame = postcard::to_extend(message, vec![0; LENGTH_BYTES]).map_err(io::Error::other)?;
     let bytes = frame.len() - LENGTH_BYTES;
@@ -29,7 +30,7 @@ pub(super) fn encode<T: Serialize>(message: &T) -> io::Result<Vec<u8>> {
     Ok(frame)
 }
 
-/// A connection of which messages are read.
+/// A connection from which messages are read.
 #[derive(Debug)]
 pub(super) struct Frames<S> {
     stream: BufReader<S>,
@@ -40,18 +41,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Frames<S> {
         Self { stream: BufReader::new(stream) }
     }
 
-    /// The stream, if nothing of it was read that was not asked for.
+    /// The stream, if no unrequested bytes were read from it.
     pub(super) fn idle(&self) -> Option<&S> {
         self.stream.buffer().is_empty().then(|| self.stream.get_ref())
     }
 
-    /// Sends what [`encode`] has made.
+    /// Sends a frame that [`encode`] has made.
     pub(super) async fn send(&mut self, frame: &[u8]) -> io::Result<()> {
         self.stream.get_mut().write_all(frame).await?;
         self.stream.get_mut().flush().await
     }
 
-    /// The next message; `None` if there will be none.
+    /// The next message; `None` at the end of the connection.
     pub(super) async fn receive<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
         let mut length = [0; LENGTH_BYTES];
         match self.stream.read_exact(&mut length).await {
@@ -86,11 +87,11 @@ mod tests {
             assert_eq!(other.receive::<String>().await.unwrap().as_deref(), Some(text));
         }
         assert!(other.idle().is_some());
-        // A length that no message has takes no memory.
+        // An impossible length takes no memory.
         one.send(&u32::MAX.to_le_bytes()).await.unwrap();
         let error = other.receive::<String>().await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidData);
-        // One that is cut, and one that is none.
+        // A truncated message, and an invalid one.
         let (mut one, other) = tokio::io::duplex(1 << 20);
         let mut other = Frames::over(other);
         one.write_all(&[1, 0, 0, 0, 0xff]).await.unwrap();

@@ -1,9 +1,10 @@
-//! How two nodes make sure that they know the same secret, before either listens to the other.
+//! The handshake of two nodes, which proves to each that the other knows the shared secret.
 //!
-//! Purpose: each sends 32 bytes by chance, and shows a code (HMAC-SHA256 under the secret) of those of both and of who
-//! answers. So neither learns the secret, and nothing that was overheard can be shown again. What is said later is
-//! neither encrypted nor signed: that is a network's business.
-//! Invariants: who calls knows which node answers, and from which directory.
+//! Purpose: each node sends 32 random bytes, and a code (HMAC-SHA256 under the secret) of the bytes
+//! of both and of the answering node's identity. So neither reveals the secret, and an eavesdropper
+//! cannot replay anything. Later messages are neither encrypted nor signed: that is left to the
+//! network.
+//! Invariants: the calling node knows which node answers, and from which directory.
 
 use std::io;
 
@@ -11,13 +12,13 @@ use ring::hmac::{self, HMAC_SHA256, Key, Tag};
 use ring::rand::{SecureRandom, SystemRandom};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-/// The first bytes of a connection; the last of them is the protocol.
+/// The first bytes of a connection; the last of them is the protocol version.
 const MAGIC: [u8; 8] = *b"ADAMCLU\x01";
 const NONCE_BYTES: usize = 32;
 const IDENTITY_BYTES: usize = 16;
 const TAG_BYTES: usize = 32;
 
-/// What all nodes of a cluster know.
+/// The secret that all nodes of a cluster share.
 #[derive(Clone, Debug)]
 pub(super) struct Secret(Key);
 
@@ -29,7 +30,7 @@ pub(super) struct Identity {
 }
 
 impl Secret {
-    /// Nodes without one all know the same.
+    /// Nodes without a secret all share the same one.
     pub(super) fn new(secret: Option<&str>) -> Self {
         Self(Key::new(HMAC_SHA256, secret.unwrap_or_default().as_bytes()))
     }
@@ -38,7 +39,7 @@ impl Secret {
         hmac::sign(&self.0, &[who.as_bytes(), transcript].concat())
     }
 
-    /// In a time that does not tell how much of it is right.
+    /// In constant time.
     fn check(&self, who: &str, transcript: &[u8], tag: &[u8]) -> io::Result<()> {
         hmac::verify(&self.0, &[who.as_bytes(), transcript].concat(), tag).map_err(|_| {
             let words = "the other node does not know the same secret (--cluster-secret-file)";
@@ -72,7 +73,7 @@ fn nonce() -> io::Result<[u8; NONCE_BYTES]> {
     Ok(nonce)
 }
 
-/// The part of who calls: who answers.
+/// The calling side; returns the identity of the node that answers.
 pub(super) async fn call<S>(stream: &mut S, secret: &Secret) -> io::Result<Identity>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -91,7 +92,7 @@ where
     Ok(Identity::of(identity))
 }
 
-/// The part of who is called.
+/// The answering side.
 pub(super) async fn answer<S>(stream: &mut S, secret: &Secret, own: Identity) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -123,7 +124,7 @@ mod tests {
         let (one, other) = (Secret::new(one), Secret::new(other));
         let calls = async {
             let called = call(&mut caller, &one).await;
-            // Who sees that it talks to a stranger goes.
+            // The side that detects a stranger closes the connection.
             drop(caller);
             called
         };
@@ -149,7 +150,7 @@ mod tests {
     #[tokio::test]
     async fn what_was_overheard_opens_nothing() {
         let secret = Secret::new(Some("secret"));
-        // Somebody sends back what it is told, and what another one has shown before.
+        // A stranger that sends back what it receives, and what another node has sent before.
         let (mut stranger, mut called) = tokio::io::duplex(1024);
         let strange = async {
             stranger.write_all(&[&MAGIC[..], &[1; NONCE_BYTES]].concat()).await.unwrap();

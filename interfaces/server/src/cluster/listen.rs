@@ -1,6 +1,7 @@
-//! What other nodes ask.
+//! The listener for other nodes.
 //!
-//! Invariants: nobody is listened to who has not shown that it knows the secret. Connections are bounded.
+//! Invariants: only nodes that have proved that they know the secret are served. Connections are
+//! bounded.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,11 +17,11 @@ use super::messages::{Answer, Ask, Ran};
 use super::reads::Told;
 use crate::protocol::sockets;
 
-/// Connections of other nodes at once.
+/// Maximum number of concurrent connections of other nodes.
 const CONNECTIONS_MAX: usize = 4096;
-/// How long who connects may take to say who it is.
+/// Maximum time of the handshake of a new connection.
 const HANDSHAKE_WAIT: Duration = Duration::from_secs(5);
-/// How long nothing is accepted after that failed.
+/// Pause after a failed accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Answers other nodes until the server ends.
@@ -36,11 +37,11 @@ pub(super) async fn serve(listener: TcpListener, member: Arc<Member>) {
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        // One too many is closed.
+        // A connection beyond the limit is closed.
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
         let member = Arc::clone(&member);
         tokio::spawn(async move {
-            // Whatever ends it, the other node sees that it has ended.
+            // Whatever ends it, the other node sees the end.
             let _ = converse(stream, &member).await;
             drop(place);
         });
@@ -70,7 +71,7 @@ impl Member {
             Ask::Append(request) => Answer::Append(self.raft.append_entries(request).await),
             Ask::Vote(request) => Answer::Vote(self.raft.vote(request).await),
             Ask::Snapshot(request) => Answer::Snapshot(self.raft.install_snapshot(request).await),
-            // Who does not lead sends nothing on: it would go round in circles.
+            // A node that does not lead forwards nothing: messages could circle.
             Ask::Join { .. } if !self.leads() => match self.leader() {
                 Some((_, address)) => Answer::LedFrom(address.place),
                 None => Answer::Moved,

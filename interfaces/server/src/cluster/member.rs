@@ -1,6 +1,6 @@
-//! A node's part in its cluster.
+//! A node's membership in its cluster.
 //!
-//! Thread safety: shared by all that serve clients and nodes.
+//! Thread safety: shared by all tasks that serve clients and nodes.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use crate::commit::ending::Ending;
 use crate::commit::world::World;
 use crate::error::{Error, Result};
 
-/// Between two looks whether somebody leads.
+/// Pause between two looks for a leader.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// A node's part in its cluster.
+/// A node's membership in its cluster.
 pub(crate) struct Member {
     pub(super) id: u64,
     pub(super) address: Address,
@@ -30,7 +30,7 @@ pub(crate) struct Member {
     pub(super) raft: Raft<Types>,
     pub(super) peers: Arc<Peers>,
     pub(super) reads: Reads,
-    /// How long a client waits while nobody leads.
+    /// How long a client waits while there is no leader.
     pub(super) patience: Duration,
     pub(super) runtime: Handle,
     pub(super) world: Arc<World>,
@@ -45,7 +45,7 @@ impl fmt::Debug for Member {
 }
 
 impl Member {
-    /// The node that leads, as far as this one knows.
+    /// The leader, as far as this node knows.
     pub(super) fn leader(&self) -> Option<(u64, Address)> {
         let metrics = self.raft.metrics();
         let metrics = metrics.borrow();
@@ -59,7 +59,7 @@ impl Member {
         self.raft.metrics().borrow().current_leader == Some(self.id)
     }
 
-    /// Why the node takes no part any more, if so.
+    /// Why the node has stopped taking part, if it has.
     pub(super) fn failure(&self) -> Option<String> {
         if let Err(error) = self.node.check_writable() {
             return Some(error.to_string());
@@ -69,13 +69,13 @@ impl Member {
         state.as_ref().err().map(|fatal| format!("the node has stopped: {fatal}"))
     }
 
-    /// Waits a little for somebody to lead; false if the time is over.
+    /// Waits a little for a leader; false if the time is over.
     pub(super) async fn waits(&self, deadline: Instant) -> bool {
         tokio::time::sleep(PAUSE).await;
         Instant::now() < deadline && !self.ending.has_begun()
     }
 
-    /// Until when somebody waits who comes now.
+    /// The deadline of a client that arrives now.
     pub(super) fn deadline(&self) -> Instant {
         Instant::now() + self.patience
     }

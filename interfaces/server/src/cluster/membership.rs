@@ -1,7 +1,8 @@
-//! Who is a member: nodes that join and leave, by what they are asked and by ADAMANT.CLUSTER.
+//! Cluster membership: nodes that join and leave, on request of nodes and by ADAMANT.CLUSTER.
 //!
-//! Invariants: a number belongs to one directory, for as long as its node is a member: one that comes with another
-//! directory has lost what it promised, and is refused. A node has a voice only when it has what the others have.
+//! Invariants: a number belongs to one directory, for as long as its node is a member: a node that
+//! comes with another directory has lost its promises, and is refused. A node becomes a voter only
+//! when it has caught up.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -22,11 +23,11 @@ use crate::protocol::number::integer;
 use crate::protocol::reply::Replies;
 use crate::state::call::{NO_INTEGER, SYNTAX, is_word, unknown_sub};
 
-/// How long a node may take to get what the others have.
+/// How long a node may take to catch up.
 const CATCH_UP_WAIT: Duration = Duration::from_secs(3600);
-/// How long another change of members is waited for.
+/// How long to wait for another membership change.
 const TURN_WAIT: Duration = Duration::from_secs(60);
-/// Between two attempts.
+/// Pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(100);
 
 type Changed = Result<ClientWriteResponse<Types>, RaftError<u64, ClientWriteError<u64, BasicNode>>>;
@@ -40,7 +41,7 @@ enum Role {
 }
 
 impl Member {
-    /// Does what ADAMANT.CLUSTER asks for.
+    /// Executes ADAMANT.CLUSTER.
     pub(super) async fn administer(&self, words: &[Bytes], reply: &mut Replies) {
         let sub = &words[1];
         let number = |word: &Bytes| integer(word).and_then(|number| u64::try_from(number).ok());
@@ -68,7 +69,7 @@ impl Member {
         }
     }
 
-    /// The address of a node that is at a place.
+    /// The address of the node that is reached at `place`.
     async fn find(&self, node: u64, place: &str) -> Result<Address, String> {
         let found = self.peers.identify(place).await;
         let found = found.map_err(|error| format!("ERR no node answers at {place}: {error}"))?;
@@ -78,7 +79,7 @@ impl Member {
         Ok(Address { place: place.into(), directory_id: found.directory_id })
     }
 
-    /// Asks the node that leads, whoever that is, for something about members.
+    /// Asks the leader, which may be this node, for a membership change.
     async fn ask_leader(&self, ask: Ask) -> Result<(), String> {
         let deadline = self.deadline();
         loop {
@@ -102,7 +103,7 @@ impl Member {
         }
     }
 
-    /// Asks whoever is at a place for this node to be a member, until it is one.
+    /// Asks the node at `place` to admit this node as a member, until it is one.
     ///
     /// # Errors
     /// In words: it was refused.
@@ -121,7 +122,7 @@ impl Member {
         Ok(())
     }
 
-    /// Makes a node a member, which has the voice of one when it has what the others have.
+    /// Makes a node a member, and a voter once it has caught up.
     pub(super) async fn join_here(&self, node: u64, address: &str) -> Answer {
         let known = self.nodes().get(&node).map(|known| known.addr.clone());
         match (self.role(node), known) {
@@ -151,7 +152,7 @@ impl Member {
         .await
     }
 
-    /// Makes a node a member no longer.
+    /// Removes a node from the members.
     pub(super) async fn leave_here(&self, node: u64) -> Answer {
         match self.role(node) {
             Role::None => Answer::Refused(format!("ERR node {node} is no member")),
@@ -172,7 +173,7 @@ impl Member {
         }
     }
 
-    /// Changes the members when it is this change's turn.
+    /// Changes the members after any other change.
     async fn change<F>(&self, change: impl Fn() -> F) -> Answer
     where
         F: Future<Output = Option<Changed>>,
@@ -219,7 +220,7 @@ impl Member {
         }
     }
 
-    /// What this node knows of the cluster.
+    /// The status of the cluster, as far as this node knows.
     pub(crate) fn standing(&self) -> Standing {
         let metrics = self.raft.metrics().borrow().clone();
         let index = |log_id: Option<openraft::LogId<u64>>| log_id.map(|log_id| log_id.index);
@@ -231,7 +232,7 @@ impl Member {
             is_voter: voters.contains(&node),
         });
         let members: Vec<Peer> = members.collect();
-        // One that is no member any more may lead for a moment, and has no place.
+        // A node that is no longer a member may lead for a moment, and has no address.
         let leader = metrics.current_leader.map(|id| {
             let place = membership.get_node(&id).map(|node| place_of(&node.addr));
             (id, place.unwrap_or_default())
@@ -249,14 +250,14 @@ impl Member {
         }
     }
 
-    /// What this node knows of the cluster, a line each.
+    /// The status of the cluster, a line for each figure.
     fn status(&self) -> String {
         let standing = self.standing();
         let number =
             |number: Option<u64>| number.map_or_else(|| "none".to_owned(), |it| it.to_string());
         let leader = number(standing.leader.as_ref().map(|(leader, _)| *leader));
         let mut text = String::new();
-        // A string takes all that is written.
+        // Writing to a string cannot fail.
         let _ = write!(
             text,
             "node:{}\r\nstate:{}\r\nleader:{leader}\r\nterm:{}\r\nlast_entry:{}\r\napplied:{}\r\n\
@@ -276,7 +277,7 @@ impl Member {
     }
 }
 
-/// Where a node is reached; what is no address, as it is.
+/// Where a node is reached; an invalid address unchanged.
 fn place_of(address: &str) -> String {
     address.parse().map_or_else(|_| address.to_owned(), |address: Address| address.place)
 }

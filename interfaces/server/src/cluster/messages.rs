@@ -1,7 +1,7 @@
-//! What nodes ask of one another, and units of clients on their way to the node that leads.
+//! Messages between nodes, and client units on their way to the leader.
 //!
-//! Invariants: what came from another node is checked as what came from a client: which commands there are, how many
-//! arguments they take, which databases there are.
+//! Invariants: what comes from another node is checked like what comes from a client: commands,
+//! numbers of arguments, and databases must exist.
 
 use std::sync::Arc;
 
@@ -21,28 +21,28 @@ use crate::protocol::reply::Version;
 use crate::protocol::request::Arguments;
 use crate::state::watch::{Print, Seen, Watched};
 
-/// What one node asks of another one.
+/// A request of one node to another.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Ask {
     Append(AppendEntriesRequest<Types>),
     Vote(VoteRequest<u64>),
     Snapshot(InstallSnapshotRequest<Types>),
-    /// A unit that writes is to be done.
+    /// Run a unit that writes.
     Run(Carried),
-    /// Up to which entry has a look to wait that is at all that was acknowledged?
+    /// Up to which entry must a read wait to see everything acknowledged?
     ReadIndex,
-    /// The asking node wants to be a member, or another one that is there.
+    /// The asking node wants to be a member, or wants another node there to be one.
     Join {
         node: u64,
         address: String,
     },
-    /// A node is to be a member no longer.
+    /// A node is to be removed from the members.
     Leave {
         node: u64,
     },
 }
 
-/// What it is told.
+/// The response.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Answer {
     Append(Result<AppendEntriesResponse<u64>, RaftError<u64>>),
@@ -51,19 +51,19 @@ pub(super) enum Answer {
     Ran(Ran),
     ReadIndex(u64),
     Done,
-    /// Nothing was done: it does not lead.
+    /// Nothing was done: the node does not lead.
     Moved,
-    /// Nothing was done: it does not lead, but who can be reached here does.
+    /// Nothing was done: the node does not lead, but the one at this address does.
     LedFrom(String),
     /// Nothing was done, for this reason, in the words of a reply.
     Refused(String),
 }
 
-/// The steps of a unit that are to be done.
+/// The remaining steps of a unit.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Carried {
     steps: Vec<CarriedStep>,
-    /// What was watched, each once: steps have numbers for it.
+    /// The watched keys, without duplicates: steps refer to them by number.
     watched: Vec<Vec<CarriedSeen>>,
 }
 
@@ -86,14 +86,14 @@ enum CarriedAction {
 struct CarriedSeen {
     database: usize,
     key: Bytes,
-    /// Bytes, hash, and when it ends.
+    /// Bytes, hash, and deadline.
     found: Option<(u64, u128, Option<u64>)>,
 }
 
-/// What became of steps.
+/// The outcome of steps.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Ran {
-    /// How many were done.
+    /// Number of completed steps.
     steps: usize,
     replies: Bytes,
     is_aborted: bool,
@@ -101,7 +101,7 @@ pub(super) struct Ran {
 }
 
 impl Carried {
-    /// The steps of a unit that are next, and what they watch.
+    /// The next steps of a unit, and the keys that they watch.
     pub(super) fn of(unit: &Unit) -> (Self, Vec<Arc<Watched>>) {
         let mut watched = Vec::new();
         let steps = unit.steps[unit.next..]
@@ -116,7 +116,7 @@ impl Carried {
         (Self { steps, watched: seen }, watched)
     }
 
-    /// A unit of these steps, and what they watch.
+    /// A unit of these steps, and the keys that they watch.
     ///
     /// # Errors
     /// The words of a reply.
@@ -141,7 +141,7 @@ impl Carried {
 }
 
 impl Ran {
-    /// What was done of a unit that had arrived.
+    /// The outcome of a unit that had arrived.
     pub(super) fn of(mut unit: Unit, watched: &[Arc<Watched>]) -> Self {
         Self {
             steps: unit.next,
@@ -151,7 +151,7 @@ impl Ran {
         }
     }
 
-    /// Notes in a unit that it was done.
+    /// Records the outcome in a unit.
     pub(super) fn note(self, unit: &mut Unit, watched: &[Arc<Watched>]) {
         unit.next = (unit.next + self.steps).min(unit.steps.len());
         unit.replies.raw(&self.replies);
@@ -177,7 +177,7 @@ fn carry_seen(watched: &Watched) -> Vec<CarriedSeen> {
     watched.seen().into_iter().map(carry).collect()
 }
 
-/// Which of those that are watched it is; another one, if it is new.
+/// The number of a watched set; added if it is new.
 fn number_of(watched: &Arc<Watched>, all: &mut Vec<Arc<Watched>>) -> usize {
     all.iter().position(|other| Arc::ptr_eq(other, watched)).unwrap_or_else(|| {
         all.push(Arc::clone(watched));
@@ -185,7 +185,7 @@ fn number_of(watched: &Arc<Watched>, all: &mut Vec<Arc<Watched>>) -> usize {
     })
 }
 
-/// `None`: it is not for other nodes.
+/// `None`: the action is not for other nodes.
 fn carry(action: &Action, all: &mut Vec<Arc<Watched>>) -> Option<CarriedAction> {
     Some(match action {
         Action::Ready(bytes) => CarriedAction::Ready(Bytes::copy_from_slice(bytes)),

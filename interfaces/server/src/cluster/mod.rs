@@ -1,13 +1,13 @@
 //! A server as a node of a cluster: openraft's protocol, over `adamant-replica`'s storage.
 //!
-//! Purpose: what clients see is one store. A unit that writes goes to the node that leads. There
-//! one thread takes all units that wait, runs them on what is applied, in a transaction that is
-//! never committed, and proposes what they changed as one entry of the log, under the condition
-//! that no other entry came between ([`propose`]). A unit that looks waits until this node has what
-//! was acknowledged before ([`reads`]), and looks here.
+//! Purpose: clients see a single store. A unit that writes goes to the leader. There one thread
+//! takes all waiting units, runs them on the applied state, in a transaction that is never
+//! committed, and proposes their changes as one entry of the log, under the condition that no other
+//! entry came between ([`propose`]). A unit that reads waits until this node has applied what was
+//! acknowledged before ([`reads`]), and reads here.
 //! Invariants: a reply to a write is sent when its entry is applied, and the entry is applied only
-//! to the state that the reply was made from: whoever thinks that it leads, replies are as if all
-//! had happened one after the other.
+//! to the state that the reply was made from. So replies are as if all commands had run one after
+//! the other, even if several nodes believe that they lead.
 //! Thread safety: a [`Member`] is shared; one thread proposes.
 
 mod address;

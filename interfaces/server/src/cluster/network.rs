@@ -18,14 +18,14 @@ use super::address::{Address, NoAddress};
 use super::messages::{Answer, Ask};
 use super::peers::{CallError, Peers};
 
-/// Between two attempts to reach a node that cannot be reached.
+/// Pause between two attempts to reach an unreachable node.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The ways to all nodes.
+/// The links to all nodes.
 #[derive(Clone, Debug)]
 pub(super) struct Network(pub(super) Arc<Peers>);
 
-/// The way to one node.
+/// The link to one node.
 #[derive(Debug)]
 pub(super) struct Link {
     peers: Arc<Peers>,

@@ -1,9 +1,9 @@
-//! Calls of other nodes, over connections that are kept.
+//! Calls of other nodes, over pooled connections.
 //!
-//! Purpose: a call takes a connection that is idle, or makes one, and gives it back when it is answered: so calls
-//! overtake one another, and a heartbeat waits behind no snapshot. A connection is not used again after
-//! a call that was given up.
-//! Invariants: a connection is to the node and the directory that were meant, which knows the secret.
+//! Purpose: a call takes an idle connection, or makes one, and returns it to the pool when it is
+//! answered. So calls overtake one another, and a heartbeat never waits behind a snapshot. A
+//! connection is not reused after an abandoned call.
+//! Invariants: a connection leads to the intended node and directory, which knows the secret.
 //! Thread safety: any task.
 
 use std::collections::HashMap;
@@ -23,9 +23,9 @@ use super::handshake::{self, Identity, Secret};
 use super::messages::{Answer, Ask};
 use crate::protocol::sockets;
 
-/// How long a node may take to be connected to, and to say who it is.
+/// Maximum time of a connection attempt and its handshake.
 const CONNECT_WAIT: Duration = Duration::from_secs(2);
-/// Units that are on their way to a node at once: each has a connection.
+/// Maximum number of units on their way to a node: each has a connection.
 const UNITS_MAX: usize = 128;
 
 /// The other nodes.
@@ -46,9 +46,9 @@ struct Peer {
 /// Why there is no answer.
 #[derive(Debug)]
 pub(super) enum CallError {
-    /// Nothing was asked.
+    /// The request was not sent.
     Unreached(io::Error),
-    /// Something was asked, and maybe done.
+    /// The request was sent, and maybe executed.
     Lost(io::Error),
 }
 
@@ -64,17 +64,17 @@ impl fmt::Display for CallError {
 impl std::error::Error for CallError {}
 
 impl Peers {
-    /// All of whom know that.
+    /// Nodes that share this secret.
     pub(super) fn new(secret: Secret) -> Self {
         Self { secret, all: Mutex::default() }
     }
 
-    /// What the others are asked for, too.
+    /// The secret, which the listener needs, too.
     pub(super) fn secret(&self) -> &Secret {
         &self.secret
     }
 
-    /// Asks a node something.
+    /// Sends a request to a node.
     pub(super) async fn call(
         &self,
         node: u64,
@@ -100,14 +100,14 @@ impl Peers {
         Ok(answer)
     }
 
-    /// Asks whoever is at a place.
+    /// Sends a request to the node at `place`.
     pub(super) async fn call_place(&self, place: &str, ask: &Ask) -> io::Result<Answer> {
         let frame = encode(ask)?;
         let (mut connection, _) = connect(place, &self.secret).await?;
         exchange(&mut connection, &frame).await
     }
 
-    /// Who is at a place.
+    /// The identity of the node at `place`.
     pub(super) async fn identify(&self, place: &str) -> io::Result<Identity> {
         Ok(connect(place, &self.secret).await?.1)
     }
@@ -134,7 +134,7 @@ impl Peer {
         Self { node, address, idle, units }
     }
 
-    /// A connection that nobody uses and that has not ended.
+    /// An idle connection that has not ended.
     fn take(&self) -> Option<Frames<TcpStream>> {
         loop {
             let connection = self.idle.lock().pop()?;

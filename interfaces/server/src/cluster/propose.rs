@@ -1,12 +1,13 @@
-//! The thread that proposes entries, on the node that leads.
+//! The proposer: the thread on the leader that proposes log entries.
 //!
-//! Purpose: it takes all units that wait, runs them in one transaction on what is applied, and drops that. What they changed
-//! goes into the log as one entry, under a condition: a number in the state machine, one more with each such entry,
-//! is still what it was when they ran. When the entry is applied the replies are sent; while it is on its way, units wait
-//! for the next one.
-//! Invariants: replies were made from the very state that their entry is applied to. If another entry came between the units
-//! run again. A unit of which it is not known whether it was done is answered so, and never run again.
-//! What is over goes by an entry, too: no clock but that of the node that leads has a say in what is there.
+//! Purpose: it takes all waiting units, runs them in one transaction on the applied state, and
+//! rolls that back. Their changes go into the log as one entry, under a condition: a number in the
+//! state machine, which each such entry increments, is still what it was when they ran. When the
+//! entry is applied the replies are sent; while it is on its way, units wait for the next one.
+//! Invariants: replies were made from exactly the state that their entry is applied to. If another
+//! entry came between, the units run again. A unit whose outcome is unknown gets an answer that
+//! says so, and never runs again. Expired entries are removed by a log entry, too: only the
+//! leader's clock decides what is there.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -20,24 +21,25 @@ use crate::commit::committer::{Job, fail};
 use crate::commit::execute::{self, Stop};
 use crate::state::data::{self, Data, name_of};
 
-/// How long is waited for units before what is over is looked for.
+/// How long to wait for units before looking for expired entries.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Entries of a database that go at once because they are over.
+/// Maximum number of expired entries of a database that are removed at once.
 const EXPIRED_MAX: usize = 500;
-/// Bytes of arguments of a group, about, unless one unit has more: an entry has to get through between two heartbeats.
+/// Approximate argument bytes of a group, unless one unit has more: an entry must get through
+/// between two heartbeats.
 const GROUP_BYTES_MAX: usize = 1 << 20;
-/// Bytes that a unit may change.
+/// Maximum bytes that a unit may change.
 const CHANGED_BYTES_MAX: usize = 8 << 20;
-/// How often units run again because another entry came between. Each time the state has gone on.
+/// Maximum number of runs of a unit that other entries overtake. The state advances each time.
 const ATTEMPTS_MAX: usize = 16;
-/// Where the number of the last entry of this kind is.
+/// Keyspace and key of the number of the last entry of this kind.
 const KEYSPACE: &str = "cluster";
 const NUMBER: &[u8] = b"number";
 
-/// What became of an entry.
+/// The outcome of an entry.
 enum Fate {
     Applied,
-    /// Another one came between.
+    /// Another entry came between.
     Late,
     /// This node does not lead, and nothing was done.
     Moved,
@@ -45,7 +47,7 @@ enum Fate {
     Failed(String),
 }
 
-/// What units have changed, and where each of them stopped.
+/// The changes of units, and where each of them stopped.
 struct Made {
     stops: Vec<Stop>,
     changes: Vec<data::Change>,
@@ -54,7 +56,7 @@ struct Made {
 }
 
 impl Member {
-    /// What the proposing thread does until no units come any more.
+    /// The loop of the proposing thread, until the queue ends.
     pub(crate) fn propose_all(&self) {
         let mut expired = Instant::now();
         while self.queue.wait_for(PAUSE) {
@@ -105,7 +107,7 @@ impl Member {
         fail(jobs, "TRYAGAIN others wrote all the time; nothing was done");
     }
 
-    /// Runs units on what is applied; nothing of it stays.
+    /// Runs units on the applied state; their changes are rolled back.
     fn make(&self, jobs: &mut [Job], expires: bool) -> adamant::Result<Made> {
         let data = Data::committed(&self.world.databases, &self.world.watchers);
         let store = data.store().clone();
@@ -118,7 +120,7 @@ impl Member {
         let mut data = data.recorded(&mut transaction, &mut changes);
         if expires {
             for database in 0..data.databases() {
-                // Here alone: the others are told what to do. What is made again is counted again.
+                // Only here: other nodes are told what to do. A repeated run counts again.
                 let gone = data.expire(database, EXPIRED_MAX)?;
                 self.world.tallies.expired.fetch_add(gone, Ordering::Relaxed);
             }
@@ -153,7 +155,7 @@ impl Member {
             Ok(request) => request,
             Err(refusal) => return Fate::Failed(format!("ERR {refusal}")),
         };
-        // From here on nobody says that it is surely not done.
+        // From here on the entry may be applied.
         if !self.leads() {
             return Fate::Moved;
         }
@@ -166,14 +168,14 @@ impl Member {
                 Response::Different { .. } => Fate::Late,
                 Response::Refused(refusal) => Fate::Failed(format!("ERR {refusal}")),
             },
-            // Also one that asks for another leader: that one's entry may have replaced this one in this node's log, and with
-            // five nodes yet another one may have it, lead, and do it.
+            // Also an error that names another leader: its entry may have replaced this one in this
+            // node's log, while with five nodes yet another one may have it, lead, and apply it.
             Ok(Err(error)) => uncertain(&error.to_string()),
             Err(_) => uncertain("most nodes have not answered"),
         }
     }
 
-    /// Answers units that are done; others go on.
+    /// Answers units that are done; others continue.
     fn finish(&self, jobs: Vec<Job>, stops: Vec<Stop>, groups: &mut VecDeque<(Vec<Job>, bool)>) {
         for (mut job, stop) in jobs.into_iter().zip(stops) {
             if stop == Stop::Alone {
@@ -189,7 +191,7 @@ impl Member {
     }
 }
 
-/// Gives units back undone, for another node to do them.
+/// Returns units undone, so that another node can run them.
 fn refuse(jobs: Vec<Job>) {
     for mut job in jobs {
         job.rewind();

@@ -1,38 +1,38 @@
-//! Looks at all that was acknowledged, as they wait for the number of an entry.
+//! Read indexes: linearizable reads wait for the number of an entry.
 //!
-//! Invariants: what a look is told was asked after the look had come: all that was acknowledged before is in the entries up
-//! to that number.
+//! Invariants: the index for a read was requested after the read had arrived: everything
+//! acknowledged before is in the entries up to it.
 
 use tokio::sync::{mpsc, oneshot};
 
-/// What a look is told.
+/// The answer to a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Told {
-    /// It is to wait until this entry is applied.
+    /// It must wait until this entry is applied.
     Index(u64),
-    /// Nobody could say.
+    /// The index could not be found out.
     Nothing,
 }
 
-/// A look that waits.
+/// A waiting read.
 type Look = oneshot::Sender<Told>;
 
-/// Where looks wait.
+/// The sending end, where reads wait.
 #[derive(Debug)]
 pub(super) struct Reads(mpsc::UnboundedSender<Look>);
 
-/// From where they are answered.
+/// The receiving end, from which they are answered.
 #[derive(Debug)]
 pub(super) struct Looks(mpsc::UnboundedReceiver<Look>);
 
-/// Both ends. Bounded by clients, each of which has one look at a time.
+/// Both ends. Bounded by clients, each of which has one read at a time.
 pub(super) fn channel() -> (Reads, Looks) {
     let (to, from) = mpsc::unbounded_channel();
     (Reads(to), Looks(from))
 }
 
 impl Reads {
-    /// The entry that a look has to wait for.
+    /// The entry that a read must wait for.
     pub(super) async fn index(&self) -> Told {
         let (told, waits) = oneshot::channel();
         if self.0.send(told).is_err() {
@@ -43,7 +43,8 @@ impl Reads {
 }
 
 impl Looks {
-    /// Answers all looks that wait, those that come meanwhile together afterwards, as long as there can be any.
+    /// Answers all waiting reads at once, then those that came meanwhile, until the sending ends
+    /// are gone.
     pub(super) async fn serve<F: Future<Output = Told>>(mut self, ask: impl Fn() -> F) {
         while let Some(first) = self.0.recv().await {
             let mut looks = vec![first];

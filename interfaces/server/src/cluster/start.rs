@@ -1,4 +1,4 @@
-//! How a node is opened, and becomes a part of its cluster.
+//! Node startup: opening, and joining the cluster.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,21 +23,21 @@ use crate::commit::world::World;
 use crate::error::{Error, Result};
 use crate::options::{Cluster, ClusterStart};
 
-/// Bytes of a snapshot that are sent at once.
+/// Bytes of a snapshot chunk.
 const CHUNK_BYTES: u64 = 1 << 20;
-/// How long a node may take for one of these, the last of which it installs.
+/// How long a node may take for a chunk, the last of which it installs.
 const INSTALL_WAIT: Duration = Duration::from_secs(600);
 /// Entries that are kept behind a snapshot, for nodes that are a little behind.
 const KEPT_ENTRIES_MAX: u64 = 10_000;
 
-/// A node that is open, and does not take part yet.
+/// An open node that does not take part yet.
 pub(crate) struct Opened {
     node: Node,
     options: Cluster,
 }
 
 impl Opened {
-    /// Opens the node at a path; makes it if there is none.
+    /// Opens the node at a path; creates it if there is none.
     ///
     /// # Errors
     /// [`Error::Cluster`].
@@ -46,12 +46,12 @@ impl Opened {
         Ok(Self { node, options: options.clone() })
     }
 
-    /// What it has applied.
+    /// The applied state.
     pub(crate) fn store(&self) -> Store {
         self.node.state().store().clone()
     }
 
-    /// Lets it take part, as long as the runtime lives.
+    /// Starts its membership, for as long as the runtime lives.
     ///
     /// # Errors
     /// [`Error::Listen`], [`Error::Cluster`].
@@ -123,7 +123,7 @@ async fn raft(
         snapshot_max_chunk_size: CHUNK_BYTES,
         snapshot_policy: SnapshotPolicy::LogsSinceLast(options.snapshot_entries),
         max_in_snapshot_log_to_keep: KEPT_ENTRIES_MAX.min(options.snapshot_entries),
-        // Who is further behind than that gets a snapshot.
+        // A node that is further behind gets a snapshot.
         replication_lag_threshold: options.snapshot_entries,
         ..Config::default()
     };
@@ -141,7 +141,7 @@ async fn raft(
     raft.map_err(|error| failed(&error))
 }
 
-/// Makes a cluster of the node alone.
+/// Creates a cluster of the node alone.
 async fn begin(member: &Member) -> Result<()> {
     let is_member = member.raft.is_initialized().await.map_err(|error| failed(&error))?;
     if is_member {

@@ -1,42 +1,42 @@
-//! What is to be known of a command, and by whom it is done.
+//! The properties of a command.
 
 use crate::state::call::{Call, Outcome};
 
 /// A command.
 #[derive(Debug)]
 pub(crate) struct Command {
-    /// In small letters.
+    /// In lower case.
     pub(crate) name: &'static str,
-    /// How many arguments it has, its name among them; at least so many, if negative.
+    /// Number of arguments, including its name; if negative, the minimum.
     pub(crate) arity: i8,
     pub(crate) flags: Flags,
     /// The first argument that is a key, the last one (from the end, if negative), and the step.
     pub(crate) keys: (i8, i8, i8),
     pub(crate) group: Group,
     pub(crate) work: Work,
-    /// The version of Redis that had it first.
+    /// The first version of Redis that had it.
     pub(crate) since: &'static str,
     pub(crate) summary: &'static str,
 }
 
 impl Command {
-    /// Whether the keys that it looks for count as hits and misses: as in Redis those of commands
+    /// Whether the keys that it looks up count as hits and misses: as in Redis those of commands
     /// that read, and of those that return what they replace.
     pub(crate) fn looks(&self) -> bool {
         self.flags.has(Flags::READ) || ["getdel", "getex", "getset"].contains(&self.name)
     }
 }
 
-/// Who does it.
+/// The implementation.
 #[derive(Debug)]
 pub(crate) enum Work {
-    /// A function of the data.
+    /// A function on the data.
     Data(fn(&mut Call<'_, '_>) -> Outcome),
     /// The session.
     Session(Verb),
 }
 
-/// What a session does.
+/// A command that a session runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub(crate) enum Verb {
@@ -63,7 +63,7 @@ pub(crate) enum Verb {
     Watch,
 }
 
-/// What a command is about.
+/// The subject of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Group {
     /// Values.
@@ -79,7 +79,7 @@ pub(crate) enum Group {
 }
 
 impl Group {
-    /// As COMMAND DOCS has it.
+    /// The name in COMMAND DOCS.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::String => "string",
@@ -91,35 +91,35 @@ impl Group {
     }
 }
 
-/// What is to be known of a command before it runs.
+/// Properties of a command that are known before it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Flags(u16);
 
 impl Flags {
     /// None of them.
     pub(crate) const NONE: Self = Self(0);
-    /// Looks at data.
+    /// Reads data.
     pub(crate) const READ: Self = Self(1);
-    /// May change data: only who has the turn to commit runs it.
+    /// May change data: it runs only under the commit lock.
     pub(crate) const WRITE: Self = Self(1 << 1);
-    /// May store keys that were not there: they are checked first.
+    /// May store new keys: they are checked first.
     pub(crate) const ADD: Self = Self(1 << 2);
-    /// O(log n) of what it is given.
+    /// O(log n) in its arguments.
     pub(crate) const FAST: Self = Self(1 << 3);
-    /// May look at much: on a thread on which nobody else waits.
+    /// May read much: it runs on a thread that no other client waits for.
     pub(crate) const SLOW: Self = Self(1 << 4);
-    /// Outside of MULTI it is no part of a group of commits.
+    /// Outside of MULTI it is not part of a group commit.
     pub(crate) const ALONE: Self = Self(1 << 5);
-    /// Not within MULTI.
+    /// Not allowed within MULTI.
     pub(crate) const NO_MULTI: Self = Self(1 << 6);
-    /// Not queued by MULTI, but done at once.
+    /// Not queued by MULTI, but run at once.
     pub(crate) const NOW: Self = Self(1 << 7);
-    /// Also of clients that have not said who they are.
+    /// Allowed before authentication.
     pub(crate) const STRANGER: Self = Self(1 << 8);
-    /// Of operators.
+    /// For operators.
     pub(crate) const ADMIN: Self = Self(1 << 9);
 
-    /// These and others.
+    /// Both sets of flags.
     pub(super) const fn and(self, flags: Self) -> Self {
         Self(self.0 | flags.0)
     }
@@ -145,13 +145,13 @@ impl Flags {
 }
 
 impl Command {
-    /// Whether it can have so many arguments, its name among them.
+    /// Whether it accepts `arguments` arguments, including its name.
     pub(crate) fn takes(&self, arguments: usize) -> bool {
         let arity = usize::from(self.arity.unsigned_abs());
         if self.arity < 0 { arguments >= arity } else { arguments == arity }
     }
 
-    /// Which of so many arguments are keys.
+    /// Indexes of the arguments that are keys, of `arguments` arguments.
     pub(crate) fn keys_of(&self, arguments: usize) -> impl Iterator<Item = usize> {
         let (first, last, step) = self.keys;
         let last = match usize::try_from(last) {

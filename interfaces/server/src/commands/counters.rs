@@ -1,4 +1,4 @@
-//! Numbers that are counted up and down.
+//! Counter commands.
 
 use crate::protocol::number::{decimal, integer, sum};
 use crate::state::call::{Call, Failure, NO_INTEGER, Outcome, refuse};

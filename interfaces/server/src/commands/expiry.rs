@@ -1,4 +1,4 @@
-//! When keys end.
+//! Expiry commands.
 
 use adamant::Deadline;
 
@@ -37,7 +37,7 @@ impl Conditions {
         Ok(found)
     }
 
-    /// Whether a deadline may become one of so many milliseconds since 1970.
+    /// Whether they allow a new deadline, in milliseconds since 1970.
     fn allow(self, before: Option<Deadline>, millis: i64) -> bool {
         let before = before.map(|end| i64::try_from(end.millis()).unwrap_or(i64::MAX));
         !(self.nx && before.is_some()
@@ -113,7 +113,8 @@ fn rounded(millis: u64) -> u64 {
     millis.saturating_add(500) / 1000
 }
 
-/// -2 for what is not there, -1 for what has no end, else what is made of the deadline and now.
+/// -2 for an absent key, -1 for a key without a deadline, else what `made` returns for the deadline
+/// and now.
 fn tell(call: &mut Call<'_, '_>, made: impl FnOnce(u64, u64) -> u64) -> Outcome {
     let answer = match call.get(1)? {
         None => -2,

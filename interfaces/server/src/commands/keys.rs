@@ -1,4 +1,4 @@
-//! Keys whatever they hold: removing, counting, moving them.
+//! Commands on keys with any value: removal, counting, moves.
 
 use crate::protocol::number::integer;
 use crate::state::call::{
@@ -43,7 +43,7 @@ pub(super) fn rename(call: &mut Call<'_, '_>) -> Outcome {
 pub(super) fn renamenx(call: &mut Call<'_, '_>) -> Outcome {
     let Some((value, deadline)) = call.get(1)? else { return refuse(NO_SUCH_KEY) };
     check_key(call.argument(2))?;
-    // Also where it is the same key.
+    // Also for the same key.
     let is_free = call.get(2)?.is_none();
     if is_free {
         call.remove(1)?;
@@ -125,7 +125,7 @@ pub(super) fn swapdb(call: &mut Call<'_, '_>) -> Outcome {
     Ok(())
 }
 
-/// The databases that exchange what they have.
+/// The databases that are swapped.
 pub(crate) fn check_swap(call: &Call<'_, '_>) -> Outcome<(usize, usize)> {
     for (at, words) in [(1, "ERR invalid first DB index"), (2, "ERR invalid second DB index")] {
         if integer(call.argument(at)).is_none() {
@@ -135,7 +135,7 @@ pub(crate) fn check_swap(call: &Call<'_, '_>) -> Outcome<(usize, usize)> {
     Ok((call.database(1)?, call.database(2)?))
 }
 
-/// What both take: nothing, ASYNC or SYNC.
+/// The arguments of both: none, ASYNC or SYNC.
 pub(crate) fn check_flush(call: &Call<'_, '_>) -> Outcome {
     match call.arguments {
         [_] => Ok(()),

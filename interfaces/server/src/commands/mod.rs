@@ -1,7 +1,7 @@
 //! The commands: one file a family, and the table of all of them.
 //!
-//! A command is a function of a [`Call`](crate::state::call::Call), or, where it is about the
-//! client and not about data, a [`Verb`] that the session does. COMMAND answers from the table.
+//! A command is a function of a [`Call`](crate::state::call::Call), or, if it concerns the client
+//! and not data, a [`Verb`] that the session executes. COMMAND answers from the table.
 
 mod command;
 

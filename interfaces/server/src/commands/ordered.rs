@@ -1,4 +1,4 @@
-//! What Redis lacks: ranges of keys in order, and a check of everything.
+//! Commands that Redis lacks: ranges of keys in order, and a check of everything.
 
 use std::ops::{Bound, ControlFlow};
 
@@ -7,11 +7,11 @@ use crate::protocol::reply::Replies;
 use crate::state::call::{Call, NO_INTEGER, Outcome, SYNTAX, is_word, refuse};
 use crate::state::data::Bounds;
 
-/// Findings of a check that are told.
+/// Maximum number of findings of a check in a reply.
 const FINDINGS_MAX: usize = 100;
 
-/// `-` and `+` are the ends, `[key` includes and `(key` excludes it, as in ZRANGEBYLEX; a bare key is
-/// included where the range begins and excluded where it ends, as ranges of Rust are.
+/// `-` and `+` are the ends, `[key` includes and `(key` excludes it, as in ZRANGEBYLEX; a bare key
+/// is included where the range begins and excluded where it ends, as ranges of Rust are.
 fn bounds<'a>(call: &Call<'a, '_>) -> Bounds<'a> {
     let bound = |text: &'a [u8], bare: fn(&'a [u8]) -> Bound<&'a [u8]>| match text {
         b"-" | b"+" => Bound::Unbounded,

@@ -1,4 +1,4 @@
-//! Parts of strings: their lengths, ends and middles.
+//! Substring commands: lengths, appends and ranges.
 
 use crate::state::call::{Call, Outcome, TOO_LONG, refuse};
 
@@ -27,7 +27,7 @@ pub(super) fn getrange(call: &mut Call<'_, '_>) -> Outcome {
     Ok(())
 }
 
-/// The part from one place to another, both counted, from the end if negative.
+/// The part from `start` to `end`, both included; negative positions count from the end.
 fn part(value: &[u8], start: i64, end: i64) -> &[u8] {
     let length = i64::try_from(value.len()).unwrap_or(i64::MAX);
     if start < 0 && end < 0 && start > end {

@@ -1,4 +1,4 @@
-//! Looking through all keys of a database.
+//! Commands that look through all keys of a database.
 
 use std::ops::{Bound, ControlFlow};
 
@@ -10,15 +10,14 @@ use crate::state::call::{Call, NO_INTEGER, Outcome, SYNTAX, is_word, refuse};
 use crate::state::data::Bounds;
 use crate::state::fences::{APART, BETWEEN_MAX};
 
-/// Keys that SCAN looks at unless it is told another number. As in Redis.
+/// Keys that SCAN visits by default. As in Redis.
 const SCANNED: usize = 10;
-/// Keys that one SCAN looks at, whatever it is told: others that write wait for none of it, but its
-/// own client does.
+/// Maximum keys that one SCAN visits: writers never wait for a scan, but its own client does.
 const SCANNED_MAX: usize = 100_000;
 
 /// Keys of a database that RANDOMKEY walks over to choose one: some 100 microseconds.
 const WALKED_MAX: u64 = 1024;
-/// Stretches that it looks at; about every second one has what it wants.
+/// Ranges that it tries; about every second one gives a key.
 const STRETCHES_MAX: usize = 64;
 
 struct ScanOptions<'a> {
@@ -51,7 +50,7 @@ impl<'a> ScanOptions<'a> {
     }
 }
 
-/// The keys that begin with a prefix, or all behind one of them.
+/// The keys with a prefix, or all after one of them.
 fn bounds<'b>(prefix: &'b [u8], end: Option<&'b [u8]>, after: Option<&'b [u8]>) -> Bounds<'b> {
     let low = match after {
         Some(after) if after >= prefix => Bound::Excluded(after),
@@ -61,7 +60,7 @@ fn bounds<'b>(prefix: &'b [u8], end: Option<&'b [u8]>, after: Option<&'b [u8]>) 
     (low, end.map_or(Bound::Unbounded, Bound::Excluded))
 }
 
-/// The lowest bytes above all that begin with a prefix; `None` if there are none.
+/// The lowest key above all with a prefix; `None` if there is none.
 fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|&byte| byte < u8::MAX)?;
     let mut end = prefix[..=last].to_vec();
@@ -128,8 +127,9 @@ pub(super) fn keys(call: &mut Call<'_, '_>) -> Outcome {
     Ok(())
 }
 
-/// One of all keys, each as likely: one of the stretches between fences, and a number below the
-/// most that a stretch may have. That key of it, or another stretch if it has not so many.
+/// A random key of all, each with the same probability: a random range between fences, and a random
+/// number below the maximum of keys in a range. That key of the range, or another try if it has
+/// fewer.
 pub(super) fn randomkey(call: &mut Call<'_, '_>) -> Outcome {
     let len = call.data.len(call.database)?;
     if len <= WALKED_MAX {
@@ -162,11 +162,11 @@ pub(super) fn randomkey(call: &mut Call<'_, '_>) -> Outcome {
             None => {}
         }
     }
-    // Keys went, most of them between the same fences.
+    // Keys were removed, most of them between the same fences.
     any_of_few(call)
 }
 
-/// One of all keys within one walk over all.
+/// A random key of all, by one walk over all.
 fn any_of_few(call: &mut Call<'_, '_>) -> Outcome {
     let (mut found, mut count) = (None, 0);
     let all = (Bound::Unbounded, Bound::Unbounded);
@@ -181,7 +181,7 @@ fn any_of_few(call: &mut Call<'_, '_>) -> Outcome {
     Ok(())
 }
 
-/// Each so many keys within bounds one.
+/// Fences within bounds: about every [`APART`]-th key.
 fn fences_in(call: &mut Call<'_, '_>, bounds: Bounds<'_>) -> Outcome<Vec<Slice>> {
     let (mut fences, mut count) = (Vec::new(), 0);
     call.data.visit(call.database, bounds, false, &mut |key, _| {

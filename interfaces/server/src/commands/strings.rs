@@ -1,4 +1,4 @@
-//! Strings: setting and getting them whole.
+//! String commands: setting and getting whole values.
 
 use adamant::Deadline;
 use bytes::Bytes;
@@ -6,20 +6,20 @@ use bytes::Bytes;
 use crate::protocol::number::integer;
 use crate::state::call::{Call, NO_INTEGER, Outcome, SYNTAX, is_word, refuse};
 
-/// What SET and GETEX are told about time.
+/// The time options of SET and GETEX.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Time<'a> {
-    /// Nothing.
+    /// None.
     Unsaid,
-    /// The deadline stays.
+    /// Keep the deadline.
     Keep,
-    /// There is to be none.
+    /// Remove the deadline.
     Persist,
-    /// An amount: of seconds or milliseconds, from now or since 1970.
+    /// An amount: in seconds or milliseconds, relative or since 1970.
     Given { amount: &'a Bytes, is_seconds: bool, is_moment: bool },
 }
 
-/// Whether SET wants a key that is not there, or one that is.
+/// Whether SET requires an absent or a present key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wanted {
     Any,
@@ -34,7 +34,7 @@ struct SetOptions<'a> {
 }
 
 impl<'a> SetOptions<'a> {
-    /// Of SET, or of GETEX.
+    /// Parses the options of SET, or of GETEX.
     fn parse(mut words: &'a [Bytes], is_set: bool) -> Outcome<Self> {
         let mut options = Self { time: Time::Unsaid, wanted: Wanted::Any, gets: false };
         while let Some((word, rest)) = words.split_first() {
@@ -75,7 +75,7 @@ impl<'a> SetOptions<'a> {
     }
 }
 
-/// The deadline that an amount of time means, to a command of that name.
+/// The deadline for an amount of time, in a command of that name.
 fn deadline(
     call: &Call<'_, '_>,
     amount: &[u8],
@@ -224,7 +224,7 @@ pub(super) fn msetnx(call: &mut Call<'_, '_>) -> Outcome {
     Ok(())
 }
 
-/// Refuses keys of which the last one has no value.
+/// Refuses pairs if the last key has no value.
 fn check_pairs(call: &Call<'_, '_>) -> Outcome {
     if call.arguments.len().is_multiple_of(2) {
         return refuse(format!("ERR wrong number of arguments for '{}' command", call.name()));

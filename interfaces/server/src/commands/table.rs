@@ -1,13 +1,13 @@
 //! The table of all commands.
 //!
-//! Invariants: sorted by name, so that one is found by halving. What the table says is checked before
-//! a command runs: the number of its arguments, whether it writes, which arguments are keys.
+//! Invariants: sorted by name, for binary search. The table's properties are checked before a
+//! command runs: the number of its arguments, whether it writes, which arguments are keys.
 
 use super::command::{Command, Flags, Group, Verb, Work};
 use super::{counters, expiry, keys, ordered, parts, scan, strings};
 
-/// A command a row: name, arity, flags, keys, group, who does it; the version of Redis that had it first,
-/// and a summary.
+/// A command a row: name, arity, flags, keys, group, implementation; the first version of Redis
+/// that had it, and a summary.
 macro_rules! commands {
     ($($name:literal $arity:literal [$($flag:ident)*] $keys:tt $group:ident $work:ident($done:expr)
         $since:literal $summary:literal;)*) => {
@@ -168,9 +168,9 @@ pub(crate) static ALL: &[Command] = commands! {
         "2.2.0" "Makes EXEC do nothing if one of these keys has changed by then.";
 };
 
-/// The command of a name, in whatever case.
+/// The command of a name, in any case.
 pub(crate) fn find(name: &[u8]) -> Option<&'static Command> {
-    /// Bytes of the longest name, and one more.
+    /// Bytes of the longest name, plus one.
     const ROOM: usize = 16;
     let mut lower = [0; ROOM];
     let lower = lower.get_mut(..name.len())?;

@@ -1,12 +1,14 @@
-//! Committing: one transaction and one commit for all units that wait.
+//! Group commit: one transaction and one commit for all waiting units.
 //!
-//! Purpose: group commit over connections, by their own tasks: see [`crate::serving::turn`]. Who has the turn takes all units that wait, runs
-//! them in one exclusive transaction and commits it. Commits that have to be on the device are brought there by a thread, all that wait
-//! at once, while others are made.
-//! Invariants: a unit is answered when the commit with its changes is as durable as asked. If a
-//! commit fails, nothing of its units was done, and each of them is tried alone, so that one that asks
-//! for too much fails without the others; but not one whose value had a place of its own, which is gone then.
-//! Thread safety: the queue is shared by all; one thread has the turn at a time.
+//! Purpose: group commit over connections, by their own tasks: see [`crate::serving::turn`]. The
+//! holder of the commit lock takes all waiting units, runs them in one exclusive transaction and
+//! commits it. If commits must be on the device, a thread syncs all that wait at once, while others
+//! are made.
+//! Invariants: a unit is answered when the commit with its changes is as durable as requested. If a
+//! commit fails, none of its changes happened, and each unit is tried alone, so that one that asks
+//! for too much fails without the others. A unit whose value had reserved room is not tried again,
+//! because the value is gone then.
+//! Thread safety: the queue is shared by all; one thread at a time holds the commit lock.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -21,25 +23,26 @@ use crate::commit::unit::Unit;
 use crate::commit::world::World;
 use crate::state::data::Data;
 
-/// Units in a group.
+/// Maximum units of a group.
 const GROUP_UNITS_MAX: usize = 1024;
-/// Bytes of arguments in a group, about, unless one unit has more.
+/// Approximate argument bytes of a group, unless one unit has more.
 const GROUP_BYTES_MAX: usize = 16 << 20;
-/// Bytes of arguments in a group that a thread of the runtime commits beside its tasks: with small values some thousand commands,
-/// of 3 us each. Handing the other tasks to another thread for that took a quarter of the pace of pipelines of 16.
+/// Maximum argument bytes of a group that a runtime thread commits without handing its tasks over:
+/// with small values some thousand commands, of 3 us each. Handing the tasks to another thread took
+/// a quarter of the throughput of pipelines of 16.
 const SHORT_BYTES_MAX: usize = 512 << 10;
 
-/// A unit, and who waits for it.
+/// A unit, and the channel to its waiting client.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) unit: Unit,
-    /// The step at which the group found it, and the bytes of replies then.
+    /// The step at which the group found it, and the reply bytes then.
     start: (usize, usize),
     done: oneshot::Sender<Unit>,
 }
 
 impl Job {
-    /// Makes the unit what it was when its group found it.
+    /// Resets the unit to the state in which its group found it.
     pub(crate) fn rewind(&mut self) {
         let (next, replies) = self.start;
         self.unit.next = next;
@@ -47,26 +50,26 @@ impl Job {
         self.unit.replies.truncate(replies);
     }
 
-    /// What was done of it stays done.
+    /// Keeps the steps that were done.
     pub(crate) fn keep(&mut self) {
         self.start = (self.unit.next, self.unit.replies.len());
     }
 
     /// Answers it.
     pub(crate) fn finish(self) {
-        // A client that has gone wants no answer.
+        // A client that has gone needs no answer.
         let _ = self.done.send(self.unit);
     }
 }
 
-/// Units that wait for their turn: at most one of each client.
+/// Waiting units: at most one of each client.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     waiting: Mutex<Waiting>,
     arrived: Condvar,
-    /// The turn.
+    /// The commit lock.
     committing: Mutex<()>,
-    /// What is committed and has to be on the device before it is answered.
+    /// Commits that must be on the device before they are answered.
     flushing: Mutex<Flushing>,
     committed: Condvar,
 }
@@ -77,7 +80,7 @@ struct Flushing {
     is_ended: bool,
 }
 
-/// Units, of which everything is committed by then.
+/// Units, and the sync point at which all of their commits are durable.
 #[derive(Debug)]
 struct Committed {
     jobs: Vec<Job>,
@@ -91,7 +94,7 @@ struct Waiting {
 }
 
 impl Queue {
-    /// Hands a unit in. Who waits gets nothing if the server ends before.
+    /// Queues a unit. The receiver gets nothing if the server ends before.
     pub(crate) fn push(&self, unit: Unit) -> oneshot::Receiver<Unit> {
         let (done, waits) = oneshot::channel();
         let start = (unit.next, unit.replies.len());
@@ -103,36 +106,36 @@ impl Queue {
         waits
     }
 
-    /// Units that wait now.
+    /// Number of waiting units.
     pub(crate) fn len(&self) -> usize {
         self.waiting.lock().jobs.len()
     }
 
-    /// No unit is taken in any more; those that are there are done.
+    /// Accepts no more units; those that wait are run.
     pub(crate) fn end(&self) {
         self.waiting.lock().is_ended = true;
         self.arrived.notify_all();
     }
 
-    /// The turn to commit, unless somebody has it.
+    /// The commit lock, unless another task holds it.
     pub(crate) fn try_turn(&self) -> Option<MutexGuard<'_, ()>> {
         self.committing.try_lock()
     }
 
-    /// Whether what waits is done in a moment.
+    /// Whether the waiting units take only a moment.
     pub(crate) fn is_short(&self) -> bool {
         let waiting = self.waiting.lock();
         let bytes: usize = waiting.jobs.iter().map(|job| job.unit.bytes).sum();
         bytes <= SHORT_BYTES_MAX && !waiting.jobs.iter().any(|job| job.unit.is_long)
     }
 
-    /// No commit is to be brought to the device any more, but those that wait now.
+    /// Accepts no more commits to be synced; those that wait are synced.
     pub(crate) fn end_flushes(&self) {
         self.flushing.lock().is_ended = true;
         self.committed.notify_all();
     }
 
-    /// Waits for commits that are to be brought to the device; none if there will be no more.
+    /// Waits for commits to be synced; none at the end.
     fn wait_for_flush(&self) -> Vec<Committed> {
         let mut flushing = self.flushing.lock();
         while flushing.groups.is_empty() && !flushing.is_ended {
@@ -141,7 +144,8 @@ impl Queue {
         std::mem::take(&mut flushing.groups)
     }
 
-    /// Answers units, of which everything is committed: when that is on the device, if it has to be there.
+    /// Answers units whose changes are all committed: once they are on the device, if that is
+    /// required.
     fn answer(&self, world: &World, jobs: Vec<Job>) {
         if jobs.is_empty() {
             return;
@@ -160,7 +164,7 @@ impl Queue {
         }
     }
 
-    /// Waits so long for a unit; false if there will be none.
+    /// Waits up to `longest` for a unit; false at the end.
     pub(crate) fn wait_for(&self, longest: Duration) -> bool {
         let mut waiting = self.waiting.lock();
         if waiting.jobs.is_empty() && !waiting.is_ended {
@@ -169,7 +173,7 @@ impl Queue {
         !waiting.is_ended || !waiting.jobs.is_empty()
     }
 
-    /// Takes what waits, as far as it fits into one group.
+    /// Takes waiting units, as far as they fit into one group.
     pub(crate) fn take(&self, bytes_max: usize) -> Vec<Job> {
         let mut waiting = self.waiting.lock();
         let (mut units, mut bytes) = (0, 0);
@@ -184,16 +188,18 @@ impl Queue {
     }
 }
 
-/// Commits a group of what waits, and what of it has to go on alone. By who has the turn.
+/// Commits a group of waiting units, and those of it that must continue alone. To be called with
+/// the commit lock.
 pub(crate) fn run_waiting(world: &World, queue: &Queue, ending: &Ending) {
     let mut later = VecDeque::new();
     let done = run_group(world, ending, &mut later, &mut || queue.take(GROUP_BYTES_MAX));
     queue.answer(world, done);
-    // Each alone: what has to be, and what was in a group that failed.
+    // Each alone: those that must be, and those of a group that failed.
     while let Some(Later { mut job, is_alone }) = later.pop_front() {
         if is_alone {
             execute::run_alone(world, &mut job.unit);
-            // Its replies are sent whatever comes of the rest: all that they tell of has to be on the device.
+            // Its replies are sent whatever happens to the rest: everything that they report must
+            // be on the device.
             if let Err(error) = sync(world) {
                 ending.begin(Some(error.to_string()));
                 fail(vec![job], &execute::words_of(&error));
@@ -209,7 +215,7 @@ pub(crate) fn run_waiting(world: &World, queue: &Queue, ending: &Ending) {
     }
 }
 
-/// Brings all that is committed to the device, if it has to be there.
+/// Syncs all commits to the device, if that is required.
 fn sync(world: &World) -> Result<(), Error> {
     match world.durability() {
         Durability::Sync => world.databases.store().sync(),
@@ -217,14 +223,14 @@ fn sync(world: &World) -> Result<(), Error> {
     }
 }
 
-/// What the thread does that brings commits to the device, until the queue ends.
+/// The loop of the thread that syncs commits to the device, until the queue ends.
 pub(crate) fn serve_flushes(queue: &Queue, ending: &Ending) {
     loop {
         let groups = queue.wait_for_flush();
         if groups.is_empty() {
             return;
         }
-        // The first one is waited for; what it waits for mostly has the others.
+        // The first one waits; its sync usually includes the others.
         for Committed { jobs, by } in groups {
             match by.wait() {
                 Ok(()) => jobs.into_iter().for_each(Job::finish),
@@ -237,7 +243,7 @@ pub(crate) fn serve_flushes(queue: &Queue, ending: &Ending) {
     }
 }
 
-/// Answers units with an error, as if nothing of them was done.
+/// Answers units with an error, as if none of their steps was done.
 pub(crate) fn fail(jobs: Vec<Job>, words: &str) {
     for mut job in jobs {
         job.rewind();
@@ -246,14 +252,14 @@ pub(crate) fn fail(jobs: Vec<Job>, words: &str) {
     }
 }
 
-/// A unit that goes on outside its group.
+/// A unit that continues outside its group.
 struct Later {
     job: Job,
-    /// Whether its next step is outside of all transactions.
+    /// Whether its next step runs outside of all transactions.
     is_alone: bool,
 }
 
-/// Runs a group, which is made when it is its turn; those units that are to be answered.
+/// Runs a group, which is taken when the write permit is there; returns the units to be answered.
 fn run_group(
     world: &World,
     ending: &Ending,
@@ -295,7 +301,7 @@ fn run_group(
     done
 }
 
-/// Runs a group in one transaction, from the moment at which it has the turn to write.
+/// Runs a group in one transaction, which begins with the write permit.
 fn commit(
     world: &World,
     take: &mut dyn FnMut() -> Vec<Job>,
@@ -303,10 +309,10 @@ fn commit(
 ) -> Result<Vec<Stop>, Error> {
     let store = world.databases.store();
     let turn = store.begin_exclusive();
-    // Also without a turn: they are told why.
+    // Also without a write permit: the units are told why.
     *jobs = take();
     let mut transaction = turn?;
-    // What has to be on the device is brought there with the commits of others.
+    // Commits that must be on the device are synced together with those of others.
     transaction.durability(Durability::Buffered);
     let mut data = Data::within(&world.databases, &world.watchers, &mut transaction);
     let stops = jobs

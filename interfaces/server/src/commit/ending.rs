@@ -1,6 +1,6 @@
-//! The end of a server: who asks for it, and who has to know.
+//! The shutdown of a server: requests and notifications.
 //!
-//! Thread safety: any thread may ask and wait; the first reason counts.
+//! Thread safety: any thread may request it and wait; the first reason counts.
 
 use std::any::Any;
 use std::time::Duration;
@@ -11,11 +11,12 @@ use tokio::sync::watch;
 /// Whether the server is to end.
 #[derive(Debug)]
 pub(crate) struct Ending {
-    /// Why: `None` within: somebody asked for it.
+    /// The failure; an inner `None` for a requested end.
     reason: Mutex<Option<Option<String>>>,
     changed: Condvar,
     tasks: watch::Sender<bool>,
-    /// Connections of those who asked for the end: closed after it, which is how they learn of it.
+    /// Connections of clients that requested the end: they are closed after it, which tells the
+    /// clients.
     witnesses: Mutex<Vec<Box<dyn Any + Send>>>,
 }
 
@@ -31,14 +32,14 @@ impl Default for Ending {
 }
 
 impl Ending {
-    /// The server is to end; with what has failed, if something has.
+    /// Begins the shutdown, with the failure that caused it, if any.
     pub(crate) fn begin(&self, failure: Option<String>) {
         self.reason.lock().get_or_insert(failure);
         self.changed.notify_all();
         self.tasks.send_replace(true);
     }
 
-    /// Waits so long for the end; whether it has begun.
+    /// Waits up to `longest` for the shutdown; returns whether it has begun.
     pub(crate) fn wait(&self, longest: Duration) -> bool {
         let mut reason = self.reason.lock();
         if reason.is_none() {
@@ -52,22 +53,22 @@ impl Ending {
         self.reason.lock().is_some()
     }
 
-    /// What failed, if the server ends because of that.
+    /// The failure that caused the shutdown, if any.
     pub(crate) fn failure(&self) -> Option<String> {
         self.reason.lock().clone().flatten()
     }
 
-    /// Keeps a connection open until all has ended.
+    /// Keeps a connection open until the shutdown is complete.
     pub(crate) fn keep(&self, connection: Box<dyn Any + Send>) {
         self.witnesses.lock().push(connection);
     }
 
-    /// Closes the connections that were kept: all has ended.
+    /// Closes the kept connections: the shutdown is complete.
     pub(crate) fn release(&self) {
         self.witnesses.lock().clear();
     }
 
-    /// For tasks, to wait for the end.
+    /// A receiver for tasks that wait for the shutdown.
     pub(crate) fn subscribe(&self) -> watch::Receiver<bool> {
         self.tasks.subscribe()
     }

@@ -1,7 +1,7 @@
-//! Running the steps of a unit.
+//! Execution of the steps of a unit.
 //!
-//! Invariants: a command that is refused has changed nothing. A failure of the store within a
-//! transaction ends the transaction; of a look it is the reply.
+//! Invariants: a refused command has changed nothing. A failure of the store within a transaction
+//! ends the transaction; the failure of a read is its reply.
 
 use std::time::Instant;
 
@@ -17,18 +17,18 @@ use crate::state::clock;
 use crate::state::data::{Data, Found};
 use crate::state::watch::{Seen, Watched};
 
-/// Bytes of replies with which a unit goes back to its client before its other steps are done, so
-/// that it is the client who waits for them to be taken.
+/// Reply bytes with which a unit goes back to its client before its other steps are done, so that
+/// only the client waits until they are taken.
 const REPLY_BYTES_ENOUGH: usize = 1 << 20;
 
-/// Why a unit was left.
+/// Why the execution of a unit stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
     /// It is done.
     Done,
-    /// There are replies enough.
+    /// There are enough replies.
     Enough,
-    /// The next step is to be done alone.
+    /// The next step must run alone.
     Alone,
 }
 
@@ -67,17 +67,17 @@ pub(crate) fn run(world: &World, data: &mut Data<'_>, unit: &mut Unit) -> Result
     Ok(Stop::Done)
 }
 
-/// Whether a command is to be done alone. Where changes are recorded those of all keys are, too.
+/// Whether a command must run alone. If changes are recorded, those of all keys are, too.
 fn is_alone(request: &Request, data: &Data<'_>) -> bool {
     let flags = request.command.flags;
     let is_recorded = data.is_recorded() && flags.has(Flags::WRITE);
     flags.has(Flags::ALONE) && data.is_within() && !is_recorded
 }
 
-/// Whether a key that is watched by what it had has something else.
+/// Whether a key that is watched by its content has changed.
 fn differs(data: &mut Data<'_>, watched: &Watched) -> Result<bool, Error> {
     for seen in watched.seen() {
-        // From another node, where there may be more databases.
+        // From another node, which may have more databases.
         let found = match seen.database < data.databases() {
             true => data.get(seen.database, &seen.key)?,
             false => None,
@@ -93,7 +93,7 @@ fn seen_of(database: usize, key: &[u8], found: Option<&Found>) -> Seen {
     Seen::new(database, key, found.map(|(value, deadline)| (&value[..], *deadline)))
 }
 
-/// Does the steps of a unit that only looks.
+/// Runs the steps of a read-only unit.
 pub(crate) fn look(world: &World, unit: &mut Unit) {
     let mut data = Data::committed(&world.databases, &world.watchers);
     if let Err(error) = run(world, &mut data, unit) {
@@ -101,7 +101,7 @@ pub(crate) fn look(world: &World, unit: &mut Unit) {
     }
 }
 
-/// Runs the next step of a unit, which is to be done alone, outside of all transactions.
+/// Runs the next step of a unit, which must run alone, outside of all transactions.
 pub(crate) fn run_alone(world: &World, unit: &mut Unit) {
     let Some(step) = unit.steps.get(unit.next) else { return };
     let start = unit.replies.len();
@@ -125,11 +125,11 @@ pub(crate) fn run_alone(world: &World, unit: &mut Unit) {
     unit.next += 1;
 }
 
-/// FLUSHDB, FLUSHALL and SWAPDB: in time that does not depend on what other clients wait for, nor on how many
-/// keys there are.
+/// FLUSHDB, FLUSHALL and SWAPDB: in time that depends neither on the changes that other clients
+/// wait for, nor on the number of keys.
 fn change_all(world: &World, request: &Request, replies: &mut Replies) -> Result<(), Error> {
     let _alone = world.emptying.write();
-    // As the databases are now that nobody else changes them.
+    // The databases as they are now that no other thread changes them.
     let mut data = Data::committed(&world.databases, &world.watchers);
     let call = call(world, &mut data, request, replies);
     let done = match request.command.name {
@@ -169,7 +169,7 @@ fn swap(world: &World, data: &mut Data<'_>, (one, other): (usize, usize)) -> Res
     Ok(())
 }
 
-/// The keys of a database that somebody watches, as far as one of these databases has them.
+/// The watched keys of a database that exist in one of these databases.
 fn watched_in(
     world: &World,
     data: &mut Data<'_>,
@@ -301,10 +301,10 @@ fn refuse(failure: Failure, replies: &mut Replies) -> Result<(), Error> {
     }
 }
 
-/// How a client is told of a failure of the store.
+/// The reply for a failure of the store.
 pub(crate) fn words_of(error: &Error) -> String {
     if error.is_out_of_space() || error.is_poisoned() {
-        // What Redis says when its log cannot be written: clients know it.
+        // The reply of Redis when its log cannot be written: clients know it.
         format!("MISCONF nothing was changed: {error}")
     } else {
         format!("ERR {error}")

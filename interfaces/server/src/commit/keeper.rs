@@ -1,7 +1,7 @@
-//! What is done now and then, whether clients come or not.
+//! The keeper: periodic work, independent of clients.
 //!
-//! Purpose: takes entries away that are over, brings buffered commits to the device each second, ends the
-//! server when the store has failed without any commit, and tries whether there is space again.
+//! Purpose: removes expired entries, syncs buffered commits each second, ends the server when the
+//! store has failed without any commit, and tests whether there is space again.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -11,34 +11,35 @@ use adamant::{Deadline, Durability, Result};
 use crate::commit::ending::Ending;
 use crate::commit::world::World;
 
-/// How long entries that are over stay, about: nobody sees them meanwhile.
+/// Approximate time for which expired entries stay, invisible.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Entries that are taken away by one commit, for whose end others that write wait.
+/// Maximum expired entries that one commit removes; writers wait for it.
 const EXPIRED_MAX: usize = 500;
-/// How long a buffered commit may be without the device, about. As `appendfsync everysec`.
+/// Approximate time for which a buffered commit may be unsynced. As `appendfsync everysec`.
 const SYNC_PAUSE: Duration = Duration::from_secs(1);
-/// How long the store is not shrunk again that uses more than it may: that holds everybody up for
-/// some syncs of the pool.
+/// Minimum pause between two shrinks of a store that uses more than its bound: a shrink blocks all
+/// clients for some syncs of the pool.
 const SHRINK_PAUSE: Duration = Duration::from_secs(1);
-/// How long nothing is tried after a commit found no space.
+/// Pause between trials after a commit found no space.
 const TRIAL_PAUSE: Duration = Duration::from_secs(1);
-/// Bytes of what is tried, if what was refused had more.
+/// Maximum bytes of a trial.
 const TRIAL_BYTES_MAX: usize = 1 << 20;
-/// Under which key that is done, and a number behind it that makes it a free one.
+/// The key of a trial; a number follows that makes it unused.
 const TRIAL_KEY: &[u8] = b"\xffadamant-server: is there space?";
 
-/// Until the server ends. A poisoned store ends it.
+/// Runs until the server ends. A poisoned store ends it.
 pub(crate) fn serve(world: &World, ending: &Ending) {
     let mut synced = (Instant::now(), 0);
     let (mut tried, mut shrunk) = (Instant::now(), Instant::now());
     while !ending.wait(PAUSE) {
-        // A checkpoint may have failed while nobody writes.
+        // A checkpoint may have failed while there were no writes.
         let kept = (world.databases.store().check_writable())
             .and_then(|()| expire(world))
             .and_then(|()| sync(world, &mut synced))
             .and_then(|()| bound(world, &mut shrunk))
             .and_then(|()| try_again(world, &mut tried));
-        // No space, for example: what is over is still not seen, and the next round tries again.
+        // No space, for example: expired entries are still invisible, and the next round tries
+        // again.
         if let Err(error) = kept
             && error.is_poisoned()
         {
@@ -51,15 +52,15 @@ fn expire(world: &World) -> Result<()> {
     for number in 0..world.databases.len() {
         let _shared = world.emptying.read();
         let database = world.databases.get(number);
-        // Nobody is told of it: it need not wait.
+        // It is not acknowledged to any client, so it need not wait.
         let gone = database.with_durability(Durability::Buffered).remove_expired(EXPIRED_MAX)?;
         world.tallies.expired.fetch_add(gone, Ordering::Relaxed);
     }
     Ok(())
 }
 
-/// Looks how much is used, where that is bounded; above the bound, gives back what is free, now and
-/// then.
+/// Measures the used space, if it is bounded; above the bound, gives free space back from time to
+/// time.
 fn bound(world: &World, shrunk: &mut Instant) -> Result<()> {
     let (bound, store) = (&world.bound, world.databases.store());
     if bound.bytes_max.load(Ordering::Relaxed) == 0 {
@@ -88,8 +89,8 @@ fn sync(world: &World, synced: &mut (Instant, u64)) -> Result<()> {
     Ok(())
 }
 
-/// If a commit found no space: writes an entry as large that is over from the beginning, so that nobody sees
-/// it, and that goes as all others that are over.
+/// If a commit found no space: writes an entry of the same size that has already expired, so that
+/// it is invisible, and is removed like all expired entries.
 fn try_again(world: &World, tried: &mut Instant) -> Result<()> {
     let Some(bytes) = world.health.refused_bytes().filter(|_| tried.elapsed() >= TRIAL_PAUSE)
     else {

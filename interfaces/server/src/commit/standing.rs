@@ -1,18 +1,19 @@
-//! What a node of a cluster says of itself.
+//! The cluster status that a node reports.
 //!
-//! Purpose: one answer for clients, for INFO and for Prometheus, whether clusters are built in or not.
+//! Purpose: one answer for clients, for INFO and for Prometheus, whether clusters are built in or
+//! not.
 
-/// What a node knows of its cluster, and of its part in it.
+/// A node's view of its cluster, and its own part in it.
 #[derive(Debug)]
 pub(crate) struct Standing {
     pub(crate) node: u64,
-    /// In a word of the protocol.
+    /// As a word of the protocol.
     pub(crate) state: String,
-    /// The node that leads, as far as this one knows, and where other nodes reach it.
+    /// The leader, as far as this node knows, and its address for other nodes.
     pub(crate) leader: Option<(u64, String)>,
     pub(crate) term: u64,
-    /// Numbers of entries: the last one of the log, the last one that is applied, the last one of the snapshot, and the
-    /// last one that the log has forgotten.
+    /// Numbers of entries: the last one of the log, the last applied one, the last one of the
+    /// snapshot, and the last one that was purged from the log.
     pub(crate) last_entry: Option<u64>,
     pub(crate) applied: Option<u64>,
     pub(crate) snapshot: Option<u64>,
@@ -24,7 +25,7 @@ pub(crate) struct Standing {
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) node: u64,
-    /// Where other nodes reach it.
+    /// Its address for other nodes.
     pub(crate) place: String,
     pub(crate) is_voter: bool,
 }
@@ -37,7 +38,7 @@ impl Standing {
 }
 
 impl Peer {
-    /// Whether it has a voice, in a word.
+    /// Whether it is a voter, in a word.
     pub(crate) fn role(&self) -> &'static str {
         if self.is_voter { "voter" } else { "learner" }
     }

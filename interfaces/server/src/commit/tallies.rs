@@ -1,6 +1,7 @@
-//! What is counted of commands and keys, for INFO.
+//! Counters of commands and keys, for INFO.
 //!
-//! Thread safety: counted and read by anybody; the figures of one command are not of one moment.
+//! Thread safety: any thread counts and reads; the figures of one command are not a consistent
+//! snapshot.
 
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,20 +14,20 @@ use crate::commands::{ALL, Command};
 struct Tally {
     calls: AtomicU64,
     nanos: AtomicU64,
-    /// Not run, for how it was asked for.
+    /// Refused before it ran.
     rejected: AtomicU64,
     /// Run, and answered by an error.
     failed: AtomicU64,
 }
 
-/// Of all commands, and of the keys that they looked for.
+/// Counters of all commands, and of the keys that they looked up.
 #[derive(Debug)]
 pub(crate) struct Tallies {
     commands: Box<[Tally]>,
-    /// Looks for a key that was there, and that was not: by commands that read.
+    /// Lookups by reading commands of present and of absent keys.
     pub(crate) hits: AtomicU64,
     pub(crate) misses: AtomicU64,
-    /// Entries that were taken away because they were over.
+    /// Expired entries that were removed.
     pub(crate) expired: AtomicU64,
 }
 
@@ -48,7 +49,7 @@ impl Tallies {
         &self.commands[distance / size_of::<Command>()]
     }
 
-    /// A command was run, in that time.
+    /// Counts a run of a command.
     pub(crate) fn ran(&self, command: &'static Command, time: Duration, has_failed: bool) {
         let tally = self.of(command);
         tally.calls.fetch_add(1, Ordering::Relaxed);
@@ -59,18 +60,18 @@ impl Tallies {
         }
     }
 
-    /// A command was refused before it ran.
+    /// Counts a command that was refused before it ran.
     pub(crate) fn rejected(&self, command: &'static Command) {
         self.of(command).rejected.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Keys were looked for by a command that reads.
+    /// Counts lookups of a command that reads.
     pub(crate) fn looked(&self, hits: u64, misses: u64) {
         self.hits.fetch_add(hits, Ordering::Relaxed);
         self.misses.fetch_add(misses, Ordering::Relaxed);
     }
 
-    /// Begins at 0 again.
+    /// Resets all counters to 0.
     pub(crate) fn reset(&self) {
         let own = [&self.hits, &self.misses, &self.expired];
         let of_commands =
@@ -78,7 +79,7 @@ impl Tallies {
         own.into_iter().chain(of_commands).for_each(|counter| counter.store(0, Ordering::Relaxed));
     }
 
-    /// A line for each command that was asked for.
+    /// A line for each command that was used.
     pub(crate) fn lines(&self, text: &mut String) -> std::fmt::Result {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         for (command, tally) in ALL.iter().zip(&self.commands) {

@@ -1,4 +1,4 @@
-//! Units of work: what came from a client in one piece, and the replies to it.
+//! Units of work: the requests that a client sent at once, and their replies.
 //!
 //! Invariants: steps run in order, each once; the replies to those before `next` are in `replies`.
 //! Thread safety: a unit belongs to its client's task, or to the thread that it was handed to.
@@ -12,37 +12,37 @@ use crate::protocol::reply::{Replies, Version};
 use crate::protocol::request::{Arguments, GivenRoom};
 use crate::state::watch::Watched;
 
-/// A command of the table with its arguments, which are as many as it takes.
+/// A command of the table with its arguments, whose number is correct.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) command: &'static Command,
     pub(crate) database: usize,
     pub(crate) arguments: Arguments,
-    /// The value, if it has a place of its own.
+    /// The value, if it has reserved room.
     pub(crate) room: Option<GivenRoom>,
 }
 
-/// Bytes of a value in a place of its own.
+/// Bytes of a value with reserved room.
 fn bytes_in(room: &Option<GivenRoom>) -> usize {
     room.as_ref().map_or(0, |room| room.lock().as_ref().map_or(0, |room| room.len()))
 }
 
-/// What is done in a step.
+/// The action of a step.
 #[derive(Debug)]
 pub(crate) enum Action {
-    /// Nothing: it was, and this is the reply.
+    /// Nothing: it is done, and this is the reply.
     Ready(Vec<u8>),
     /// One command.
     Run(Request),
-    /// Commands as one, unless something that is watched has changed.
+    /// Commands as one, unless a watched key has changed.
     Exec {
-        /// Either a command, or the reply to one that was about the connection.
+        /// Either a command, or the reply to one about the connection.
         parts: Vec<Action>,
         watched: Arc<Watched>,
     },
     /// Keys are watched from here on.
     Watch { database: usize, keys: Vec<Bytes>, watched: Arc<Watched> },
-    /// Something about the cluster, in these words; nothing comes behind it.
+    /// A command about the cluster, in these words; nothing follows it.
     Administer(Arguments),
 }
 
@@ -55,17 +55,17 @@ pub(crate) struct Step {
     pub(crate) is_silent: bool,
 }
 
-/// What a unit needs, the most demanding last.
+/// The needs of a unit, the most demanding last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Needs {
     /// Nothing: all of it is done.
     #[default]
     Nothing,
-    /// A short look at the data.
+    /// A short read.
     Look,
-    /// A long look at the data.
+    /// A long read.
     LongLook,
-    /// The turn to commit.
+    /// The commit lock.
     Turn,
 }
 
@@ -73,26 +73,26 @@ pub(crate) enum Needs {
 #[derive(Debug, Default)]
 pub(crate) struct Unit {
     pub(crate) steps: Vec<Step>,
-    /// The step that is next.
+    /// Index of the next step.
     pub(crate) next: usize,
     pub(crate) replies: Replies,
     pub(crate) needs: Needs,
-    /// Bytes of arguments, about.
+    /// Approximate bytes of arguments.
     pub(crate) bytes: usize,
     /// Whether it may take more than a moment.
     pub(crate) is_long: bool,
-    /// Whether an EXEC did nothing because of what was watched.
+    /// Whether an EXEC did nothing because of its watched keys.
     pub(crate) is_aborted: bool,
-    /// Of a cluster: whether its looks are to be at what every acknowledged write has made.
+    /// In a cluster: whether its reads must see every acknowledged write.
     pub(crate) is_fresh: bool,
-    /// Of a cluster: it came back undone, for another node leads.
+    /// In a cluster: it came back undone, because another node leads.
     pub(crate) is_refused: bool,
 }
 
-/// What an argument takes beside its bytes.
+/// Overhead of an argument beside its bytes.
 const ARGUMENT_BYTES: usize = 32;
 
-/// What arguments take in memory, about.
+/// Approximate memory of arguments.
 pub(crate) fn bytes_of(arguments: &[Bytes]) -> usize {
     arguments.iter().map(|argument| argument.len() + ARGUMENT_BYTES).sum()
 }
@@ -103,7 +103,7 @@ impl Unit {
         self.next == self.steps.len()
     }
 
-    /// Whether something of what is next may change data.
+    /// Whether one of the next steps may change data.
     pub(crate) fn changes(&self) -> bool {
         self.steps[self.next..].iter().any(|step| match &step.action {
             Action::Run(request) => request.command.flags.has(Flags::WRITE),
@@ -112,8 +112,8 @@ impl Unit {
         })
     }
 
-    /// Whether something of what is next was taken by a transaction and is gone with that, so that it cannot be done
-    /// again.
+    /// Whether a transaction has taken a value of the next steps and is gone with it, so that they
+    /// cannot run again.
     pub(crate) fn is_spent(&self) -> bool {
         let is_spent = |step: &Step| match &step.action {
             Action::Run(Request { room: Some(room), .. }) => room.lock().is_none(),
@@ -122,7 +122,7 @@ impl Unit {
         self.steps[self.next..].iter().any(is_spent)
     }
 
-    /// Adds the reply to what was done already.
+    /// Adds the reply of a request that is done already.
     pub(crate) fn push_ready(&mut self, mut reply: Replies, is_silent: bool) {
         let (bytes, version) = (reply.take(), reply.version);
         if is_silent {
@@ -159,7 +159,7 @@ impl Unit {
                 for part in parts {
                     if let Action::Run(request) = part {
                         self.bytes += bytes_of(&request.arguments);
-                        // Those that are done alone elsewhere take time for each key in here.
+                        // Commands that run alone elsewhere take time for each key in here.
                         self.is_long |= takes_long(request);
                     }
                 }

@@ -1,4 +1,5 @@
-//! What those who run commands share: the databases, who watches them, and how durable commits are.
+//! The state that all running commands share: the databases, their watchers, and the durability of
+//! commits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,30 +13,30 @@ use crate::state::call::Surroundings;
 use crate::state::data::Databases;
 use crate::state::watch::Watchers;
 
-/// How many bytes the store may use before commands that add to it are refused: `maxmemory`.
+/// The maximum bytes of the store before commands that add to it are refused: `maxmemory`.
 #[derive(Debug, Default)]
 pub(crate) struct Bound {
-    /// 0: as many as there are.
+    /// 0: unbounded.
     pub(crate) bytes_max: AtomicU64,
-    /// As of the last look.
+    /// As of the last measurement.
     pub(crate) used_bytes: AtomicU64,
 }
 
 impl Bound {
-    /// Whether more is used than may be.
+    /// Whether more is used than allowed.
     pub(crate) fn is_over(&self) -> bool {
         let bytes_max = self.bytes_max.load(Ordering::Relaxed);
         bytes_max > 0 && self.used_bytes.load(Ordering::Relaxed) > bytes_max
     }
 
-    /// Takes a look.
+    /// Measures the used bytes.
     pub(crate) fn look(&self, store: &Store) -> adamant::Result<()> {
         self.used_bytes.store(store.stats()?.heap.used_bytes, Ordering::Relaxed);
         Ok(())
     }
 }
 
-/// What those who run commands share.
+/// The state that all running commands share.
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) databases: Arc<Databases>,
@@ -44,15 +45,15 @@ pub(crate) struct World {
     pub(crate) health: Health,
     pub(crate) tallies: Tallies,
     pub(crate) bound: Bound,
-    /// Whether what is changed goes through a cluster.
+    /// Whether changes go through a cluster.
     pub(crate) is_replicated: bool,
-    /// Shared by who writes; had alone by who empties databases, which takes two commits.
+    /// Shared by writers; exclusive while databases are emptied, which takes two commits.
     pub(crate) emptying: RwLock<()>,
     is_sync: AtomicBool,
 }
 
 impl World {
-    /// Of these databases, whose commits are that durable.
+    /// Of these databases, with this durability of commits.
     pub(crate) fn new(
         databases: Arc<Databases>,
         surroundings: Surroundings,
@@ -72,12 +73,12 @@ impl World {
         }
     }
 
-    /// What commits wait for from now on.
+    /// Sets what commits wait for.
     pub(crate) fn set_sync(&self, is_sync: bool) {
         self.is_sync.store(is_sync, Ordering::Relaxed);
     }
 
-    /// What commits wait for.
+    /// The durability that commits wait for.
     pub(crate) fn durability(&self) -> Durability {
         if self.is_sync.load(Ordering::Relaxed) { Durability::Sync } else { Durability::Buffered }
     }

@@ -1,6 +1,6 @@
 //! The text format of Prometheus, version 0.0.4.
 //!
-//! A library for it would keep its own counters; these are the store's, read when they are asked for.
+//! A library for it would keep its own counters; these are the store's, read at each request.
 
 use std::fmt::{Display, Write};
 
@@ -8,29 +8,29 @@ use adamant::Latencies;
 
 use crate::serving::figures::within_bounds;
 
-/// Names and values of what tells samples of one name apart.
+/// Names and values of the labels that distinguish samples of one name.
 pub(crate) type Labels<'l> = [(&'static str, &'l str)];
 
-/// Text that is being written: families of samples, each named once.
+/// The text under construction: families of samples, each named once.
 #[derive(Debug, Default)]
 pub(crate) struct Exposition {
     text: String,
 }
 
 impl Exposition {
-    /// What goes up and down.
+    /// A gauge.
     pub(crate) fn gauge(&mut self, name: &str, help: &str, value: impl Display) {
         self.family(name, "gauge", help);
         self.sample(name, &[], value);
     }
 
-    /// What only goes up.
+    /// A counter.
     pub(crate) fn counter(&mut self, name: &str, help: &str, value: impl Display) {
         self.family(name, "counter", help);
         self.sample(name, &[], value);
     }
 
-    /// Begins a family whose samples come next.
+    /// Begins a family; its samples follow.
     pub(crate) fn family(&mut self, name: &str, kind: &str, help: &str) {
         self.write(format_args!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
     }
@@ -59,18 +59,18 @@ impl Exposition {
         self.sample(&format!("{name}_count"), &[label], all.count());
     }
 
-    /// All of it.
+    /// The complete text.
     pub(crate) fn finish(self) -> String {
         self.text
     }
 
     fn write(&mut self, words: std::fmt::Arguments<'_>) {
-        // A string takes all that is written.
+        // Writing to a string cannot fail.
         let _ = self.text.write_fmt(words);
     }
 }
 
-/// A label's value as it may stand between quotation marks.
+/// A label's value, escaped for quotation marks.
 fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

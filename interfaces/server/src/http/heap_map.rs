@@ -1,8 +1,8 @@
-//! The heap as it is drawn: looked at now and then, however often it is asked for.
+//! The heap map: the occupancy of the heap as a picture, cached.
 //!
-//! Purpose: a look at all pages keeps commits waiting for its time, so it is made for one part in
-//! [`REST`] of the time at most, and shown until the next one.
-//! Thread safety: any thread; who comes while somebody looks waits for that.
+//! Purpose: a look at all pages blocks commits for its duration, so looks take one part in [`REST`]
+//! of the time at most, and each is shown until the next one.
+//! Thread safety: any thread; callers that come during a look wait for it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use adamant::{ClassOccupancy, Occupancy, Result, Store, Usage};
 use parking_lot::Mutex;
 
-/// How long a look is good at least.
+/// Minimum age before a new look.
 const FRESH: Duration = Duration::from_secs(5);
-/// How many times longer than it took.
+/// The same as a multiple of the look's duration.
 const REST: u32 = 50;
 /// Cells of the picture: 128 in each of 32 rows.
 const CELLS_MAX: u64 = 4096;
@@ -25,19 +25,19 @@ pub(crate) struct HeapMap {
     latest: Mutex<Option<Arc<Look>>>,
 }
 
-/// What was seen.
+/// The result of a look.
 #[derive(Debug)]
 pub(crate) struct Look {
     at: Instant,
     took: Duration,
-    /// Without its stretches, which may be many.
+    /// Without its ranges, which may be many.
     pub(crate) occupancy: Occupancy,
     pub(crate) fragmentation: f64,
     pub(crate) pages_per_cell: u64,
-    /// A letter a cell: `.` free, `s` the system's, `e` an extent, `?` unknown, `a` to `m` runs of blocks of
-    /// 8 bytes (2^3) to 32 KiB (2^15).
+    /// A letter a cell: `.` free, `s` the system's, `e` an extent, `?` unknown, `a` to `m` runs of
+    /// blocks of 8 bytes (2^3) to 32 KiB (2^15).
     pub(crate) usage: String,
-    /// A digit a cell: how full its run is, 9 quite.
+    /// A digit a cell: how full its run is, 9 for full.
     pub(crate) fill: String,
 }
 
@@ -77,7 +77,7 @@ impl Look {
         })
     }
 
-    /// How long ago it was.
+    /// The age of the look.
     pub(crate) fn age(&self) -> Duration {
         self.at.elapsed()
     }

@@ -1,11 +1,11 @@
-//! The status of the server by HTTP: a page for people, JSON behind it, figures for Prometheus, and
-//! whether the store takes writes, for who sends clients here.
+//! The status of the server by HTTP: a page for people, its JSON, figures for Prometheus, and
+//! health checks for load balancers.
 //!
-//! Purpose: looks only, and as many as a few people and programs need. Who watches from outside
-//! cannot keep commits waiting: requests are small, short and few at a time.
-//! Invariants: as clients, those who ask are encrypted where the server says so, and give its
-//! password, as the user `default`, where it has one; but for `/health`, which tells strangers one
-//! word.
+//! Purpose: read-only, and for as many connections as a few people and programs need. An outside
+//! watcher cannot block commits: requests are small, short and few at a time.
+//! Invariants: like clients, HTTP users are encrypted where the server requires it, and give its
+//! password, as the user `default`, if it has one. The exception is `/health`, which answers
+//! strangers with one word.
 
 mod exposition;
 mod heap_map;
@@ -34,32 +34,32 @@ use crate::protocol::tls;
 use crate::serving::shared::Shared;
 use heap_map::HeapMap;
 
-/// Connections at once; others wait until one of them ends.
+/// Maximum number of connections; others wait until one of them ends.
 const CONNECTIONS_MAX: usize = 64;
-/// How long a request may take to arrive, and how long a connection may be without one.
+/// Maximum time for a request to arrive, and for a connection without one.
 const HEADER_WAIT: Duration = Duration::from_secs(10);
-/// After how long a connection ends, which begins with its next reply.
+/// Maximum age of a connection; it ends with its next reply.
 const CONNECTION_LONGEST: Duration = Duration::from_secs(60);
-/// How long that may take.
+/// Maximum time of that reply.
 const LAST_REPLY_LONGEST: Duration = Duration::from_secs(10);
-/// Bytes of a request, and of replies that were not taken yet.
+/// Maximum bytes of a request, and of replies that were not taken yet.
 const BUFFER_BYTES_MAX: usize = 32 << 10;
-/// How long nothing is accepted after that failed.
+/// Pause after a failed accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// The page: all of it.
+/// The complete page.
 const PAGE: &str = include_str!("page.html");
 /// It needs nothing but itself and the status.
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
                            connect-src 'self'; base-uri 'none'; form-action 'none'; \
                            frame-ancestors 'none'";
 
-/// What requests share.
+/// The state that requests share.
 struct Watched {
     shared: Arc<Shared>,
     heap_map: HeapMap,
 }
 
-/// Serves until the runtime ends: also while the server does, to say why.
+/// Serves until the runtime ends; after the server has failed, it reports why.
 pub(crate) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
     let watched = Arc::new(Watched { shared: Arc::clone(&shared), heap_map: HeapMap::default() });
     let router = Router::new()
@@ -108,14 +108,14 @@ where
         .max_buf_size(BUFFER_BYTES_MAX)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
     tokio::pin!(connection);
-    // However it ends, there is nobody to tell.
+    // There is no one to report an error to.
     if tokio::time::timeout(CONNECTION_LONGEST, connection.as_mut()).await.is_err() {
         connection.as_mut().graceful_shutdown();
         let _ = tokio::time::timeout(LAST_REPLY_LONGEST, connection).await;
     }
 }
 
-/// Whether a request comes with what clients have to give.
+/// Whether a request has the credentials that clients need.
 fn is_known(shared: &Shared, headers: &HeaderMap) -> bool {
     let settings = shared.settings.lock();
     if settings.password.is_none() {
@@ -164,7 +164,7 @@ async fn metrics(State(watched): State<Arc<Watched>>) -> Response {
     .await
 }
 
-/// A look at the store, which may take time.
+/// Reads the store, which may take time.
 async fn look(
     watched: Arc<Watched>,
     kind: &'static str,
@@ -178,7 +178,7 @@ async fn look(
     }
 }
 
-/// 200 while the store takes writes, else 503 and why.
+/// 200 while the store accepts writes, else 503 and the reason.
 async fn health(State(watched): State<Arc<Watched>>, headers: HeaderMap) -> Response {
     let fresh = [(header::CACHE_CONTROL, "no-store")];
     let Some(trouble) = watched.shared.trouble() else {

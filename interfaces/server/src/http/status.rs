@@ -1,4 +1,4 @@
-//! What the status page shows, as JSON.
+//! The JSON of the status page.
 
 use std::sync::atomic::Ordering;
 
@@ -10,10 +10,10 @@ use crate::serving::clients::Client;
 use crate::serving::figures;
 use crate::serving::shared::Shared;
 
-/// Clients that are shown, the oldest first.
+/// Maximum number of clients that are shown, the oldest first.
 const CLIENTS_SHOWN: usize = 100;
 
-/// All of it.
+/// All figures.
 ///
 /// # Errors
 /// The store is closed, or its catalogue damaged.

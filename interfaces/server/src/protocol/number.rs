@@ -1,8 +1,8 @@
-//! Numbers in text, by the rules of Redis.
+//! Number syntax of Redis.
 //!
-//! Purpose: what is an integer there is exactly one text of it: no spaces, no `+`, no leading zeros.
+//! Purpose: an integer has exactly one text: no spaces, no `+`, no leading zeros.
 
-/// The integer that a text is, if it is the one text of an integer of 64 bits.
+/// Parses an integer of 64 bits; `None` unless the text is its canonical one.
 pub(crate) fn integer(text: &[u8]) -> Option<i64> {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
     let is_plain = match digits {
@@ -16,7 +16,7 @@ pub(crate) fn integer(text: &[u8]) -> Option<i64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// Decimals after the point that sums are exact to.
+/// Decimals after the point to which sums are exact.
 const SCALE_DIGITS: u32 = 17;
 
 /// The sum of two decimal numbers, as a text without superfluous zeros; `None` if it is not finite.
@@ -33,14 +33,14 @@ pub(crate) fn sum(one: Decimal, other: Decimal) -> Option<String> {
     sum.is_finite().then(|| format!("{sum}"))
 }
 
-/// A number that a text says.
+/// A parsed number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Decimal {
     float: f64,
     units: Option<i128>,
 }
 
-/// The number that a text says: digits with a point, an exponent, or an infinity; no space.
+/// Parses a number: digits with a point, an exponent, or an infinity; no space.
 pub(crate) fn decimal(text: &[u8]) -> Option<Decimal> {
     let text = std::str::from_utf8(text).ok()?;
     let float: f64 = text.parse().ok()?;

@@ -1,5 +1,4 @@
-//! Glob patterns as KEYS and SCAN have them: `*`, `?`, `[a-c]`, `[^a]`, and `\` before a sign that
-//! means itself.
+//! Glob patterns of KEYS and SCAN: `*`, `?`, `[a-c]`, `[^a]`, and `\` before a literal character.
 //!
 //! Invariants: matching takes at most O(pattern * text) steps, whatever the pattern.
 
@@ -15,7 +14,7 @@ impl<'p> Pattern<'p> {
         Self { bytes }
     }
 
-    /// What all that matches begins with.
+    /// The prefix of all matching texts.
     pub(crate) fn prefix(&self) -> &'p [u8] {
         let special = |byte: &u8| matches!(byte, b'*' | b'?' | b'[' | b'\\');
         let end = self.bytes.iter().position(special).unwrap_or(self.bytes.len());
@@ -25,8 +24,8 @@ impl<'p> Pattern<'p> {
     /// Whether it matches all of a text.
     pub(crate) fn matches(&self, text: &[u8]) -> bool {
         let (mut pattern, mut at) = (0, 0);
-        // Behind the last star, and the text that it has not swallowed yet: only the last star
-        // ever needs to take more, so no choice is tried twice.
+        // The position after the last star, and the text that it has not consumed yet: only the
+        // last star ever needs to take more, so no choice is tried twice.
         let mut star: Option<(usize, usize)> = None;
         loop {
             match self.bytes.get(pattern) {
@@ -57,7 +56,8 @@ impl<'p> Pattern<'p> {
     }
 }
 
-/// Whether the first sign of a pattern, which is no star, matches a byte; and the sign's width.
+/// Whether the first element of a pattern, which is no star, matches a byte; and the element's
+/// width.
 fn one(pattern: &[u8], byte: u8) -> (bool, usize) {
     match pattern {
         [b'?', ..] => (true, 1),
@@ -68,7 +68,7 @@ fn one(pattern: &[u8], byte: u8) -> (bool, usize) {
     }
 }
 
-/// The same for what is behind a bracket. One that is not closed ends with the pattern.
+/// The same after an opening bracket. A class that is not closed ends with the pattern.
 fn class(rest: &[u8], byte: u8) -> (bool, usize) {
     let is_negated = rest.first() == Some(&b'^');
     let mut at = usize::from(is_negated);
@@ -105,7 +105,7 @@ mod tests {
         Pattern::new(pattern.as_bytes()).matches(text.as_bytes())
     }
 
-    /// As the rules read, without a thought about time.
+    /// A literal reading of the rules, regardless of time.
     fn slowly(pattern: &[u8], text: &[u8]) -> bool {
         match pattern {
             [] => text.is_empty(),

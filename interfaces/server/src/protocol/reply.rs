@@ -1,7 +1,7 @@
-//! Replies: RESP2 and RESP3, written one behind the other.
+//! The reply writer: RESP2 and RESP3.
 //!
-//! Purpose: bytes that are ready to be sent; a null, a map and so on are what the client's version
-//! of the protocol calls so.
+//! Purpose: appends bytes that are ready to be sent; nulls, maps and so on are encoded for the
+//! client's version of the protocol.
 //! Thread safety: replies belong to one thread at a time.
 
 use std::io::Write;
@@ -12,7 +12,7 @@ pub(crate) enum Version {
     /// Strings, integers, arrays.
     #[default]
     Two,
-    /// Maps, sets, one null, texts that say what they are.
+    /// Maps, sets, one null, texts with a type.
     Three,
 }
 
@@ -24,7 +24,7 @@ pub(crate) struct Replies {
 }
 
 impl Replies {
-    /// None yet, to a client of that version.
+    /// Empty, for a client of that version.
     pub(crate) fn new(version: Version) -> Self {
         Self { bytes: Vec::new(), version }
     }
@@ -34,27 +34,27 @@ impl Replies {
         self.bytes.len()
     }
 
-    /// Whether the reply that begins behind so many bytes is an error.
+    /// Whether the reply that begins at `start` is an error.
     pub(crate) fn is_error_at(&self, start: usize) -> bool {
         self.bytes.get(start).is_some_and(|kind| [b'-', b'!'].contains(kind))
     }
 
-    /// Forgets all behind the first so many bytes.
+    /// Drops all bytes after the first `bytes`.
     pub(crate) fn truncate(&mut self, bytes: usize) {
         self.bytes.truncate(bytes);
     }
 
-    /// Bytes of replies, as they are to be sent.
+    /// Appends encoded replies.
     pub(crate) fn raw(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// All bytes; none are left.
+    /// Takes all bytes; none are left.
     pub(crate) fn take(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.bytes)
     }
 
-    /// A word that says what was done.
+    /// A status word.
     pub(crate) fn simple(&mut self, word: &str) {
         self.line(b'+', word);
     }
@@ -64,7 +64,7 @@ impl Replies {
         self.raw(b"+OK\r\n");
     }
 
-    /// An error: a word in capitals, and the others. It is made one line.
+    /// An error: a word in capitals, and the others. Line ends become spaces.
     pub(crate) fn error(&mut self, words: &str) {
         self.bytes.push(b'-');
         self.bytes.extend(words.bytes().map(|byte| match byte {
@@ -106,7 +106,7 @@ impl Replies {
         }
     }
 
-    /// A text to be read by people.
+    /// A text for people.
     pub(crate) fn text(&mut self, text: &str) {
         match self.version {
             Version::Two => self.bulk(text),
@@ -119,7 +119,7 @@ impl Replies {
         }
     }
 
-    /// Nothing, where bytes could be.
+    /// Null, in place of bytes.
     pub(crate) fn null(&mut self) {
         match self.version {
             Version::Two => self.raw(b"$-1\r\n"),
@@ -127,7 +127,7 @@ impl Replies {
         }
     }
 
-    /// Nothing, where an array could be.
+    /// Null, in place of an array.
     pub(crate) fn null_array(&mut self) {
         match self.version {
             Version::Two => self.raw(b"*-1\r\n"),
@@ -135,12 +135,12 @@ impl Replies {
         }
     }
 
-    /// So many replies follow.
+    /// An array; `count` replies follow.
     pub(crate) fn array(&mut self, count: usize) {
         self.header(b'*', count);
     }
 
-    /// So many pairs of replies follow.
+    /// A map; `count` pairs of replies follow.
     pub(crate) fn map(&mut self, count: usize) {
         match self.version {
             Version::Two => self.header(b'*', count * 2),
@@ -148,7 +148,7 @@ impl Replies {
         }
     }
 
-    /// So many replies follow, in no order.
+    /// A set; `count` replies follow, in no order.
     pub(crate) fn set(&mut self, count: usize) {
         match self.version {
             Version::Two => self.header(b'*', count),

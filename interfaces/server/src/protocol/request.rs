@@ -1,11 +1,11 @@
-//! Requests as they come from a socket: arrays of bulk strings, or lines of words.
+//! The incremental request parser: arrays of bulk strings, or lines of words.
 //!
-//! Purpose: takes requests off a buffer piece by piece, so that none is looked at twice, however
-//! slowly it comes. Written here, and not by a codec of whole frames, for its limits: a codec learns
-//! the size of a frame when it is there. And for large values, which go from the socket to where the store will
-//! keep them: their connection makes room for them, and reads into it.
-//! Invariants: memory grows with what has arrived, never with what a header promises; room for a large value is
-//! the connection's to give or to refuse.
+//! Purpose: takes requests off a buffer piece by piece, so that no byte is parsed twice, however
+//! slowly it comes. It is our own, and not a codec of whole frames, for its limits: a codec learns
+//! the size of a frame when it is there. It also serves large values, which go from the socket to
+//! where the store will keep them: their connection reserves room for them, and reads into it.
+//! Invariants: memory grows with what has arrived, never with what a header promises; the
+//! connection grants or refuses room for a large value.
 //! Thread safety: a parser belongs to one connection.
 
 use std::fmt;
@@ -14,35 +14,35 @@ use adamant::expiring::ReservedExpiring;
 use bytes::{Buf, Bytes, BytesMut};
 use parking_lot::Mutex;
 
-/// Bytes of a line: of a request in words, or of a header. As in Redis.
+/// Maximum bytes of a line: of an inline request, or of a header. As in Redis.
 const LINE_BYTES_MAX: usize = 64 << 10;
-/// What may be asked before a password was given, where one is needed. As in Redis.
+/// Limits of requests before authentication, where a password is needed. As in Redis.
 const STRANGER_ARGUMENTS_MAX: i64 = 10;
 const STRANGER_BYTES_MAX: i64 = 16 << 10;
-/// Room for arguments that is made before they have arrived.
+/// Room for arguments that is allocated before they have arrived.
 const ARGUMENTS_FORESEEN_MAX: usize = 64;
 
-/// A value of SET with as many bytes as this is worth a place of its own.
+/// Minimum bytes of a value of SET for which reserved room pays off.
 pub(crate) const ROOM_BYTES_MIN: usize = 64 << 10;
 
-/// A value in a place of its own; nothing once a transaction has taken it.
+/// A value in reserved room; empty once a transaction has taken it.
 pub(crate) type GivenRoom = Mutex<Option<ReservedExpiring>>;
 
 /// The arguments of a request, the name of the command first.
 pub(crate) type Arguments = Vec<Bytes>;
 
-/// What a client may ask for.
+/// The limits of a client's requests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     /// Arguments of one request.
     pub(crate) arguments_max: usize,
     /// Bytes of one argument.
     pub(crate) argument_bytes_max: usize,
-    /// Whether it has yet to say who it is.
+    /// Whether it has yet to authenticate.
     pub(crate) is_stranger: bool,
 }
 
-/// What came is no request: it is told so, and let go.
+/// The input is no request: the client is told so, and disconnected.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ProtocolError(String);
 
@@ -56,7 +56,7 @@ fn wrong<T>(words: impl Into<String>) -> Result<T, ProtocolError> {
     Err(ProtocolError(words.into()))
 }
 
-/// What has been taken of a request.
+/// The parsed part of a request.
 #[derive(Debug, Default)]
 pub(crate) struct Parser {
     /// Arguments that are still to come.
@@ -69,22 +69,22 @@ pub(crate) struct Parser {
     room: Room,
 }
 
-/// Whether the argument that is read has a place of its own.
+/// Whether the current argument has reserved room.
 #[derive(Debug, Default)]
 enum Room {
-    /// Nobody was asked.
+    /// No room was requested.
     #[default]
     Unasked,
     /// It was refused.
     None,
-    /// So many bytes of it are filled.
+    /// This many bytes of it are filled.
     Filling(ReservedExpiring, usize),
     /// It is full.
     Full(ReservedExpiring),
 }
 
 impl Parser {
-    /// Bytes that it holds of a request that is not whole.
+    /// Bytes that it holds of an incomplete request.
     pub(crate) fn held_bytes(&self) -> usize {
         let room = match &self.room {
             Room::Filling(room, _) | Room::Full(room) => room.len(),
@@ -93,14 +93,14 @@ impl Parser {
         self.argument_bytes + room
     }
 
-    /// Bytes of a value of SET for which there might be a place of its own; none once there is an answer.
+    /// Bytes of a value of SET for which room could be reserved; none once there is an answer.
     pub(crate) fn wanted_room(&self) -> Option<usize> {
         let bytes = self.expected.filter(|bytes| *bytes >= ROOM_BYTES_MIN)?;
         let is_value = matches!(&self.arguments[..], [set, _] if is_set(set));
         (is_value && matches!(self.room, Room::Unasked)).then_some(bytes)
     }
 
-    /// Gives the argument a place of its own, or not; what has arrived of it is moved there.
+    /// Gives the argument reserved room, or not; moves what has arrived of it there.
     pub(crate) fn give_room(&mut self, room: Option<ReservedExpiring>, buffer: &mut BytesMut) {
         self.room = match room {
             None => Room::None,
@@ -113,7 +113,7 @@ impl Parser {
         };
     }
 
-    /// What is still to be read into the argument's own place, before anything else.
+    /// The rest of the argument's reserved room, which must be filled before anything else is read.
     pub(crate) fn unfilled(&mut self) -> Option<&mut [u8]> {
         match &mut self.room {
             Room::Filling(room, filled) if *filled < room.len() => Some(&mut room[*filled..]),
@@ -121,15 +121,14 @@ impl Parser {
         }
     }
 
-    /// So many bytes more were read there.
+    /// Notes that `bytes` more bytes were read there.
     pub(crate) fn fill(&mut self, bytes: usize) {
         if let Room::Filling(_, filled) = &mut self.room {
             *filled += bytes;
         }
     }
 
-    /// The value of the request that was returned last, if it had a place of its own: there its argument is
-    /// empty.
+    /// The value of the last returned request, if it had reserved room: its argument is then empty.
     pub(crate) fn take_room(&mut self) -> Option<ReservedExpiring> {
         match std::mem::take(&mut self.room) {
             Room::Full(room) => Some(room),
@@ -137,7 +136,7 @@ impl Parser {
         }
     }
 
-    /// The next request that has arrived wholly; an empty one is passed over. Takes it off the buffer.
+    /// The next complete request, taken off the buffer; empty ones are skipped.
     pub(crate) fn next(
         &mut self,
         buffer: &mut BytesMut,
@@ -169,7 +168,7 @@ impl Parser {
         Ok(None)
     }
 
-    /// Takes an argument off; false if it has not wholly arrived.
+    /// Takes an argument off; false if it is incomplete.
     fn next_argument(
         &mut self,
         buffer: &mut BytesMut,
@@ -191,7 +190,7 @@ impl Parser {
             return Ok(false);
         }
         let argument = buffer.split_to(in_buffer).freeze();
-        // Redis does not look at the two bytes behind it either.
+        // Redis does not check the two bytes after it either.
         buffer.advance(2);
         self.argument_bytes += argument.len();
         self.arguments.push(argument);
@@ -209,7 +208,7 @@ fn is_set(name: &[u8]) -> bool {
     name.eq_ignore_ascii_case(b"set")
 }
 
-/// The header of a request: how many arguments. 0: an empty one.
+/// Parses the header of a request: the number of arguments. 0: an empty request.
 fn count_of_arguments(
     buffer: &mut BytesMut,
     limits: &Limits,
@@ -226,7 +225,7 @@ fn count_of_arguments(
     }
 }
 
-/// The header of an argument: how many bytes.
+/// Parses the header of an argument: the number of bytes.
 fn bytes_of_argument(
     buffer: &mut BytesMut,
     limits: &Limits,
@@ -247,7 +246,7 @@ fn bytes_of_argument(
     }
 }
 
-/// A line without its end, off the buffer; `None` if its end has not arrived.
+/// Takes a line off the buffer, without its end; `None` if its end has not arrived.
 fn line(buffer: &mut BytesMut, too_long: &str) -> Result<Option<Bytes>, ProtocolError> {
     let Some(end) = buffer.iter().take(LINE_BYTES_MAX).position(|&byte| byte == b'\n') else {
         return if buffer.len() >= LINE_BYTES_MAX { wrong(too_long) } else { Ok(None) };
@@ -257,15 +256,15 @@ fn line(buffer: &mut BytesMut, too_long: &str) -> Result<Option<Bytes>, Protocol
     Ok(Some(line))
 }
 
-/// The words of a line, off the buffer; `None` if its end has not arrived.
+/// Takes the words of a line off the buffer; `None` if its end has not arrived.
 fn words_of_line(buffer: &mut BytesMut) -> Result<Option<Arguments>, ProtocolError> {
     let Some(line) = line(buffer, "too big inline request")? else { return Ok(None) };
     let mut words = Vec::new();
-    // To Redis a line is a text of C.
+    // Redis treats a line as a C string.
     let end = line.iter().position(|&byte| byte == 0).unwrap_or(line.len());
     let mut rest = &line[..end];
     loop {
-        // All that ends a word goes here, so each round takes something.
+        // All word separators are removed here, so each round takes something.
         rest = rest.trim_ascii_start();
         if rest.is_empty() {
             return Ok(Some(words));
@@ -276,7 +275,7 @@ fn words_of_line(buffer: &mut BytesMut) -> Result<Option<Arguments>, ProtocolErr
     }
 }
 
-/// The first word of a text that does not begin with a space, and what is behind it.
+/// The first word of a text that does not begin with a space, and the rest.
 fn word(mut rest: &[u8]) -> Result<(Vec<u8>, &[u8]), ProtocolError> {
     let mut word = Vec::new();
     let mut quote = None;
@@ -347,7 +346,7 @@ mod tests {
         Ok(requests)
     }
 
-    /// Large values of SET in places of their own, in any pieces, some of them refused.
+    /// Large values of SET in reserved room, in any pieces; some rooms are refused.
     #[test]
     fn values_with_places_of_their_own() {
         let store = adamant::Store::in_memory().unwrap();

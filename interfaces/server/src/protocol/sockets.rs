@@ -1,4 +1,4 @@
-//! Connections of TCP as they are to be.
+//! TCP socket options.
 
 use std::io;
 use std::time::Duration;
@@ -6,13 +6,14 @@ use std::time::Duration;
 use rustix::net::sockopt;
 use tokio::net::TcpStream;
 
-/// After so long without a word the system asks whether the other side is there, as Redis has it by default.
+/// Idle time before a keepalive probe, the default of Redis.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(300);
-/// Between two such questions, of which three without an answer end the connection.
+/// Pause between probes; three unanswered ones end the connection.
 const KEEPALIVE_PAUSE: Duration = Duration::from_secs(60);
 const KEEPALIVE_QUESTIONS: u32 = 3;
 
-/// Replies are sent at once, and a machine that vanished without a word holds its place for some minutes only.
+/// Sets the options: replies are sent at once, and a machine that vanished holds its connection for
+/// some minutes only.
 ///
 /// # Errors
 /// The connection may have ended.

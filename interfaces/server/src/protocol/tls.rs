@@ -55,7 +55,7 @@ pub(crate) fn load(files: &Tls) -> Result<Arc<ServerConfig>> {
     Ok(Arc::new(config))
 }
 
-/// The certificates of a file, of which it has one at least.
+/// The certificates of a file, which must have at least one.
 fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>> {
     let expected = "one or more certificates in PEM";
     let found = CertificateDer::pem_file_iter(file)
@@ -71,7 +71,7 @@ fn wrong(file: &Path, expected: &'static str, found: impl Display) -> Error {
     Error::Tls { file: file.into(), expected, found: found.to_string() }
 }
 
-/// Agrees with a client on encryption; `None` if that takes longer than it may, or cannot be.
+/// The TLS handshake with a client; `None` if it fails or takes longer than `longest`.
 pub(crate) async fn shake_hands(
     stream: TcpStream,
     config: &Arc<ServerConfig>,

@@ -1,6 +1,7 @@
-//! The clients that are connected, as CLIENT LIST tells of them.
+//! The registry of connected clients, as CLIENT LIST shows them.
 //!
-//! Thread safety: a client's own task tells of it; all others read, and may ask for its end.
+//! Thread safety: a client's own task updates its entry; all others read it, and may kill the
+//! client.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -27,14 +28,14 @@ pub(crate) struct Client {
     pub(crate) queued: AtomicI64,
     pub(crate) watched: AtomicUsize,
     pub(crate) is_three: AtomicBool,
-    /// Its last command, by its place in the table.
+    /// Its last command, by its index in the table.
     command: AtomicUsize,
     pub(crate) names: Mutex<Names>,
     is_killed: AtomicBool,
     killed: Notify,
 }
 
-/// What a client calls itself, and what it is made with.
+/// The name of a client, and its library.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
     pub(crate) name: Bytes,
@@ -43,7 +44,7 @@ pub(crate) struct Names {
 }
 
 impl Client {
-    /// It did something just now: the command of that name.
+    /// Notes the client's last command.
     pub(crate) fn note(&self, name: &str) {
         let at = ALL.binary_search_by(|command| command.name.cmp(name)).unwrap_or(usize::MAX);
         self.command.store(at, Ordering::Relaxed);
@@ -68,7 +69,7 @@ impl Client {
         }
     }
 
-    /// Seconds since it came, and since it did something.
+    /// Seconds since it connected, and since its last command.
     pub(crate) fn seconds(&self) -> (u64, u64) {
         let (now, used) = (clock::now(), self.used.load(Ordering::Relaxed));
         (now.saturating_sub(self.since) / 1000, now.saturating_sub(used) / 1000)
@@ -111,12 +112,12 @@ pub(crate) struct Clients {
     last_id: AtomicU64,
     /// Connections that were refused because there were too many.
     pub(crate) refused: AtomicU64,
-    /// Connections that did not get as far as being encrypted.
+    /// Connections whose TLS handshake failed.
     pub(crate) unshaken: AtomicU64,
 }
 
 impl Clients {
-    /// A client that has just connected; `None` if there are so many already.
+    /// Registers a client that has just connected; `None` if there are too many.
     pub(crate) fn enter(
         &self,
         address: SocketAddr,
@@ -149,22 +150,22 @@ impl Clients {
         Some(client)
     }
 
-    /// It has gone.
+    /// Removes a client.
     pub(crate) fn leave(&self, id: u64) {
         self.all.lock().remove(&id);
     }
 
-    /// Those that there are, the oldest first.
+    /// All clients, the oldest first.
     pub(crate) fn all(&self) -> Vec<Arc<Client>> {
         self.all.lock().values().cloned().collect()
     }
 
-    /// How many there are.
+    /// Number of clients.
     pub(crate) fn len(&self) -> usize {
         self.all.lock().len()
     }
 
-    /// How many there have been.
+    /// Number of all clients that ever connected.
     pub(crate) fn entered(&self) -> u64 {
         self.last_id.load(Ordering::Relaxed)
     }

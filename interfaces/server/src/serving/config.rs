@@ -1,4 +1,4 @@
-//! CONFIG: settings by the names that Redis has for them.
+//! CONFIG: settings under their Redis names.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::protocol::reply::Replies;
 use crate::serving::shared::Shared;
 use crate::state::call::unknown_sub;
 
-/// All settings and what they are now.
+/// All settings with their current values.
 fn all(shared: &Shared) -> Vec<(&'static str, String)> {
     let settings = shared.settings.lock().clone();
     let options = &shared.options;
@@ -52,7 +52,7 @@ pub(crate) fn config(shared: &Shared, arguments: &[Bytes], reply: &mut Replies) 
             }
         }
         (b"SET", pairs) if !pairs.is_empty() && pairs.len().is_multiple_of(2) => {
-            // All of them, or none: so they are looked at first.
+            // All of them, or none: so they are verified first.
             let changes: Result<Vec<_>, _> =
                 pairs.chunks(2).map(|pair| change(&pair[0], &pair[1], shared)).collect();
             match changes {
@@ -76,14 +76,14 @@ pub(crate) fn config(shared: &Shared, arguments: &[Bytes], reply: &mut Replies) 
     }
 }
 
-/// A setting that may be made.
+/// A change of a setting.
 enum Change {
     Sync(bool),
     ClientsMax(usize),
     Idle(Option<Duration>),
     Password(Option<String>),
     Bytes(u64),
-    /// It is so already.
+    /// It has this value already.
     Nothing,
 }
 
@@ -131,7 +131,7 @@ fn change(name: &[u8], value: &[u8], shared: &Shared) -> Result<Change, String> 
     }
 }
 
-/// A number of bytes, by itself or in one of the units that Redis has: k, kb, m, mb, g, gb, b.
+/// A number of bytes, plain or in one of the units of Redis: k, kb, m, mb, g, gb, b.
 fn bytes_of(text: &str) -> Option<u64> {
     let text = text.to_ascii_lowercase();
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
@@ -157,7 +157,7 @@ fn apply(shared: &Shared, change: Change) {
         Change::Password(password) => shared.settings.lock().password = password,
         Change::Bytes(bytes) => {
             let bound = &shared.world.bound;
-            // What cannot be seen now is by the next look.
+            // If it cannot be measured now, the next round does it.
             let _ = bound.look(&shared.world.databases.store());
             bound.bytes_max.store(bytes, Ordering::Relaxed);
         }

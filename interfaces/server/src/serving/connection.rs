@@ -1,8 +1,8 @@
-//! A connection: bytes in, units done, replies out.
+//! The connection task: reads requests, runs units, sends replies.
 //!
-//! Purpose: the task of one client. It reads only when all replies were taken, so who does not take
-//! them holds no more than one batch of them, and keeps nobody else waiting.
-//! Invariants: one unit of a client is on its way at a time, so its commands run in order.
+//! Purpose: the task of one client. It reads only after all replies were taken, so a client that
+//! does not take them holds no more than one batch of them, and blocks no other client.
+//! Invariants: a client has one unit on its way at a time, so its commands run in order.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -24,18 +24,19 @@ use crate::serving::session::{Session, Then};
 use crate::serving::shared::Shared;
 use crate::serving::turn;
 
-/// Room for what is read at once.
+/// Bytes of one read.
 const READ_BYTES: usize = 16 << 10;
-/// What a client may hold without being counted.
+/// Bytes that a client may hold without being counted.
 const UNCOUNTED_BYTES: usize = 64 << 10;
-/// Steps of a unit, and bytes of their arguments, after which it is done before others are looked at.
+/// Steps of a unit, and bytes of their arguments, after which it runs before more requests are
+/// parsed.
 const UNIT_STEPS_MAX: usize = 1024;
 const UNIT_BYTES_MAX: usize = 4 << 20;
 
 /// How long a client that has been answered may take to see that the connection ends.
 const GOODBYE: Duration = Duration::from_secs(1);
 
-/// A client's stream, encrypted or not, and what it has sent and was not done yet.
+/// A client's stream, encrypted or not, and its unprocessed input.
 struct Connection<S> {
     stream: S,
     session: Session,
@@ -59,7 +60,7 @@ pub(crate) async fn serve(stream: TcpStream, shared: Arc<Shared>, client: Arc<Cl
         _ = ending.wait_for(|ends| *ends) => None,
     };
     match shaken {
-        // On the heap: a client without encryption needs no room for what one with it does.
+        // On the heap: a client without encryption should not need memory for it.
         Some(stream) => Box::pin(converse(stream, Arc::clone(&shared), client)).await,
         None => {
             shared.clients.unshaken.fetch_add(1, Ordering::Relaxed);
@@ -80,19 +81,18 @@ where
         counted: 0,
         ending,
     };
-    // Whatever ended it, there is nobody to tell; but one who listens sees that this is the end, and that
-    // nobody has cut it off.
+    // There is no one to report an error to; but a listening client sees a regular end, not a cut.
     let ended = connection.run().await;
     drop(connection);
     match ended {
-        // Closed when the store is, for whoever asked for the end waits for that.
+        // Closed when the store is, because the client that requested the end waits for that.
         Ok(true) => shared.ending.keep(Box::new(stream)),
         Ok(false) => drop(tokio::time::timeout(GOODBYE, stream.shutdown()).await),
         Err(_) => {}
     }
 }
 
-/// Takes a client off the list, however its task ends.
+/// Removes a client from the registry, however its task ends.
 struct Leaves {
     shared: Arc<Shared>,
     client: Arc<Client>,
@@ -113,7 +113,8 @@ impl<S> Drop for Connection<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
-    /// Serves until the connection is to end; whether its client has asked for the end of the server.
+    /// Serves until the connection ends; returns whether its client has requested the server's
+    /// shutdown.
     async fn run(&mut self) -> io::Result<bool> {
         loop {
             let (unit, then) = self.plan();
@@ -174,7 +175,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         (unit, Then::More)
     }
 
-    /// Gives a large value a place of its own in the store, if it may hold as many bytes.
+    /// Reserves room in the store for a large value, if the client may hold as many bytes.
     fn give_room(&mut self, bytes: usize) {
         let shared = &self.session.shared;
         let counted = self.counted + bytes;
@@ -190,7 +191,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.parser.give_room(room, &mut self.buffer);
     }
 
-    /// Does a unit and sends its replies; false if the server ends before.
+    /// Runs a unit and sends its replies; false if the server ends before.
     async fn carry_out(&mut self, mut unit: Unit) -> io::Result<bool> {
         loop {
             if !unit.is_done() {
@@ -217,7 +218,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         match unit.needs {
             Needs::Turn => {
                 let done = shared.queue.push(unit);
-                // In a cluster a thread proposes what waits.
+                // In a cluster a thread proposes the waiting units.
                 if shared.member.is_none() {
                     turn::take_part(shared).await;
                 }
@@ -238,7 +239,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
-    /// Counts what it holds now; false if that is too much.
+    /// Counts the bytes that it holds now; false if they are too many.
     fn count(&mut self) -> bool {
         let holds = self.buffer.capacity() + self.parser.held_bytes() + self.session.held_bytes();
         let counted = holds.saturating_sub(UNCOUNTED_BYTES);
@@ -250,7 +251,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         is_allowed
     }
 
-    /// Waits for more; false if there will be none.
+    /// Waits for more input; false at the end.
     async fn read(&mut self) -> io::Result<bool> {
         let idle = self.session.shared.settings.lock().idle;
         let client = &self.session.client;
@@ -286,12 +287,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             }
             bytes = &bytes[written..];
         }
-        // What is encrypted may still be here.
+        // Encrypted bytes may still be buffered here.
         patiently(client, longest, self.stream.flush()).await
     }
 }
 
-/// Waits for a client to take something, but not for too long, and not beyond its end.
+/// Waits for a client to take bytes, up to a time limit and until it is killed.
 async fn patiently<T>(
     client: &Client,
     longest: Duration,

@@ -1,4 +1,4 @@
-//! COMMAND: what the table says of commands.
+//! COMMAND: answers from the table of commands.
 
 use bytes::Bytes;
 

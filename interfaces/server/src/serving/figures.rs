@@ -1,4 +1,4 @@
-//! Figures that are told in more than one way: by INFO, to Prometheus, on the status page.
+//! Figures for INFO, Prometheus and the status page.
 
 use std::time::Duration;
 
@@ -6,14 +6,14 @@ use adamant::{Engine, Latencies, LsmStats, Result, Store};
 
 use crate::serving::shared::Shared;
 
-/// Microseconds up to which commits are counted apart: 1, 2, 5 in each power of ten, from what a commit in
-/// memory takes to what nobody waits for.
+/// Bucket bounds of commit latencies in microseconds: 1, 2, 5 in each power of ten, from a commit
+/// in memory to longer than any client waits.
 pub(crate) const LATENCY_BOUNDS_US: [u64; 18] = [
     10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000,
     500_000, 1_000_000, 2_000_000, 5_000_000,
 ];
 
-/// How many took at most so long, for each of the bounds, the slower ones among those behind them.
+/// Cumulative counts of latencies, for each of the bounds.
 pub(crate) fn within_bounds(latencies: &Latencies) -> impl Iterator<Item = (u64, u64)> {
     LATENCY_BOUNDS_US
         .iter()
@@ -36,7 +36,7 @@ pub(crate) fn databases(shared: &Shared) -> Vec<DatabaseFigures> {
         let (entries, deadlines) = database.keyspaces();
         let snapshot = shared.world.databases.store().snapshot().ok()?;
         let keys = database.at(&snapshot).len().ok()?;
-        // Those that are over, and were not taken away yet, have deadlines and are no keys.
+        // Expired entries that were not removed yet have deadlines and are no keys.
         let over = snapshot.len(entries).ok()?.saturating_sub(keys);
         let expires = snapshot.len(deadlines).ok()?.saturating_sub(over);
         (keys > 0).then(|| DatabaseFigures { number, keys, expires, engine: entries.engine() })
@@ -44,11 +44,11 @@ pub(crate) fn databases(shared: &Shared) -> Vec<DatabaseFigures> {
     (0..shared.world.databases.len()).filter_map(look).collect()
 }
 
-/// Seconds of processor time of this process, in its own code and in the system's, and the same of
-/// its children that have ended.
+/// Seconds of processor time of this process, in user and in system mode, and the same of its
+/// children that have ended.
 pub(crate) fn processor_seconds() -> Option<[f64; 4]> {
     let text = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The name of the program, in brackets, may hold blanks; the times are eleven fields behind it.
+    // The program's name, in brackets, may hold blanks; the times are eleven fields after it.
     let fields = text.rsplit_once(')')?.1.split_whitespace().skip(11).take(4);
     let second = rustix::param::clock_ticks_per_second() as f64;
     let times: Option<Vec<f64>> =

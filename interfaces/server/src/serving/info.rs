@@ -11,10 +11,11 @@ use crate::serving::shared::Shared;
 use crate::state::call::is_word;
 use crate::state::clock;
 
-/// The version of Redis whose commands are answered: clients choose by it what they may ask.
+/// The version of Redis whose commands are answered: clients use it to decide which commands are
+/// available.
 pub(crate) const REDIS_VERSION: &str = "7.0.15";
 
-/// The sections that are asked for: all, if none is.
+/// The requested sections; all, if none is.
 pub(crate) fn text(shared: &Shared, asked: &[Bytes]) -> String {
     type Section = fn(&Shared, &mut String) -> std::fmt::Result;
     let sections: [(&str, Section); 10] = [
@@ -33,7 +34,7 @@ pub(crate) fn text(shared: &Shared, asked: &[Bytes]) -> String {
         |word: &Bytes| ["all", "default", "everything"].iter().any(|all| is_word(word, all));
     let mut text = String::new();
     for (name, section) in sections {
-        // As in Redis: what is long comes to who asks for it, or for everything.
+        // As in Redis: long sections only if they, or everything, are requested.
         let is_default = name != "Commandstats";
         let wants = |word: &Bytes| {
             is_word(word, name) || is_all(word) && (is_default || !is_word(word, "default"))
@@ -46,7 +47,7 @@ pub(crate) fn text(shared: &Shared, asked: &[Bytes]) -> String {
             text.push_str("\r\n");
         }
         let _ = write!(text, "# {name}\r\n");
-        // A string takes all that is written.
+        // Writing to a string cannot fail.
         let _ = section(shared, &mut text);
     }
     text
@@ -113,7 +114,7 @@ fn stats(shared: &Shared, text: &mut String) -> std::fmt::Result {
     write!(text, "failed_handshakes:{}\r\n", count(&shared.clients.unshaken))?;
     let tallies = &shared.world.tallies;
     write!(text, "expired_keys:{}\r\n", count(&tallies.expired))?;
-    // Nothing is taken away to make room.
+    // Nothing is evicted.
     write!(text, "evicted_keys:0\r\n")?;
     write!(text, "keyspace_hits:{}\r\n", count(&tallies.hits))?;
     write!(text, "keyspace_misses:{}\r\n", count(&tallies.misses))
@@ -125,7 +126,8 @@ fn replication(shared: &Shared, text: &mut String) -> std::fmt::Result {
     };
     let standing = member.standing();
     write!(text, "role:{}\r\n", if standing.leads() { "master" } else { "slave" })?;
-    // No master_host and no slave0: clients would take the places where nodes talk to one another for servers.
+    // No master_host and no slave0: clients would take the addresses of the nodes' protocol for
+    // those of servers.
     if !standing.leads() {
         let link = if standing.leader.is_some() { "up" } else { "down" };
         write!(text, "master_link_status:{link}\r\n")?;
@@ -154,7 +156,7 @@ fn replication(shared: &Shared, text: &mut String) -> std::fmt::Result {
 }
 
 fn cpu(_: &Shared, text: &mut String) -> std::fmt::Result {
-    // Where the system does not say there is nothing to be told.
+    // If the system does not provide it, it is left out.
     let Some(times) = figures::processor_seconds() else { return Ok(()) };
     let names =
         ["used_cpu_user", "used_cpu_sys", "used_cpu_user_children", "used_cpu_sys_children"];
@@ -166,7 +168,7 @@ fn command_stats(shared: &Shared, text: &mut String) -> std::fmt::Result {
 }
 
 fn cluster(_: &Shared, text: &mut String) -> std::fmt::Result {
-    // Slots are what a client asks for by this, and there are none at nodes of a cluster either.
+    // Clients look for slots because of this, and nodes of a cluster have none either.
     write!(text, "cluster_enabled:0\r\n")
 }
 

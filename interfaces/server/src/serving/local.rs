@@ -1,4 +1,4 @@
-//! Commands about the connection and the server: done by the session, without a look at entries.
+//! Commands about the connection and the server: the session runs them, without access to entries.
 
 use std::time::SystemTime;
 
@@ -14,7 +14,7 @@ const WRONG_PASSWORD: &str = "WRONGPASS invalid username-password pair or user i
 const WRONG_NAME: &str = "ERR Client names cannot contain spaces, newlines or special characters.";
 
 impl Session {
-    /// Does what a command asks for and answers; whether the connection is to end.
+    /// Runs a command and answers it; returns whether the connection is to end.
     pub(crate) fn local(&mut self, verb: Verb, arguments: &[Bytes], reply: &mut Replies) -> bool {
         match verb {
             Verb::Ping => match arguments {
@@ -48,7 +48,7 @@ impl Session {
                 self.is_stale = verb == Verb::ReadOnly;
                 reply.ok();
             }
-            // These are parts of a conversation, and never queued.
+            // These depend on the session's state, and are never queued.
             Verb::Cluster
             | Verb::Discard
             | Verb::Exec
@@ -219,7 +219,7 @@ impl Session {
         reply.text(&chosen.iter().map(|client| client.line()).collect::<String>());
     }
 
-    /// An address alone, as it once was, or pairs of what is asked for; the client itself goes last.
+    /// An address alone, the old form, or pairs of filters; the client itself is killed last.
     fn kill(&self, filter: &[Bytes], reply: &mut Replies) {
         let all = self.shared.clients.all();
         if let [address] = filter {
@@ -291,7 +291,7 @@ const SUBCOMMANDS: [&[u8]; 10] = [
     b"REPLY",
 ];
 
-/// What HELLO answers; the role is the one of INFO, in this command's word.
+/// The answer to HELLO; the role is the one of INFO, in this command's word.
 fn greet(id: u64, leads: bool, reply: &mut Replies) {
     reply.map(7);
     reply.bulk("server");

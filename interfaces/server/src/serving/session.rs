@@ -1,8 +1,8 @@
-//! What one client has said so far, and what becomes of what it says next.
+//! The session: the protocol state of one client.
 //!
-//! Purpose: turns requests into steps of a unit. What is about the connection only is done at once,
-//! in order with the rest; the reply to it waits for its turn behind those of the steps before it.
-//! Invariants: a step has all that it needs: what a later request changes does not change it.
+//! Purpose: turns requests into steps of a unit. Commands about the connection run at once, in
+//! order with the rest; their replies wait behind those of the steps before them.
+//! Invariants: a step is self-contained: later requests do not change it.
 //! Thread safety: a session belongs to its client's task.
 
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::serving::shared::Shared;
 use crate::state::call::is_word;
 use crate::state::watch::Watched;
 
-/// What a client has said so far.
+/// The protocol state of a client.
 pub(crate) struct Session {
     pub(crate) shared: Arc<Shared>,
     pub(crate) client: Arc<Client>,
@@ -32,9 +32,9 @@ pub(crate) struct Session {
     multi: Option<Multi>,
     pub(crate) watched: Arc<Watched>,
     pub(crate) silence: Silence,
-    /// Of a cluster: whether looks may be at what was true a moment ago.
+    /// In a cluster: whether reads may return slightly stale data.
     pub(crate) is_stale: bool,
-    /// Where to go back to if an EXEC that is on its way does nothing.
+    /// The database to return to if an EXEC on its way does nothing.
     database_before: Option<usize>,
 }
 
@@ -54,27 +54,27 @@ pub(crate) enum Silence {
     None,
     /// None.
     All,
-    /// All but that to the next command.
+    /// All but the one to the next command.
     Next,
     /// All but this one.
     This,
 }
 
-/// What comes after a request.
+/// The continuation after a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Then {
-    /// Others may join the unit.
+    /// Other requests may join the unit.
     More,
-    /// The unit is to be done before the next request is looked at.
+    /// The unit must run before the next request is parsed.
     Wait,
-    /// The connection is to end when the unit is done.
+    /// The connection ends when the unit is done.
     End,
-    /// The server is to end when the unit is done, and the connection after it.
+    /// The server ends when the unit is done, and the connection after it.
     EndAll,
 }
 
 impl Session {
-    /// Of a client that has just connected.
+    /// The session of a client that has just connected.
     pub(crate) fn new(shared: Arc<Shared>, client: Arc<Client>) -> Self {
         let watched = Watched::new(&shared.world.watchers);
         let is_known = shared.settings.lock().password.is_none();
@@ -92,7 +92,7 @@ impl Session {
         }
     }
 
-    /// Whether a password is still asked of it.
+    /// Whether it has yet to give a password.
     pub(crate) fn is_stranger(&self) -> bool {
         !self.is_known
     }
@@ -102,7 +102,7 @@ impl Session {
         self.multi.as_ref().map_or(0, |multi| multi.bytes)
     }
 
-    /// To be told when a unit is done.
+    /// To be called when a unit is done.
     pub(crate) fn done(&mut self, unit: &Unit) {
         if let Some(before) = self.database_before.take()
             && unit.is_aborted
@@ -112,8 +112,9 @@ impl Session {
         self.client.watched.store(self.watched.len(), Ordering::Relaxed);
     }
 
-    /// A place of its own for a value of SET of so many bytes, unless it may not have one: not within MULTI, of
-    /// which nothing is done until EXEC, nor in an engine that keeps values elsewhere, nor where it goes to other nodes.
+    /// Reserved room for a value of SET, unless it may have none: not within MULTI, where nothing
+    /// runs until EXEC, nor in an engine that keeps values elsewhere, nor in a cluster, where it
+    /// goes to other nodes.
     pub(crate) fn room(&self, bytes: usize) -> Option<ReservedExpiring> {
         let databases = &self.shared.world.databases;
         if self.shared.world.is_replicated {
@@ -122,11 +123,11 @@ impl Session {
         if self.multi.is_some() || self.is_stranger() || databases.may_wait(self.database) {
             return None;
         }
-        // Where there is no space the commit will say so.
+        // If there is no space the commit will say so.
         databases.get(self.database).reserve(bytes).ok()
     }
 
-    /// Makes a request a part of a unit, with its value if that has a place of its own.
+    /// Makes a request a part of a unit, with its value if that has reserved room.
     pub(crate) fn plan(
         &mut self,
         arguments: Arguments,
@@ -165,7 +166,7 @@ impl Session {
         }
     }
 
-    /// The command that is asked for, if it may be, with so many arguments.
+    /// The requested command, if it exists and is allowed with these arguments.
     fn look_up(&self, arguments: &[Bytes]) -> Result<&'static Command, String> {
         let Some(command) = commands::find(&arguments[0]) else {
             return Err(unknown(arguments));
@@ -316,13 +317,13 @@ impl Session {
         self.multi.take()
     }
 
-    /// Watches nothing any more; what was watched.
+    /// Stops watching; returns what was watched.
     pub(crate) fn unwatch(&mut self) -> Arc<Watched> {
         let fresh = Watched::new(&self.shared.world.watchers);
         std::mem::replace(&mut self.watched, fresh)
     }
 
-    /// As it was when it was new.
+    /// Resets the session to its initial state.
     fn reset(&mut self) {
         self.unwatch();
         self.choose(0);
@@ -333,13 +334,13 @@ impl Session {
         self.client.names.lock().name = Bytes::new();
     }
 
-    /// Makes a database the one that commands are about.
+    /// Selects a database.
     pub(crate) fn choose(&mut self, database: usize) {
         self.database = database;
         self.client.database.store(database, Ordering::Relaxed);
     }
 
-    /// Makes replies those of a version.
+    /// Sets the version of the protocol.
     pub(crate) fn set_version(&mut self, version: Version) {
         self.version = version;
         self.client.is_three.store(version == Version::Three, Ordering::Relaxed);
@@ -363,9 +364,9 @@ impl Session {
     }
 }
 
-/// What Redis says of a command that it does not know.
+/// The error of Redis for an unknown command.
 fn unknown(arguments: &[Bytes]) -> String {
-    /// Bytes of the name, and of what is behind it.
+    /// Maximum bytes of the name, and of the arguments, that are shown.
     const BYTES_MAX: usize = 128;
     let shown =
         |bytes: &[u8]| String::from_utf8_lossy(&bytes[..bytes.len().min(BYTES_MAX)]).into_owned();

@@ -1,4 +1,4 @@
-//! What all connections share.
+//! The state that all connections share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -15,16 +15,16 @@ use crate::commit::world::World;
 use crate::options::Options;
 use crate::serving::clients::Clients;
 
-/// What all connections share.
+/// The state that all connections share.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    /// As it was started; what CONFIG SET changes is in `settings`.
+    /// As at the start; CONFIG SET changes `settings`.
     pub(crate) options: Options,
     pub(crate) settings: Mutex<Settings>,
     /// Certificates and keys, if connections are encrypted.
     pub(crate) tls: Option<Arc<ServerConfig>>,
     pub(crate) world: Arc<World>,
-    /// The part in a cluster, if it has one.
+    /// The cluster membership, if there is one.
     pub(crate) member: Option<Arc<Member>>,
     pub(crate) clients: Clients,
     pub(crate) queue: Arc<Queue>,
@@ -35,18 +35,18 @@ pub(crate) struct Shared {
     pub(crate) values_in_place: AtomicU64,
     pub(crate) bytes_in_place: AtomicU64,
     pub(crate) started: Instant,
-    /// Where it listens.
+    /// The port on which it listens.
     pub(crate) port: u16,
 }
 
 impl Shared {
-    /// Something panicked: nothing more is done.
+    /// Ends the server because a thread panicked.
     pub(crate) fn fail_for_panic(&self) {
         self.ending.begin(Some("a thread of the server panicked".into()));
         self.queue.end();
     }
 
-    /// Why the store takes no writes, if so.
+    /// Why the store accepts no writes, if it does not.
     pub(crate) fn trouble(&self) -> Option<Trouble> {
         if let Some(words) = self.ending.failure() {
             return Some(Trouble { kind: "failed", words });
@@ -61,7 +61,7 @@ impl Shared {
     }
 }
 
-/// What CONFIG SET may change.
+/// The settings that CONFIG SET may change.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) password: Option<String>,
@@ -70,23 +70,24 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Whether a user may come in. There is only the one called default, of all passwords if none is set.
+    /// Whether a user is admitted. There is only the one called default, with any password if none
+    /// is set.
     pub(crate) fn admits(&self, user: &[u8], password: &[u8]) -> bool {
         let Some(right) = &self.password else { return user == b"default" };
-        // In a time that does not tell how much of it is right.
+        // In constant time.
         let same = right.bytes().zip(password.iter().copied().chain(std::iter::repeat(0)));
         let difference = same.fold(0, |difference, (one, other)| difference | (one ^ other));
         difference == 0 && right.len() == password.len() && user == b"default"
     }
 }
 
-/// Bytes that clients hold beyond what each may.
+/// Bytes that clients hold beyond their allowance.
 #[derive(Debug, Default)]
 pub(crate) struct Held(AtomicUsize);
 
 impl Held {
-    /// Makes what one client holds so many bytes instead of as many as before; false, and nothing is
-    /// changed, if there would be more than `bytes_max` of all.
+    /// Changes the bytes that one client holds from `before` to `bytes`; false, and nothing is
+    /// changed, if the total would exceed `bytes_max`.
     pub(crate) fn change(&self, before: usize, bytes: usize, bytes_max: usize) -> bool {
         if bytes <= before {
             self.0.fetch_sub(before - bytes, Ordering::Relaxed);

@@ -1,8 +1,10 @@
-//! The turn to commit: which task does it for all.
+//! The commit lock: one task commits for all.
 //!
-//! Purpose: a task that has handed its unit in lets others hand in theirs; who is first at the turn then commits all that wait. Nobody is
-//! woken up for that: where threads of their own did it, a unit took nearly two calls of the system for them to sleep and to wake.
-//! Invariants: whoever had the turn looks at the queue once more when it has given it back, so no unit is left there.
+//! Purpose: a task that has queued its unit yields, so that others can queue theirs; the first to
+//! get the lock then commits all that wait. No thread is woken up for that: with dedicated threads,
+//! a unit took nearly two system calls for sleeping and waking.
+//! Invariants: the holder of the lock looks at the queue once more after it has released the lock,
+//! so no unit is left there.
 //! Thread safety: any task of a runtime of several threads.
 
 use std::sync::Arc;
@@ -12,9 +14,10 @@ use tokio::task;
 use crate::commit::committer;
 use crate::serving::shared::Shared;
 
-/// Commits what waits, unless somebody is about to. Whose unit was handed in before is answered in the end.
+/// Commits the waiting units, unless another task is about to. A unit that was queued before is
+/// answered in the end.
 pub(crate) async fn take_part(shared: &Arc<Shared>) {
-    // Whoever else has something to hand in does so before this goes on.
+    // Other tasks queue their units before this one continues.
     task::yield_now().await;
     commit_waiting(shared);
 }
@@ -27,18 +30,18 @@ fn commit_waiting(shared: &Arc<Shared>) {
         let run = || committer::run_waiting(world, queue, ending);
         match queue.is_short() {
             true => run(),
-            // The other tasks of this thread go on elsewhere.
+            // The other tasks of this thread continue elsewhere.
             false => task::block_in_place(run),
         }
     }
     if queue.len() > 0 {
-        // Behind the tasks that have been answered: they may have more to hand in.
+        // After the tasks that have been answered: they may queue more.
         let shared = Arc::clone(shared);
         task::spawn(async move { commit_waiting(&shared) });
     }
 }
 
-/// Should a commit panic, the server ends: nobody knows what was done.
+/// If a commit panics, the server ends: its outcome is unknown.
 struct Alarm<'s>(&'s Shared);
 
 impl Drop for Alarm<'_> {

@@ -1,4 +1,4 @@
-//! One call of a command: what it is given, and how it answers.
+//! The call of a command: its arguments, data and replies.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use crate::state::fences::Fences;
 /// Why a command did nothing.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// It was asked for something that cannot be: the words of the reply.
+    /// An impossible request: the words of the reply.
     Refused(Cow<'static, str>),
     /// The store failed.
     Store(adamant::Error),
@@ -42,26 +42,26 @@ pub(crate) fn refuse<T>(words: impl Into<Cow<'static, str>>) -> Outcome<T> {
     Err(Failure::Refused(words.into()))
 }
 
-/// What all calls are given beside the data.
+/// The state beside the data that all calls share.
 #[derive(Debug)]
 pub(crate) struct Surroundings {
     pub(crate) cursors: Cursors,
     pub(crate) fences: Fences,
-    /// Bytes of a value.
+    /// Maximum bytes of a value.
     pub(crate) value_bytes_max: usize,
-    /// Bytes of a reply.
+    /// Maximum bytes of a reply.
     pub(crate) reply_bytes_max: usize,
 }
 
-/// A call. A command that writes changes nothing if it fails, but by a failure of the store, which
-/// ends its transaction.
+/// A call. A failed command that writes has changed nothing, unless the store failed, which ends
+/// its transaction.
 pub(crate) struct Call<'c, 'd> {
     pub(crate) surroundings: &'c Surroundings,
     pub(crate) data: &'c mut Data<'d>,
     pub(crate) database: usize,
     /// The name of the command first.
     pub(crate) arguments: &'c [Bytes],
-    /// The value that is given, if it has a place of its own.
+    /// The given value, if it has reserved room.
     pub(crate) room: Option<&'c GivenRoom>,
     pub(crate) replies: &'c mut Replies,
     /// Milliseconds since 1970.
@@ -69,18 +69,18 @@ pub(crate) struct Call<'c, 'd> {
 }
 
 impl<'c> Call<'c, '_> {
-    /// An argument; the table of commands says that it is there.
+    /// An argument; the table of commands guarantees that it is there.
     pub(crate) fn argument(&self, at: usize) -> &'c Bytes {
         &self.arguments[at]
     }
 
-    /// The command, in small letters, for messages.
+    /// The command, in lower case, for messages.
     pub(crate) fn name(&self) -> String {
         String::from_utf8_lossy(self.argument(0)).to_ascii_lowercase()
     }
 
-    /// The milliseconds since 1970 that an amount of time means: of seconds or milliseconds, from now or since
-    /// 1970.
+    /// Converts an amount of time to milliseconds since 1970: in seconds or milliseconds, relative
+    /// or since 1970.
     pub(crate) fn moment(&self, amount: i64, is_seconds: bool, is_moment: bool) -> Outcome<i64> {
         let start = if is_moment { 0 } else { i64::try_from(self.now).unwrap_or(i64::MAX) };
         let millis = amount.checked_mul(if is_seconds { 1000 } else { 1 });
@@ -107,17 +107,17 @@ impl<'c> Call<'c, '_> {
         }
     }
 
-    /// What the key of an argument has, in the call's own database.
+    /// The entry of an argument's key, in the call's own database.
     pub(crate) fn get(&mut self, at: usize) -> Outcome<Option<crate::state::data::Found>> {
         Ok(self.data.get(self.database, &self.arguments[at])?)
     }
 
-    /// Sets what the key of an argument has, in the call's own database.
+    /// Sets the entry of an argument's key, in the call's own database.
     pub(crate) fn put(&mut self, at: usize, value: &[u8], deadline: Option<Deadline>) -> Outcome {
         Ok(self.data.put(self.database, &self.arguments[at], value, deadline)?)
     }
 
-    /// Sets what the first key has to the value behind it, which may have a place of its own.
+    /// Sets the first key to the value after it, which may have reserved room.
     pub(crate) fn put_given(&mut self, deadline: Option<Deadline>) -> Outcome {
         let Some(room) = self.room else { return self.put(1, &self.arguments[2], deadline) };
         let Some(value) = room.lock().take() else {
@@ -126,12 +126,12 @@ impl<'c> Call<'c, '_> {
         Ok(self.data.put_reserved(self.database, &self.arguments[1], value, deadline)?)
     }
 
-    /// Takes the key of an argument out; whether it had something.
+    /// Removes the key of an argument; returns whether it was there.
     pub(crate) fn remove(&mut self, at: usize) -> Outcome<bool> {
         Ok(self.data.remove(self.database, &self.arguments[at])?)
     }
 
-    /// Refuses a reply that has grown too long since it began.
+    /// Refuses a reply that is too long.
     pub(crate) fn check_reply(&self, start: usize) -> Outcome {
         let bytes_max = self.surroundings.reply_bytes_max;
         if self.replies.len() - start > bytes_max {
@@ -143,7 +143,7 @@ impl<'c> Call<'c, '_> {
     }
 }
 
-/// Refuses what cannot be a key.
+/// Refuses an invalid key.
 pub(crate) fn check_key(key: &[u8]) -> Outcome {
     if is_key(key) {
         return Ok(());
@@ -151,12 +151,12 @@ pub(crate) fn check_key(key: &[u8]) -> Outcome {
     refuse(format!("ERR a key has up to {KEY_BYTES_MAX} bytes, this one has {}", key.len()))
 }
 
-/// Whether an argument is that word, in whatever case.
+/// Whether an argument is that word, in any case.
 pub(crate) fn is_word(argument: &[u8], word: &str) -> bool {
     argument.eq_ignore_ascii_case(word.as_bytes())
 }
 
-/// What Redis says of a second word that it does not know.
+/// The error of Redis for an unknown subcommand.
 pub(crate) fn unknown_sub(command: &str, word: &[u8]) -> String {
     let word = String::from_utf8_lossy(word);
     format!("ERR unknown subcommand '{word}'. Try {command} HELP.")

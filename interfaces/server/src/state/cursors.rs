@@ -1,20 +1,20 @@
-//! Cursors of SCAN: numbers for the keys at which scans go on.
+//! SCAN cursors: numbers for the keys at which scans continue.
 //!
-//! Purpose: clients take a cursor for a number of 64 bits, and a place in an ordered map is a key. So
-//! the last cursors are kept, bounded in count and bytes. One that was forgotten, or that another run
-//! of the server gave, is an error, never a scan that leaves something out.
-//! Thread safety: one lock, held for a look.
+//! Purpose: clients expect a cursor to be a number of 64 bits, but a position in an ordered map is
+//! a key. So the last cursors are kept, bounded in count and bytes. One that was forgotten, or that
+//! another run of the server gave, is an error, never a scan that skips keys.
+//! Thread safety: one lock, held for a lookup.
 
 use std::collections::VecDeque;
 
 use adamant::Slice;
 use parking_lot::Mutex;
 
-/// Cursors that are kept at most.
+/// Maximum number of kept cursors.
 const CURSORS_MAX: usize = 16_384;
-/// Bytes of their keys at most.
+/// Maximum bytes of their keys.
 const BYTES_MAX: usize = 16 << 20;
-/// Below this sign bit some clients stop.
+/// Some clients cannot handle the sign bit.
 const NUMBERS_MAX: u64 = 1 << 62;
 
 /// The cursors that were given last.
@@ -30,14 +30,14 @@ struct Kept {
 }
 
 impl Cursors {
-    /// Whose first number is that of a moment, in milliseconds since 1970: each run of a server has
+    /// The first number comes from the time, in milliseconds since 1970: each run of a server has
     /// room for a million cursors a millisecond before its numbers are those of a later one.
     pub(crate) fn new(now: u64) -> Self {
         let first = (now << 20) % NUMBERS_MAX + 1;
         Self(Mutex::new(Kept { first, keys: VecDeque::new(), bytes: 0 }))
     }
 
-    /// The number for going on behind a key.
+    /// The cursor that continues after a key.
     pub(crate) fn give(&self, key: &[u8]) -> u64 {
         let mut kept = self.0.lock();
         kept.bytes += key.len();
@@ -50,7 +50,7 @@ impl Cursors {
         kept.first + kept.keys.len() as u64 - 1
     }
 
-    /// The key that a number was given for, if it is kept.
+    /// The key of a cursor, if it is kept.
     pub(crate) fn key(&self, number: u64) -> Option<Slice> {
         let kept = self.0.lock();
         let at = usize::try_from(number.checked_sub(kept.first)?).ok()?;

@@ -1,9 +1,9 @@
-//! The databases, and how commands look at them and change them.
+//! The databases, and the data access of commands.
 //!
-//! Purpose: the one place that knows what a database is made of: a keyspace of entries that end. A
-//! command sees either what is committed, or what the transaction of its group has made of it.
-//! Invariants: whoever watches a key is told before the change can be seen. Keys that cannot be
-//! stored are found nowhere; they are refused before anything is written.
+//! Purpose: the only module that knows that a database is a keyspace of expiring entries. A command
+//! sees either the committed state, or that of its group's transaction.
+//! Invariants: watchers of a key are notified before the change is visible. Invalid keys are never
+//! found; they are refused before anything is written.
 //! Thread safety: databases are shared; a [`Data`] belongs to one thread.
 
 use std::collections::HashMap;
@@ -18,7 +18,7 @@ use arc_swap::ArcSwap;
 
 use crate::state::watch::Watchers;
 
-/// Bytes that a key of a database may have: those of a keyspace less a deadline.
+/// Maximum bytes of a database's key: those of a keyspace's key less a deadline.
 pub(crate) const KEY_BYTES_MAX: usize = adamant::KEY_BYTES_MAX - 8;
 
 /// The numbered databases of a store.
@@ -26,18 +26,18 @@ pub(crate) const KEY_BYTES_MAX: usize = adamant::KEY_BYTES_MAX - 8;
 pub(crate) struct Databases {
     count: usize,
     engine: Engine,
-    /// As one: who looks at two of them sees them before or after an exchange.
+    /// Swapped as one: a reader of two databases sees both before or both after an exchange.
     now: ArcSwap<Handles>,
 }
 
-/// The databases as they are for now, and the store that they are in.
+/// The current databases, and their store.
 #[derive(Clone, Debug)]
 struct Handles {
     store: Store,
     all: Vec<Arc<Expiring>>,
 }
 
-/// What a command does to entries, for those who are to do the same.
+/// A recorded change of entries, to be replayed elsewhere.
 #[derive(Debug)]
 pub(crate) enum Change {
     Put {
@@ -53,7 +53,7 @@ pub(crate) enum Change {
     Clear {
         database: usize,
     },
-    /// Entries that are over at a moment go, at most so many.
+    /// Expired entries are removed, at most `entries_max`.
     Expire {
         database: usize,
         now: u64,
@@ -61,32 +61,32 @@ pub(crate) enum Change {
     },
 }
 
-/// A value, and when it ends.
+/// A value, and its deadline.
 pub(crate) type Found = (Slice, Option<Deadline>);
 
-/// A key, its value, and when it ends.
+/// A key, its value, and its deadline.
 type Entry = (Slice, Slice, Option<Deadline>);
 
 /// Bounds of keys.
 pub(crate) type Bounds<'b> = (Bound<&'b [u8]>, Bound<&'b [u8]>);
 
-/// Is told of an entry, and whether it wants more.
+/// A callback for entries; it decides whether to continue.
 pub(crate) type Visitor<'v> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'v;
 
 impl Databases {
-    /// Opens so many databases, making those that are not there.
+    /// Opens `count` databases; creates those that do not exist.
     pub(crate) fn open(store: &Store, count: usize, engine: Engine) -> Result<Self> {
         let now = ArcSwap::from_pointee(Handles::open(store, count, engine)?);
         Ok(Self { count, engine, now })
     }
 
-    /// Makes the databases those of another store.
+    /// Switches to the databases of another store.
     pub(crate) fn replace(&self, store: &Store) -> Result<()> {
         self.now.store(Arc::new(Handles::open(store, self.count, self.engine)?));
         Ok(())
     }
 
-    /// How many there are.
+    /// Number of databases.
     pub(crate) fn len(&self) -> usize {
         self.count
     }
@@ -106,19 +106,19 @@ impl Databases {
         self.now.load().all[number].keyspaces().0.engine() == Engine::Lsm
     }
 
-    /// Takes everything out of a database.
+    /// Removes everything from a database.
     pub(crate) fn clear(&self, number: usize) -> Result<()> {
         self.get(number).clear()?;
         self.open_again(&[number])
     }
 
-    /// Lets two databases exchange all that they have, in one commit. Nobody else may write meanwhile.
+    /// Exchanges the content of two databases, in one commit. No other thread may write meanwhile.
     pub(crate) fn swap(&self, number: usize, other: usize) -> Result<()> {
         self.store().swap_expiring(&name_of(number), &name_of(other))?;
         self.open_again(&[number, other])
     }
 
-    /// Handles of before stay with what they were opened for, and are a little slower.
+    /// Older handles stay with the keyspaces for which they were opened, and are a little slower.
     fn open_again(&self, numbers: &[usize]) -> Result<()> {
         let mut handles = Handles::clone(&self.now.load());
         for &number in numbers {
@@ -147,7 +147,7 @@ impl Handles {
     }
 }
 
-/// The keyspace that a database is.
+/// The keyspace of a database.
 pub(crate) fn name_of(number: usize) -> String {
     format!("db{number}")
 }
@@ -157,29 +157,29 @@ pub(crate) fn is_key(key: &[u8]) -> bool {
     key.len() <= KEY_BYTES_MAX
 }
 
-/// The databases as a command sees them.
+/// A command's view of the databases.
 pub(crate) struct Data<'d> {
     handles: Arc<Handles>,
     watchers: &'d Watchers,
-    /// `None`: nothing is changed, and what is committed is seen.
+    /// `None`: read-only, on the committed state.
     transaction: Option<&'d mut Transaction>,
-    /// What was changed, where somebody wants to know.
+    /// Recorded changes, if they are wanted.
     record: Option<&'d mut Vec<Change>>,
     /// By how much the transaction has changed the number of entries of databases.
     changes: HashMap<usize, i64>,
-    /// How many keys that were looked for were there, and were not.
+    /// Numbers of lookups that found their key, and that did not.
     looks: (u64, u64),
 }
 
 impl<'d> Data<'d> {
-    /// As it is committed, to look at only.
+    /// A read-only view of the committed state.
     pub(crate) fn committed(databases: &'d Databases, watchers: &'d Watchers) -> Self {
         let handles = databases.now.load_full();
         let (changes, looks) = (HashMap::new(), (0, 0));
         Self { handles, watchers, transaction: None, record: None, changes, looks }
     }
 
-    /// As a transaction sees it and changes it, beside which nobody else writes.
+    /// The view of a transaction, beside which no other thread writes.
     pub(crate) fn within(
         databases: &'d Databases,
         watchers: &'d Watchers,
@@ -188,7 +188,7 @@ impl<'d> Data<'d> {
         Self { transaction: Some(transaction), ..Self::committed(databases, watchers) }
     }
 
-    /// As a transaction sees it and changes it that will not be committed: what it changes is noted, to be done
+    /// The view of a transaction that will be rolled back: its changes are recorded, to be replayed
     /// elsewhere.
     pub(crate) fn recorded(
         self,
@@ -198,12 +198,12 @@ impl<'d> Data<'d> {
         Self { transaction: Some(transaction), record: Some(record), ..self }
     }
 
-    /// Whether it is what a transaction sees.
+    /// Whether it is the view of a transaction.
     pub(crate) fn is_within(&self) -> bool {
         self.transaction.is_some()
     }
 
-    /// Whether what is changed is noted.
+    /// Whether changes are recorded.
     pub(crate) fn is_recorded(&self) -> bool {
         self.record.is_some()
     }
@@ -214,17 +214,17 @@ impl<'d> Data<'d> {
         }
     }
 
-    /// How many databases there are.
+    /// Number of databases.
     pub(crate) fn databases(&self) -> usize {
         self.handles.all.len()
     }
 
-    /// The store, for what is not about entries.
+    /// The store, for operations that are not about entries.
     pub(crate) fn store(&self) -> &Store {
         &self.handles.store
     }
 
-    /// What a key has.
+    /// The entry of a key.
     pub(crate) fn get(&mut self, database: usize, key: &[u8]) -> Result<Option<Found>> {
         if !is_key(key) {
             self.looked(false);
@@ -244,13 +244,12 @@ impl<'d> Data<'d> {
         self.looks.1 += u64::from(!is_there);
     }
 
-    /// How many keys were there of those that were looked for since the last call, and how many
-    /// were not.
+    /// Numbers of lookups since the last call that found their key, and that did not.
     pub(crate) fn take_looks(&mut self) -> (u64, u64) {
         std::mem::take(&mut self.looks)
     }
 
-    /// Whether a key has something.
+    /// Whether a key is there.
     pub(crate) fn contains(&mut self, database: usize, key: &[u8]) -> Result<bool> {
         if self.transaction.is_some() || !is_key(key) {
             return Ok(self.get(database, key)?.is_some());
@@ -260,7 +259,7 @@ impl<'d> Data<'d> {
         Ok(is_there)
     }
 
-    /// Sets what a key has.
+    /// Sets the entry of a key.
     pub(crate) fn put(
         &mut self,
         database: usize,
@@ -276,7 +275,7 @@ impl<'d> Data<'d> {
         Ok(())
     }
 
-    /// Sets what a key has to a value that lies where it will be.
+    /// Sets the entry of a key to a value in reserved room.
     pub(crate) fn put_reserved(
         &mut self,
         database: usize,
@@ -295,13 +294,13 @@ impl<'d> Data<'d> {
         Ok(())
     }
 
-    /// Notes that a key has something else than it had.
+    /// Notes that a key was changed.
     fn changed(&mut self, database: usize, key: &[u8], is_new: bool) {
         *self.changes.entry(database).or_default() += i64::from(is_new);
         self.watchers.tell(database, key);
     }
 
-    /// Takes a key out; whether it had something.
+    /// Removes a key; returns whether it was there.
     pub(crate) fn remove(&mut self, database: usize, key: &[u8]) -> Result<bool> {
         if !is_key(key) {
             return Ok(false);
@@ -317,7 +316,7 @@ impl<'d> Data<'d> {
         Ok(was_there)
     }
 
-    /// Takes everything out of a database, within the transaction: O(n).
+    /// Removes everything from a database, within the transaction: O(n).
     pub(crate) fn remove_all(&mut self, database: usize) -> Result<()> {
         let handle = Arc::clone(&self.handles.all[database]);
         let transaction = writing(&mut self.transaction);
@@ -332,7 +331,7 @@ impl<'d> Data<'d> {
         Ok(())
     }
 
-    /// Takes entries away that are over by now, at most so many; how many.
+    /// Removes up to `entries_max` expired entries; returns how many.
     pub(crate) fn expire(&mut self, database: usize, entries_max: usize) -> Result<u64> {
         let handle = Arc::clone(&self.handles.all[database]);
         let now = handle.now();
@@ -344,7 +343,7 @@ impl<'d> Data<'d> {
         Ok(gone)
     }
 
-    /// Lets two databases exchange all that they have, within the transaction: O(n).
+    /// Exchanges the content of two databases, within the transaction: O(n).
     pub(crate) fn swap_all(&mut self, one: usize, other: usize) -> Result<()> {
         if one == other {
             return Ok(());
@@ -367,14 +366,15 @@ impl<'d> Data<'d> {
         handle.within(writing(&mut self.transaction)).iter().collect()
     }
 
-    /// How many entries a database has. O(1), and O(log n) for each that is over and still there.
+    /// Number of entries of a database. O(1), and O(log n) for each expired one that is still
+    /// there.
     pub(crate) fn len(&mut self, database: usize) -> Result<u64> {
         let committed = self.handles.all[database].len()?;
         let change = self.changes.get(&database).copied().unwrap_or_default();
         Ok(committed.saturating_add_signed(change))
     }
 
-    /// Visits the entries within bounds, as they are at one moment, up or down.
+    /// Visits the entries within bounds, as of one moment, in ascending or descending order.
     pub(crate) fn visit(
         &mut self,
         database: usize,
@@ -395,7 +395,7 @@ impl<'d> Data<'d> {
     }
 }
 
-/// The transaction of a command that writes: those run in nothing else.
+/// The transaction of a command that writes: it always runs in one.
 fn writing<'t>(transaction: &'t mut Option<&mut Transaction>) -> &'t mut Transaction {
     transaction.as_mut().expect("what writes is run by who has the turn, in a transaction")
 }

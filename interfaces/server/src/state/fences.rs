@@ -1,10 +1,9 @@
-//! Fences: keys of a database, some hundreds of others apart, by which one of all is chosen at
-//! random.
+//! Fences: every few hundredth key of a database, for choosing a random key.
 //!
-//! Purpose: an ordered map knows its n-th key only by walking there. With fences a walk is short.
-//! Invariants: fences are in order. They need not be keys any more: between two of them lie as many
-//! keys as happen to, and who chooses looks.
-//! Thread safety: one lock, held for a look.
+//! Purpose: an ordered map finds its n-th key only by a walk. With fences the walk is short.
+//! Invariants: fences are in order. They may no longer be keys: any number of keys may lie between
+//! two of them, and RANDOMKEY takes that into account.
+//! Thread safety: one lock, held for a lookup.
 
 use std::collections::HashMap;
 use std::ops::Bound;
@@ -15,19 +14,19 @@ use parking_lot::Mutex;
 
 /// Keys between two fences when they are set.
 pub(crate) const APART: usize = 256;
-/// Keys between two fences at most: from there on new ones are set.
+/// Maximum keys between two fences: beyond it new ones are set.
 pub(crate) const BETWEEN_MAX: usize = 2 * APART;
 
 /// The fences of one database.
 #[derive(Clone, Debug)]
 struct Set {
-    /// Each but the first stretch begins with one.
+    /// Each range but the first begins with one.
     keys: Arc<Vec<Slice>>,
     /// How many keys the database had.
     len: u64,
 }
 
-/// Those of all databases for which somebody asked.
+/// The fences of all databases in which a random key was requested.
 #[derive(Debug, Default)]
 pub(crate) struct Fences(Mutex<HashMap<usize, Set>>);
 
@@ -35,8 +34,8 @@ pub(crate) struct Fences(Mutex<HashMap<usize, Set>>);
 pub(crate) type Stretch = (Bound<Slice>, Bound<Slice>);
 
 impl Fences {
-    /// One of the stretches of a database, each as likely; `None` where fences are to be set, as
-    /// there are none, or none for so many keys.
+    /// A random range of a database, each with the same probability; `None` if fences must be set,
+    /// because there are none, or none for as many keys.
     pub(crate) fn any(&self, database: usize, len: u64) -> Option<Stretch> {
         let set = self.0.lock().get(&database).cloned()?;
         if len < set.len / 2 || len > set.len.saturating_add(set.len / 4) {
@@ -52,12 +51,12 @@ impl Fences {
         Some((low, high))
     }
 
-    /// Sets the fences of a database that has so many keys.
+    /// Sets the fences of a database of `len` keys.
     pub(crate) fn set(&self, database: usize, keys: Vec<Slice>, len: u64) {
         self.0.lock().insert(database, Set { keys: Arc::new(keys), len });
     }
 
-    /// Sets more of them.
+    /// Adds fences.
     pub(crate) fn add(&self, database: usize, more: Vec<Slice>) {
         if let Some(set) = self.0.lock().get_mut(&database) {
             let keys = Arc::make_mut(&mut set.keys);

@@ -1,4 +1,4 @@
-//! What the commands work on: keyspaces, cursors, watched keys, and the call they are of. Called by
+//! The state that commands work on: keyspaces, cursors, watched keys, and their calls. Called by
 //! commands and commits.
 
 pub(crate) mod clock;

@@ -1,11 +1,11 @@
-//! WATCH: whether keys that a client looked at were changed since.
+//! WATCH: detects changes of the keys that a client has read.
 //!
-//! Purpose: who watches a key is told by whoever writes it, so watching costs nothing where nobody
-//! watches, and memory for the keys that are watched where somebody does; a snapshot would cost what
-//! changes, for as long as the client does not come back.
-//! Invariants: keys are entered, told of and asked for by the thread that has the turn to write, so
-//! no change can fall between a look and the watch. What a client watches goes when it goes.
-//! In a cluster the one that writes is not the one that looked: there what a key had is kept, and compared by EXEC. What was
+//! Purpose: the writer of a key notifies its watchers, so watching costs nothing without watchers,
+//! and memory for the watched keys with them; a snapshot would cost memory for every change, for as
+//! long as the client does not come back.
+//! Invariants: keys are entered, notified and queried under the commit lock, so no change can fall
+//! between a read and the watch. A client's watches end with it. In a cluster another node writes
+//! than the one that read: there the content of a key is kept, and EXEC compares it. A key that was
 //! changed and changed back is not noticed, and does no harm.
 //! Thread safety: one lock, held for the keys of one call.
 
@@ -19,29 +19,29 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use xxhash_rust::xxh3::xxh3_128;
 
-/// Who watches what, of all databases.
+/// The watched keys of all databases, with their watchers.
 #[derive(Debug, Default)]
 pub(crate) struct Watchers {
-    /// Keys that are watched, each as often as it is: 0 spares the lock.
+    /// Number of watches: 0 saves taking the lock.
     count: AtomicUsize,
     keys: Mutex<HashMap<usize, HashMap<Bytes, Vec<Flag>>>>,
 }
 
-/// Of one client: whether something that it watches was changed.
+/// Of one client: whether one of its watched keys was changed.
 type Flag = Arc<AtomicBool>;
 
-/// What one client watches until its next EXEC, DISCARD or UNWATCH.
+/// The watches of one client until its next EXEC, DISCARD or UNWATCH.
 #[derive(Debug)]
 pub(crate) struct Watched {
     watchers: Arc<Watchers>,
     is_changed: Flag,
-    /// Databases and keys, and when what was there ends; being over is a change, too.
+    /// Databases and keys, and their deadlines; expiry is a change, too.
     keys: Mutex<HashMap<(usize, Bytes), Option<Deadline>>>,
-    /// Of a cluster: what keys had.
+    /// In a cluster: the content of keys.
     seen: Mutex<HashMap<(usize, Bytes), Option<Print>>>,
 }
 
-/// A key, and what it had when it was looked at.
+/// A key, and its content when it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) database: usize,
@@ -49,7 +49,7 @@ pub(crate) struct Seen {
     pub(crate) found: Option<Print>,
 }
 
-/// What tells a value from others, and when it ends.
+/// The fingerprint of a value, and its deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Print {
     pub(crate) bytes: u64,
@@ -58,7 +58,7 @@ pub(crate) struct Print {
 }
 
 impl Seen {
-    /// A key that has this.
+    /// A key with this content.
     pub(crate) fn new(
         database: usize,
         key: &[u8],
@@ -75,7 +75,7 @@ impl Seen {
 }
 
 impl Watchers {
-    /// Nobody watches this key, or all who do are told that it was changed.
+    /// Notifies all watchers of a key that it was changed.
     pub(crate) fn tell(&self, database: usize, key: &[u8]) {
         if self.count.load(Ordering::Acquire) == 0 {
             return;
@@ -86,7 +86,7 @@ impl Watchers {
         }
     }
 
-    /// The keys of a database that somebody watches.
+    /// The watched keys of a database.
     pub(crate) fn keys(&self, database: usize) -> Vec<Bytes> {
         let keys = self.keys.lock();
         keys.get(&database).into_iter().flat_map(HashMap::keys).cloned().collect()
@@ -94,7 +94,7 @@ impl Watchers {
 }
 
 impl Watched {
-    /// Nothing is watched yet.
+    /// No watches.
     pub(crate) fn new(watchers: &Arc<Watchers>) -> Arc<Self> {
         Arc::new(Self {
             watchers: Arc::clone(watchers),
@@ -104,24 +104,24 @@ impl Watched {
         })
     }
 
-    /// Keys that are watched.
+    /// Number of watched keys.
     pub(crate) fn len(&self) -> usize {
         self.keys.lock().len() + self.seen.lock().len()
     }
 
-    /// Watches a key by what it has now; what was seen first counts.
+    /// Watches a key by its current content; the first one counts.
     pub(crate) fn see(&self, seen: Seen) {
         self.seen.lock().entry((seen.database, seen.key)).or_insert(seen.found);
     }
 
-    /// Keys that are watched by what they had.
+    /// Keys that are watched by content.
     pub(crate) fn seen(&self) -> Vec<Seen> {
         let seen = self.seen.lock();
         let all = seen.iter().map(|((database, key), &found)| (*database, key.clone(), found));
         all.map(|(database, key, found)| Seen { database, key, found }).collect()
     }
 
-    /// Watches a key from now on, which holds something until a deadline, if there is one.
+    /// Watches a key from now on; its entry expires at the deadline, if there is one.
     pub(crate) fn watch(&self, database: usize, key: &Bytes, deadline: Option<Deadline>) {
         // A copy: the argument would keep all that was read with it.
         let key = Bytes::copy_from_slice(key);
@@ -134,7 +134,7 @@ impl Watched {
         self.watchers.count.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Whether something that is watched was changed, or is over by now (milliseconds since 1970).
+    /// Whether a watched key was changed, or is expired by now (milliseconds since 1970).
     pub(crate) fn is_changed(&self, now: u64) -> bool {
         let is_over = |deadline: &Deadline| deadline.millis() <= now;
         self.is_changed.load(Ordering::Acquire) || self.keys.lock().values().flatten().any(is_over)

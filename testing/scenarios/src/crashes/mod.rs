@@ -1,4 +1,4 @@
-//! Whole stores on a disk that crashes: what they are made of, what they do, and what is judged.
+//! Crash tests of whole stores: setup, workload, and verification.
 
 pub mod setup;
 pub mod model;

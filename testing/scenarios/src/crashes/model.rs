@@ -1,4 +1,4 @@
-//! What a store should hold after each commit, and whether it does.
+//! The model of a store: its expected content after each commit, and the comparison.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::crashes::setup::Setup;
 /// The entries of one keyspace.
 pub type Map = BTreeMap<Arc<[u8]>, Arc<[u8]>>;
 
-/// All keyspaces of a store, by name. Clones share what does not change.
+/// All keyspaces of a store, by name. Clones share unchanged parts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Content {
     /// By name.
@@ -19,10 +19,10 @@ pub struct Content {
 }
 
 impl Content {
-    /// All that a store holds.
+    /// The content of a store.
     ///
     /// # Panics
-    /// If it cannot be read, or says two things of the same.
+    /// If it cannot be read, or is inconsistent.
     pub fn of(store: &Store) -> Content {
         let mut keyspaces = BTreeMap::new();
         for info in store.keyspaces().unwrap() {
@@ -32,7 +32,7 @@ impl Content {
             };
             let found: Vec<_> = keyspace.iter().map(|found| entry(found.unwrap())).collect();
             assert!(found.is_sorted_by(|one, other| one.0 < other.0), "keys in order, once each");
-            // The engine lsm tells only about how many there are, unless it is asked to count them.
+            // The engine lsm gives only an approximate count, unless it is asked to count.
             let len = keyspace.len().unwrap();
             assert_eq!(found.len() as u64, len, "entries of {:?}", info.name);
             assert!(info.engine == Engine::Lsm || info.entries == len, "of {:?}", info.name);
@@ -41,7 +41,7 @@ impl Content {
         Content { keyspaces }
     }
 
-    /// All that a store says that it holds.
+    /// The content of a store, as it reports it.
     ///
     /// # Errors
     /// If any of it cannot be read.
@@ -58,18 +58,18 @@ impl Content {
         Ok(content)
     }
 
-    /// The keyspace of a name, to change it.
+    /// The keyspace with a name, for changes.
     ///
     /// # Panics
-    /// If it is not there.
+    /// If it does not exist.
     pub fn map(&mut self, name: &str) -> &mut Map {
         Arc::make_mut(self.keyspaces.get_mut(name).expect("the keyspace exists"))
     }
 
-    /// Compares a store with this; looks some entries up by key, too.
+    /// Compares a store with this; also looks some entries up by key.
     ///
     /// # Panics
-    /// Unless the store holds exactly this.
+    /// Unless the store has exactly this content.
     pub fn verify(&self, store: &Store) {
         assert!(Content::of(store) == *self, "the store holds something else than the model");
         for (name, map) in &self.keyspaces {
@@ -95,14 +95,14 @@ pub fn open(disk: &SimDisk) -> Result<Store> {
     Setup::default().open(disk)
 }
 
-/// Checks a store, leaks included.
+/// Checks a store, including for leaks.
 ///
 /// # Panics
-/// If anything is wrong.
+/// If there is a finding.
 pub fn assert_clean(store: &Store) {
     let report = store.check().unwrap();
     assert!(report.is_clean(), "{:#?}", report.findings);
-    // Of keyspaces that went under a snapshot nothing is left.
+    // Nothing is left of keyspaces that were dropped under a snapshot.
     let known = store.keyspaces().unwrap();
     assert!(report.keyspaces.iter().map(|check| &check.name).eq(known.iter().map(|k| &k.name)));
 }
@@ -115,10 +115,10 @@ pub fn judge(disk: &SimDisk, models: &[Content], promise: Promise) -> (Store, Co
     judge_of(Setup::default(), disk, models, promise)
 }
 
-/// Recovers what is on a disk. Returns the store and its content.
+/// Recovers a disk. Returns the store and its content.
 ///
 /// # Panics
-/// Unless that is one of the promised commits, whole, in a store without a fault or a leak.
+/// Unless that is one of the promised commits, complete, in a store without a fault or a leak.
 pub fn judge_of(
     setup: Setup,
     disk: &SimDisk,
@@ -137,7 +137,7 @@ pub fn judge_of(
     (store, found)
 }
 
-/// Tries that what was recovered on a disk is durable, and so is the next commit on it.
+/// Verifies that the recovered state is durable, and so is the next commit on it.
 ///
 /// # Panics
 /// If they are not.

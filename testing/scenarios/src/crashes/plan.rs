@@ -1,4 +1,4 @@
-//! What a workload does in one commit, and what it makes of the content.
+//! Plans: the change of one commit, and its effect on the content.
 
 use std::sync::Arc;
 
@@ -13,72 +13,72 @@ pub struct Change {
     pub name: String,
     /// The key.
     pub key: Vec<u8>,
-    /// The value it gets.
+    /// The new value.
     pub value: Option<Vec<u8>>,
 }
 
-/// What becomes one commit.
+/// A plan of one commit.
 #[derive(Clone, Debug)]
 pub enum Plan {
-    /// A new keyspace of an engine.
+    /// Creates a keyspace of an engine.
     Create(&'static str, Engine),
-    /// A keyspace goes.
+    /// Drops a keyspace.
     Drop(&'static str),
-    /// A keyspace gets another engine.
+    /// Converts a keyspace to another engine.
     Convert(&'static str, Engine),
-    /// A keyspace gets another name, which no other has.
+    /// Renames a keyspace to an unused name.
     Rename(&'static str, &'static str),
     /// Two keyspaces exchange their names.
     Exchange(&'static str, &'static str),
-    /// All entries of a keyspace go.
+    /// Removes all entries of a keyspace.
     Clear(&'static str),
-    /// One entry.
+    /// Changes one entry.
     Single(Change),
-    /// One entry goes, and its value is returned.
+    /// Removes one entry and returns its value.
     Take {
         /// The keyspace.
         name: String,
         /// The key.
         key: Vec<u8>,
     },
-    /// The entries from a key on go, up to another or to the end: of so few that it is one commit of
-    /// whatever engine.
+    /// Removes the entries from a key on, up to another or to the end: so few that it is one commit
+    /// of any engine.
     RemoveRange {
         /// The keyspace.
         name: String,
-        /// The lowest key that goes.
+        /// The lowest removed key.
         start: Vec<u8>,
-        /// The first key above it that stays, if any does.
+        /// The first key after the range, if there is an end.
         end: Option<Vec<u8>>,
     },
-    /// Entries of any keyspaces.
+    /// Changes entries of any keyspaces.
     Batch(Vec<Change>),
-    /// Entries of any keyspaces, in a transaction, whose values are written where they will lie.
+    /// Changes entries of any keyspaces, in a transaction, with values in reserved room.
     Reserved(Vec<Change>),
-    /// By calls of their own if it is one, else in a batch.
+    /// Moves values: by a single call if it is one, else in a batch.
     Moves(Vec<Move>),
-    /// A few entries, loaded.
+    /// Loads a few entries.
     Load {
         /// The keyspace.
         name: String,
-        /// Keys and values, in any order, maybe twice.
+        /// Keys and values, in any order, possibly with duplicates.
         entries: Vec<(Vec<u8>, Vec<u8>)>,
     },
 }
 
-/// A value that goes from a key of a keyspace to another, or is swapped with that of another.
+/// A value that moves from a key of a keyspace to another, or is swapped with that of another.
 #[derive(Clone, Debug)]
 pub struct Move {
-    /// Whether the other value comes back.
+    /// Whether it is a swap.
     pub is_swap: bool,
-    /// From which keyspace and key.
+    /// The source keyspace and key.
     pub source: (String, Vec<u8>),
-    /// To which.
+    /// The target.
     pub target: (String, Vec<u8>),
 }
 
 impl Plan {
-    /// Whether it can be done with that content: shrunk workloads leave steps out.
+    /// Whether it is possible with that content: shrunk workloads leave steps out.
     pub fn fits(&self, content: &Content) -> bool {
         let has = |name: &str| content.keyspaces.contains_key(name);
         match self {
@@ -100,7 +100,7 @@ impl Plan {
     /// The content after it.
     ///
     /// # Panics
-    /// Unless it fits.
+    /// Unless it is possible.
     pub fn applied(&self, content: &Content) -> Content {
         let mut content = content.clone();
         match self {
@@ -147,13 +147,13 @@ impl Plan {
         content
     }
 
-    /// Makes it a commit of a store that holds `before`, and checks what the calls return.
+    /// Commits it to a store that holds `before`, and verifies the results of the calls.
     ///
     /// # Errors
     /// Those of the calls.
     ///
     /// # Panics
-    /// If a call returns something else than it should.
+    /// If a call returns an unexpected result.
     pub fn run(&self, store: &Store, before: &Content, durability: Durability) -> Result<()> {
         let had = |name: &str, key: &[u8]| before.keyspaces[name].get(key);
         let keyspace = |name: &str| -> Result<Keyspace> {
@@ -218,7 +218,7 @@ impl Plan {
         Ok(())
     }
 
-    /// The durability that it has whatever was asked for.
+    /// The durability that it has regardless of the requested one.
     pub fn fixed_durability(&self) -> Option<Durability> {
         let changes_list = matches!(
             self,
@@ -240,7 +240,7 @@ fn apply(content: &mut Content, change: &Change) {
     }
 }
 
-/// Moves a value, or swaps two; whether there was anything to do.
+/// Moves a value, or swaps two; returns whether there was anything to do.
 fn apply_move(content: &mut Content, change: &Move) -> bool {
     let (name, key) = &change.source;
     let (target, new_key) = &change.target;

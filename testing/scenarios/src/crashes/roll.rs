@@ -1,4 +1,4 @@
-//! What a workload does at random: the same seed does the same.
+//! Random steps of a workload: the same seed gives the same steps.
 
 use std::sync::Arc;
 
@@ -9,19 +9,19 @@ use crate::crashes::model::Content;
 use crate::crashes::plan::{Change, Move, Plan};
 use crate::crashes::workload::{Mix, Step, Workload};
 
-/// Keyspaces that come and go.
+/// Keyspaces that are created and dropped.
 const NAMES: [&str; 5] = ["first", "second", "..", "/", "log"];
-/// Bytes of a value too large for one frame of the log, by far.
+/// Bytes of a value far too large for one frame of the log.
 const LARGE_BYTES: std::ops::Range<usize> = 1_100_000..1_500_000;
-/// Keys that values so large have.
+/// Keys of such values.
 const LARGE_KEYS: [&str; 2] = ["large", "larger"];
-/// Different numbers that keys are made of.
+/// Number of distinct key numbers.
 const KEYS: u64 = 600;
-/// Entries of a range that is removed: they go in one commit.
+/// Maximum entries of a removed range, so that they go in one commit.
 const RANGE_ENTRIES_MAX: usize = 200;
 
 impl Workload {
-    /// Creates a store, takes all steps, and returns what it should hold by commit.
+    /// Creates a store, takes all steps, and returns the expected content by commit.
     ///
     /// # Panics
     /// If anything fails.
@@ -34,7 +34,7 @@ impl Workload {
         workload.models
     }
 
-    /// Upkeep or a commit.
+    /// Takes the next step: maintenance or a commit.
     ///
     /// # Errors
     /// As [`Workload::take`].
@@ -43,7 +43,7 @@ impl Workload {
         self.take(&step)
     }
 
-    /// What comes next.
+    /// The next step.
     ///
     /// # Panics
     /// Never: there are durabilities.
@@ -67,7 +67,7 @@ impl Workload {
         Step::Commit(self.plan(), durability)
     }
 
-    /// Some commit that changes much at once.
+    /// A random commit that changes much at once.
     fn rare_plan(&mut self) -> Plan {
         let name = self.some_name();
         let unused: Vec<&'static str> = NAMES.into_iter().filter(|name| !self.has(name)).collect();
@@ -82,7 +82,7 @@ impl Workload {
         }
     }
 
-    /// Some commit that makes sense now.
+    /// A random commit that makes sense now.
     fn plan(&mut self) -> Plan {
         let missing: Vec<&'static str> = NAMES.into_iter().filter(|name| !self.has(name)).collect();
         if missing.len() == NAMES.len() || (!missing.is_empty() && self.one_in(10)) {
@@ -104,7 +104,7 @@ impl Workload {
             }
             12..=15 => Plan::Single(self.removal(name)),
             16 | 17 => Plan::Take { name: name.into(), key: self.removal(name).key },
-            // Nothing changes: the same value once more, or a key that is not there.
+            // No change: the same value again, or an absent key.
             18 | 19 => Plan::Single(self.repetition(name)),
             20..=24 => {
                 let count = self.random.usize(1..30);
@@ -131,7 +131,7 @@ impl Workload {
             .keys()
             .map(|key| key.to_vec())
             .collect();
-        // One key at least: of a range that can hold none nothing is made durable.
+        // At least one key: nothing is made durable for a range that can hold none.
         let count = self.random.usize(..RANGE_ENTRIES_MAX).min(keys.len().saturating_sub(1)) + 1;
         let is_open = self.random.bool();
         let skipped_max = keys.len().saturating_sub(count);
@@ -157,7 +157,7 @@ impl Workload {
         Change { name: name.into(), key, value: Some(self.some_value()) }
     }
 
-    /// A change whose value is mostly so long that it stays where it was written.
+    /// A change whose value is mostly so long that it stays in its reserved room.
     fn some_reserved(&mut self) -> Change {
         let mut change = self.some_change();
         if let Some(value) = &mut change.value
@@ -178,7 +178,7 @@ impl Workload {
         Change { name: name.into(), key, value: None }
     }
 
-    /// A move or swap, mostly of something that is there.
+    /// A move or swap, mostly of an existing key.
     fn some_move(&mut self) -> Move {
         let (source, target) = (self.some_name(), self.some_name());
         let key = if self.random.bool() { self.removal(target).key } else { self.some_key() };
@@ -205,7 +205,7 @@ impl Workload {
         Change { name, key, value }
     }
 
-    /// Many neighbours at once: leaves split.
+    /// Many adjacent entries at once: leaves split.
     fn growth(&mut self, name: &str) -> Plan {
         let start = self.random.u64(..KEYS);
         let count = self.random.u64(20..120);
@@ -247,7 +247,7 @@ impl Workload {
     }
 }
 
-/// Keys of several lengths, some with long starts in common; the first one is empty.
+/// Keys of several lengths, some with long common prefixes; the first one is empty.
 pub fn key(number: u64) -> Vec<u8> {
     match number % 3 {
         0 if number == 0 => Vec::new(),

@@ -1,4 +1,4 @@
-//! What a store that crashes is made of.
+//! The setup of a store in crash tests.
 
 use std::sync::Arc;
 
@@ -19,12 +19,12 @@ impl Setup {
         engines.map(|engine| Self { engine }).collect()
     }
 
-    /// For people: `btree`.
+    /// The name for messages: `btree`.
     pub fn name(self) -> &'static str {
         self.engine.map_or("all engines", |number| Engine::ALL[number].name())
     }
 
-    /// The engine of the keyspace of a name.
+    /// The engine of the keyspace with a name.
     pub fn engine_of(self, name: &str) -> Engine {
         match (self.engine, name) {
             (Some(number), _) => Engine::ALL[number],
@@ -36,8 +36,8 @@ impl Setup {
         }
     }
 
-    /// Options with everything within the calls, the smallest log there can be, and memtables and
-    /// tables so small that a few commits fill them.
+    /// Options with all work within the calls, the smallest possible log, and memtables and tables
+    /// so small that a few commits fill them.
     pub fn options(self) -> Options {
         let mut lsm = LsmOptions::default();
         lsm.memtable_bytes_max = 1 << 10;

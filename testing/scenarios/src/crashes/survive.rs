@@ -1,5 +1,5 @@
-//! What becomes of a store whose medium failed once: it goes on and is right, or is poisoned, refuses every
-//! write, and is right when it is opened again.
+//! Survival of storage failures: a store whose storage backend failed once continues correctly, or
+//! is poisoned, refuses every write, and is correct after it is reopened.
 
 use adamant::{Durability, Error, Result, Store};
 use adamant_sim::Promise;
@@ -7,10 +7,10 @@ use adamant_sim::Promise;
 use crate::crashes::model::{Content, judge_of};
 use crate::crashes::workload::Workload;
 
-/// What an error left behind.
+/// The state after an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Survived {
-    /// The store went on.
+    /// The store continued.
     Usable,
     /// It was poisoned, and is open again.
     Poisoned,
@@ -19,10 +19,10 @@ pub enum Survived {
 }
 
 impl Workload {
-    /// Judges the store after the error of a step, and opens it again where it has to be.
+    /// Verifies the store after the error of a step, and reopens it if necessary.
     ///
     /// # Panics
-    /// If it is not right, or a poisoned one still writes.
+    /// If it is incorrect, or a poisoned one accepts writes.
     pub fn survive(&mut self, error: &Error) -> Survived {
         let Some(store) = &self.store else {
             self.open_again();
@@ -39,7 +39,7 @@ impl Workload {
         Survived::Poisoned
     }
 
-    /// Recovers what is on the disk, and goes on from there.
+    /// Recovers the disk, and continues from there.
     fn open_again(&mut self) {
         let promise = Promise::at_death(&self.disk, self.disk.operation_count());
         let (store, found) = judge_of(self.mix.setup, &self.disk, &self.models, promise);

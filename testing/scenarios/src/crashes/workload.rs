@@ -1,7 +1,7 @@
-//! A user of a store, step by step, and what the store should hold.
+//! Workloads: a user of a store, step by step, and the expected content.
 //!
-//! Invariant: `models` has the content after each commit, and the marks in the disk's history say of each
-//! commit what the store had told about it.
+//! Invariant: `models` has the content after each commit, and the marks in the disk's history
+//! record what the store has promised of each commit.
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ use crate::crashes::model::{Content, judge_of};
 use crate::crashes::plan::Plan;
 use crate::crashes::setup::Setup;
 
-/// What kinds of steps a workload takes.
+/// The mix of a workload's steps.
 #[derive(Clone, Copy, Debug)]
 pub struct Mix {
-    /// What it does at random follows from that.
+    /// Seed of all randomness.
     pub seed: u64,
-    /// Steps that it takes.
+    /// Number of steps.
     pub steps: u64,
     /// One commit in so many writes a large value; 0: none does.
     pub large_one_in: u64,
@@ -26,10 +26,10 @@ pub struct Mix {
     pub upkeep_one_in: u64,
     /// The durabilities to choose from.
     pub durabilities: &'static [Durability],
-    /// One step in so many is a rare one: conversions, renames, whole ranges, snapshots, merges, backups,
-    /// shrinking; 0: none.
+    /// One step in so many is a rare one: conversions, renames, whole ranges, snapshots, merges,
+    /// backups, shrinking; 0: none.
     pub rare_one_in: u64,
-    /// What the store is made of.
+    /// The setup of the store.
     pub setup: Setup,
 }
 
@@ -50,43 +50,43 @@ impl Default for Mix {
     }
 }
 
-/// What is done to a store at a time.
+/// A step.
 #[derive(Clone, Debug)]
 pub enum Step {
     /// A commit.
     Commit(Plan, Durability),
-    /// All commits become durable.
+    /// Makes all commits durable.
     Sync,
-    /// The store is closed and opened again.
+    /// Closes the store and opens it again.
     Reopen,
-    /// A snapshot is taken; the one before it, if there is one, is looked at and given back.
+    /// Takes a snapshot; verifies and drops the previous one, if there is one.
     Snapshot,
-    /// Space is given back.
+    /// Shrinks the store.
     Shrink,
-    /// The tables of a keyspace of the engine lsm are merged.
+    /// Merges the tables of a keyspace of the engine lsm.
     Merge(&'static str),
-    /// A copy is made on another disk, and looked at.
+    /// Makes a backup on another disk, and verifies it.
     Backup,
 }
 
-/// A snapshot, what it should show, and handles of the keyspaces of then.
+/// A snapshot, its expected content, and handles of the keyspaces at its time.
 struct Kept {
     snapshot: Snapshot,
     content: Content,
     keyspaces: Vec<Keyspace>,
 }
 
-/// A store in use, and what it should hold.
+/// A store in use, and its expected content.
 pub struct Workload {
-    /// Where it is.
+    /// Its disk.
     pub disk: SimDisk,
-    /// None when closing or opening it failed.
+    /// `None` when closing or opening it failed.
     pub store: Option<Store>,
     /// By commit.
     pub models: Vec<Content>,
-    /// Errors that the store survived.
+    /// Number of errors that the store survived.
     pub refused: u64,
-    /// What it does.
+    /// The mix of steps.
     pub mix: Mix,
     pub(super) random: fastrand::Rng,
     kept: Option<Kept>,
@@ -96,7 +96,7 @@ impl Workload {
     /// Creates a store on an empty disk.
     ///
     /// # Errors
-    /// As opening one.
+    /// Those of opening it.
     pub fn create(disk: &SimDisk, mix: Mix) -> Result<Workload> {
         let store = mix.setup.open(disk)?;
         Ok(Workload {
@@ -118,7 +118,7 @@ impl Workload {
         self.store.as_ref().expect("the store is open")
     }
 
-    /// What it should hold now.
+    /// The expected content now.
     ///
     /// # Panics
     /// Never: there is a model of the empty store.
@@ -126,7 +126,7 @@ impl Workload {
         self.models.last().expect("there is a model of the empty store")
     }
 
-    /// Whether there should be a keyspace of that name.
+    /// Whether a keyspace with that name should exist.
     pub fn has(&self, name: &str) -> bool {
         self.last().keyspaces.contains_key(name)
     }
@@ -141,7 +141,7 @@ impl Workload {
     /// Those of the calls.
     ///
     /// # Panics
-    /// If the store shows something that it should not.
+    /// If the store shows unexpected content.
     pub fn take(&mut self, step: &Step) -> Result<()> {
         match step {
             Step::Commit(plan, durability) => self.commit(plan, *durability),
@@ -189,19 +189,19 @@ impl Workload {
         Ok(())
     }
 
-    /// Gives the store up as it is, as a process does that ends.
+    /// Drops the store as it is, as a process that ends does.
     pub(super) fn close_at_once(&mut self) {
         self.kept = None;
         self.store = None;
     }
 
-    /// One commit. After an error it is undone, or the store is poisoned.
+    /// Makes one commit. After an error it is undone, or the store is poisoned.
     ///
     /// # Errors
     /// Those of the calls.
     ///
     /// # Panics
-    /// If the store shows something else then.
+    /// If the store then shows unexpected content.
     pub fn commit(&mut self, plan: &Plan, durability: Durability) -> Result<()> {
         let commit = self.models.len() as u64;
         let model = plan.applied(self.last());

@@ -1,8 +1,8 @@
-//! Blob files made to do harm: bytes changed or cut off, checksums made right again or not, and pointers
-//! that lead anywhere.
+//! Hostile blob files: changed or truncated bytes, with or without corrected checksums, and
+//! arbitrary pointers.
 //!
-//! What is read without an error under a checksum that nobody made right is what was written; but for what the
-//! cache says of a pointer that nobody wrote.
+//! A value that is read without an error, under a checksum that was not corrected, is what was
+//! written. The exception is the cache's answer for a pointer that was never written.
 
 use std::sync::Arc;
 
@@ -18,12 +18,13 @@ const IDENTITY: Identity = Identity { uuid: [7; 16], number: 1 };
 const FOOTER_BYTES: usize = 36;
 /// Values of the file that is changed.
 const VALUES: u8 = 24;
-/// In the first byte of a program: checksums are made right again, values are not compressed.
+/// In the first byte of a program: checksums are corrected, values are not compressed.
 const SEALED: u8 = 1;
 const PLAIN: u8 = 2;
-/// Bytes of one change: which record (or the footer, or a pointer), the byte in it (2), what is done, how.
+/// Bytes of one change: which record (or the footer, or a pointer), the byte in it (2), the kind, a
+/// parameter.
 const CHANGE_BYTES: usize = 5;
-/// Changes of a program at most, so that it ends soon.
+/// Maximum changes of a program, so that it ends soon.
 const CHANGES_MAX: usize = 40;
 
 fn key(number: u8) -> Vec<u8> {
@@ -41,11 +42,11 @@ fn value(number: u8) -> Vec<u8> {
     }
 }
 
-/// Changes a blob file as the program says and reads it in every way. Returns how many values were read, of
-/// those that can be.
+/// Changes a blob file as the program says and reads it in every way. Returns how many values were
+/// read, of those that can be.
 ///
 /// # Panics
-/// If a value was read that nobody wrote, under checksums that nobody made right.
+/// If a value was read that was never written, under checksums that were not corrected.
 pub fn run(program: &[u8]) -> u32 {
     let Some((&choice, changes)) = program.split_first() else { return 0 };
     let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
@@ -82,7 +83,7 @@ pub fn run(program: &[u8]) -> u32 {
     read(&directory, &pointers, &written, is_sealed)
 }
 
-/// Where records and the footer begin and end.
+/// The ranges of records and of the footer.
 fn places(bytes: &[u8], pointers: &[BlobPointer]) -> Vec<(usize, usize)> {
     let footer = bytes.len() - FOOTER_BYTES;
     let starts = pointers.iter().map(|pointer| pointer.offset as usize).chain([footer]);
@@ -100,7 +101,7 @@ fn lead_astray(pointer: &mut BlobPointer, low: u8, high: u8, value: u8) {
     }
 }
 
-/// Makes all checksums right.
+/// Corrects all checksums.
 fn seal(bytes: &mut [u8], places: &[(usize, usize)]) {
     let seed = crc32c(crc32c(0, &IDENTITY.uuid), &IDENTITY.number.to_le_bytes());
     let Some((&(footer, end), records)) = places.split_last() else { return };
@@ -113,7 +114,7 @@ fn seal(bytes: &mut [u8], places: &[(usize, usize)]) {
     bytes[end - 4..].copy_from_slice(&checksum.to_le_bytes());
 }
 
-/// Reads every value by its pointer, by a cache and without, and all of them in a row.
+/// Reads every value by its pointer, through a cache and without, and all of them in order.
 fn read(
     directory: &Arc<dyn Directory>,
     pointers: &[BlobPointer],
@@ -133,8 +134,8 @@ fn read(
     let mut whole = 0;
     for (number, (pointer, written)) in (0..VALUES).zip(pointers.iter().zip(written)) {
         let key = key(number);
-        // What the cache holds is not compared with the key again: it is right by a pointer that was written,
-        // as those are that a table hands out under its checksums.
+        // Cached values are not compared with the key again: they are correct for a pointer that
+        // was written, such as a table returns under its checksums.
         let cached = (file.get(pointer, &key), !is_sealed && pointer == written);
         for (found, is_judged) in [cached, (file.get_uncached(pointer, &key), !is_sealed)] {
             let Ok(found) = found else { continue };

@@ -1,4 +1,4 @@
-//! The files of a small store, kept, and put into directories of their own again and again.
+//! Images: the files of a small store, kept in memory, and restored into new directories.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use adamant_medium::storage::File;
 
 /// Directories of a store; the first is itself.
 const DIRECTORIES: [&str; 4] = ["", "log", "tables", "blobs"];
-/// Bytes that are kept, or left out, as they hold anything or nothing.
+/// Bytes of a unit that is kept, or left out if it is all zeros.
 const PAGE_BYTES: usize = 4096;
 /// Bytes of a line.
 pub(super) const LINE_BYTES: u64 = 64;
@@ -19,7 +19,7 @@ pub(super) struct Kept {
     directory: &'static str,
     pub(super) name: String,
     len: u64,
-    /// What is not zeros, by offset.
+    /// The pages that are not zeros, by offset.
     pages: Vec<(u64, Vec<u8>)>,
     /// Offsets of lines with a byte that is not zero; at least one.
     pub(super) used: Vec<u64>,
@@ -39,7 +39,7 @@ impl Kept {
         Self { directory, name, len: bytes.len() as u64, pages, used: lines }
     }
 
-    /// Whether it is of the log.
+    /// Whether it belongs to the log.
     pub(super) fn is_log(&self) -> bool {
         self.directory == "log"
     }
@@ -66,7 +66,7 @@ pub(super) struct Image {
 }
 
 impl Image {
-    /// What is in a directory now: of a store that is open that is what a kill leaves.
+    /// The current content of a directory: for an open store, the state after a kill.
     ///
     /// # Panics
     /// If it cannot be read.
@@ -84,10 +84,10 @@ impl Image {
     }
 }
 
-/// Puts files into a new directory; those returned are in the same order.
+/// Puts files into a new directory; returns them in the same order.
 ///
 /// # Panics
-/// If they cannot be made.
+/// If they cannot be created.
 pub(super) fn put<'k>(
     files: impl IntoIterator<Item = &'k Kept>,
 ) -> (Arc<dyn Directory>, Vec<Arc<dyn File>>) {

@@ -1,38 +1,39 @@
-//! Logs that are not what the store left: changed, with checksums that fit or without, old
-//! ones, those of another store, or of two stores at once.
+//! Hostile logs: changed, with or without corrected checksums, old ones, those of another store, or
+//! of two stores at once.
 //!
-//! By checksums that fit, a log may say whatever it likes, so that what the store then has is wrong, but it
-//! goes on or says so. Without, what is read without an error is right.
+//! With correct checksums, a log may contain anything, so the content of the store may then be
+//! wrong, but the store continues or returns an error. Otherwise, what is read without an error is
+//! correct.
 
 use crate::fuzz::image::{Image, Kept, put};
 use crate::fuzz::seals::Sealed;
 use crate::fuzz::usage::Subject;
 
-/// Bytes of one change: which span with a checksum, the byte in it (2), what is done, how.
+/// Bytes of one change: which checksummed span, the byte in it (2), the kind, a parameter.
 const CHANGE_BYTES: usize = 5;
-/// Changes of a program at most, so that it ends soon.
+/// Maximum changes of a program, so that it ends soon.
 const CHANGES_MAX: usize = 40;
-/// In the first byte of a program, beside the number of the store and where its log is from.
+/// In the first byte of a program, beside the numbers of the store and of its log's source.
 const SEALED: u8 = 0x10;
 const BELONGS: u8 = 0x20;
 const SOURCE_SHIFT: u32 = 2;
-/// Seeds of what is random in the stores.
+/// Seeds of the stores' randomness.
 const SEED: u64 = 1;
 const OTHER_SEED: u64 = 2;
 /// The name of a log file that none of the stores has.
 const ANOTHER_NAME: &str = "0009";
 
-/// Stores with logs to replay, and others whose logs may take their place.
+/// Stores with logs to replay, and others whose logs may replace them.
 pub struct Logs {
     subjects: [Subject; 2],
     other: Subject,
 }
 
 impl Logs {
-    /// Makes them: takes a moment.
+    /// Creates them: takes a moment.
     ///
     /// # Panics
-    /// If they cannot be made.
+    /// If they cannot be created.
     #[expect(clippy::new_without_default, reason = "work, and not nothing")]
     pub fn new() -> Self {
         Self {
@@ -41,10 +42,11 @@ impl Logs {
         }
     }
 
-    /// Opens one of the stores with a log as the program says, and uses it. Returns whether it opened.
+    /// Opens one of the stores with a log as the program says, and uses it. Returns whether it
+    /// opened.
     ///
     /// # Panics
-    /// If wrong data was read as if it were right.
+    /// If wrong data was read without an error.
     pub fn run(&self, program: &[u8]) -> bool {
         let Some((&choice, words)) = program.split_first() else { return false };
         let subject = &self.subjects[usize::from(choice & 3) % self.subjects.len()];
@@ -90,7 +92,7 @@ fn logs(image: &Image) -> Vec<Kept> {
     image.files.iter().filter(|kept| kept.is_log()).cloned().collect()
 }
 
-/// Does one change, in a span or just behind it.
+/// Makes one change, in a span or right after it.
 fn apply(change: &[u8; CHANGE_BYTES], span: usize, log: &mut Sealed) {
     let &[_, low, high, what, value] = change;
     if log.spans.is_empty() {

@@ -1,9 +1,9 @@
-//! Programs made of bytes, which do harm: the fuzz targets of `testing/fuzz`, and what a test on
-//! the stable toolchain runs over their corpora and over bytes at random.
+//! Fuzz targets: hostile programs of bytes, for `testing/fuzz`, and for a test on the stable
+//! toolchain that runs them over their corpora and over random bytes.
 //!
-//! A program is short, and any bytes are one. Where it tampers with files, all that is asked of the
-//! store ends, with answers or with errors; nothing panics, and nothing takes more memory than the
-//! files give reason for. Where checksums can tell, answers are right ones.
+//! A program is short, and any bytes are valid. If it damages files, every call to the store ends,
+//! with a result or an error; nothing panics, and nothing takes more memory than the files justify.
+//! Where checksums can tell, results are correct.
 
 mod image;
 mod seals;

@@ -1,5 +1,5 @@
-//! A user of a store, step by step, and power cuts: what is recovered is one of the commits that may be the
-//! last one, whole, in a store without a fault or a leak; and it goes on.
+//! Fuzzed workloads with power cuts: the recovered state is one of the commits that may be the last
+//! one, complete, in a store without a fault or a leak; and the store continues.
 
 use adamant::{Durability, Engine};
 use adamant_sim::{Choice, Promise, SimDisk};
@@ -8,27 +8,28 @@ use crate::crashes::{
     Change, Mix, Move, Plan, Setup, Step, Workload, judge_going_on, judge_of, key,
 };
 
-/// Keyspaces that come and go; the one of each is of another engine where a store has several.
+/// Keyspaces that are created and dropped; each has another engine in a store with several.
 const NAMES: [&str; 5] = ["first", "second", "..", "/", "log"];
-/// Steps of a program, and power cuts, at most, so that it ends soon.
+/// Maximum steps of a program, and power cuts, so that it ends soon.
 const STEPS_MAX: usize = 32;
 const CRASHES_MAX: usize = 3;
-/// Bytes of a power cut: when (2), and what survives of what was not synced (2).
+/// Bytes of a power cut: when (2), and which unsynced writes survive (2).
 const CRASH_BYTES: usize = 4;
-/// In the third byte of a power cut: what is recovered is gone on with, which takes as long again.
+/// In the third byte of a power cut: the recovered store is used further, which takes as long
+/// again.
 const GOES_ON: u8 = 0x80;
-/// Bytes of a step: what is done, to what, and three numbers.
+/// Bytes of a step: the kind, the object, and three numbers.
 const STEP_BYTES: usize = 5;
-/// Different numbers that keys are made of: so few that what removes a range of them is one commit.
+/// Number of distinct key numbers: so few that the removal of a range is one commit.
 const KEYS: u64 = 120;
-/// Entries of a batch, or of a load, at most.
+/// Maximum entries of a batch, or of a load.
 const ENTRIES_MAX: u64 = 24;
 
-/// Takes the steps of a program on a disk of its own, and has the power cut now and then. A program is the
-/// number of a setup, power cuts, and steps. Returns how many states were recovered.
+/// Takes the steps of a program on a disk of its own, with power cuts now and then. A program is
+/// the number of a setup, power cuts, and steps. Returns how many states were recovered.
 ///
 /// # Panics
-/// If anything is lost, or something else is wrong with what is recovered.
+/// If anything is lost, or the recovered state is wrong in another way.
 pub fn run(program: &[u8]) -> u32 {
     let Some((&number, rest)) = program.split_first() else { return 0 };
     let Some((crashes, steps)) = rest.split_at_checked(CRASHES_MAX * CRASH_BYTES) else { return 0 };
@@ -67,7 +68,7 @@ pub fn run(program: &[u8]) -> u32 {
     recovered
 }
 
-/// One step; if it is a commit, maybe of what is not there.
+/// One step; a commit may be about an absent object.
 fn step(&[what, place, one, two, three]: &[u8; STEP_BYTES], setup: Setup) -> Step {
     let durability = match what >> 6 {
         0 | 1 => Durability::Sync,
@@ -125,7 +126,7 @@ fn step(&[what, place, one, two, three]: &[u8; STEP_BYTES], setup: Setup) -> Ste
     Step::Commit(plan, durability)
 }
 
-/// The removal of a range that can hold something: of one that cannot nothing is made durable.
+/// The removal of a range that can hold a key: for one that cannot, nothing is made durable.
 fn range(name: &str, start: Vec<u8>, end: Option<Vec<u8>>) -> Plan {
     let (start, end) = match end {
         Some(end) if end < start => (end, Some(start)),

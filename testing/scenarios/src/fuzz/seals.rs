@@ -1,18 +1,19 @@
-//! Logs as they lie in their files (`docs/format/log.md`): where checksums are, and how to make them
-//! right again after somebody changed what is under them.
+//! Log files as bytes (`docs/format/log.md`): the locations of checksums, and their correction
+//! after changes.
 
 use std::ops::Range;
 
 use adamant_wire::checksum::crc32c;
 use adamant_wire::frame::{FRAME_HEADER_BYTES, log_seed, parse};
 
-/// Bytes of the header of a log file, of those before its checksum, and where its first frame is.
+/// Bytes of the header of a log file, of those before its checksum, and the offset of its first
+/// frame.
 const LOG_HEADER_SUMMED: usize = 56;
 const LOG_HEAD_BYTES: usize = 512;
-/// Which of them say what store and what generation it is of.
+/// The bytes that identify its store and generation.
 const IDENTITY: Range<usize> = 12..36;
 
-/// A log file, and where what has checksums begins and ends in it.
+/// A log file, with the ranges of its checksummed parts.
 pub(super) struct Sealed {
     is_cut: bool,
     pub(super) bytes: Vec<u8>,
@@ -21,7 +22,7 @@ pub(super) struct Sealed {
 }
 
 impl Sealed {
-    /// Looks for what is whole.
+    /// Finds the intact parts.
     pub(super) fn of(bytes: Vec<u8>) -> Self {
         let mut sealed = Self { is_cut: false, bytes, spans: Vec::new() };
         if sealed.bytes.len() >= LOG_HEADER_SUMMED + 4 {
@@ -31,7 +32,7 @@ impl Sealed {
         sealed
     }
 
-    /// What checksums begin with.
+    /// The seed of its checksums.
     fn seed(&self) -> u32 {
         let (uuid, generation) = (&self.bytes[12..28], &self.bytes[28..36]);
         let uuid = uuid.try_into().expect("16 bytes");
@@ -48,7 +49,7 @@ impl Sealed {
         }
     }
 
-    /// Where the frame that begins there ends by what it says itself.
+    /// The end of the frame at an offset, according to the frame itself.
     fn end_of(&self, at: usize) -> Option<usize> {
         let len = FRAME_HEADER_BYTES + (self.u32_at(at + 8)? & 0xff_ffff) as usize;
         (at + len <= self.bytes.len()).then_some(at + len)
@@ -63,7 +64,7 @@ impl Sealed {
         self.bytes[at..at + 4].copy_from_slice(&number.to_le_bytes());
     }
 
-    /// Ends it there, or behind its header.
+    /// Truncates it at an offset, or after its header.
     pub(super) fn cut(&mut self, at: usize) {
         let at = at.max(self.spans.first().map_or(0, |span| span.1));
         self.bytes.truncate(at);
@@ -71,19 +72,19 @@ impl Sealed {
         self.is_cut = true;
     }
 
-    /// Whether it ends earlier than it did.
+    /// Whether it was truncated.
     pub(super) fn is_cut(&self) -> bool {
         self.is_cut
     }
 
-    /// Makes it one of the store that another is of.
+    /// Gives it the identity of another one's store.
     pub(super) fn belong_to(&mut self, other: &Sealed) {
         if !self.spans.is_empty() && !other.spans.is_empty() {
             self.bytes[IDENTITY].copy_from_slice(&other.bytes[IDENTITY]);
         }
     }
 
-    /// Makes all checksums right, and the chain of its frames.
+    /// Corrects all checksums, and the chain of its frames.
     pub(super) fn seal(&mut self) {
         let Some((&(_, header_end), spans)) = self.spans.split_first() else { return };
         let (spans, summed) = (spans.to_vec(), header_end - 4);

@@ -1,9 +1,9 @@
-//! Stores that somebody tampered with: small ones, closed or killed, with bytes of any of
-//! their files changed or cut off, or with arbitrary bytes for a file.
+//! Hostile stores: small ones, closed or killed, with bytes of any of their files changed or
+//! truncated, or with arbitrary bytes for a file.
 //!
-//! What a plain read shows may be wrong: pages of the pool are trusted unless it is asked otherwise, and
-//! several changes may make a checksum fit. After one change, with pages verified, what is read without an
-//! error is right.
+//! A plain read may return wrong data: pages of the pool are trusted by default, and several
+//! changes may make a checksum correct. After one change, with verified pages, what is read without
+//! an error is correct.
 
 use std::sync::Arc;
 
@@ -12,38 +12,40 @@ use adamant_medium::storage::File;
 use crate::fuzz::image::{Kept, LINE_BYTES, put};
 use crate::fuzz::usage::Subject;
 
-/// Bytes of one change: which file, which line that is not empty (2), the byte in it, what is done, how.
+/// Bytes of one change: which file, which line that is not empty (2), the byte in it, the kind, a
+/// parameter.
 const CHANGE_BYTES: usize = 6;
-/// Changes of a program at most, so that it ends soon.
+/// Maximum changes of a program, so that it ends soon.
 const CHANGES_MAX: usize = 40;
-/// In the first byte of a program, beside the number of the store: pages are verified; what follows is one
-/// file's number and its new bytes.
+/// In the first byte of a program, beside the number of the store: pages are verified; a file's
+/// number and its new bytes follow.
 const VERIFY: u8 = 0x80;
 const RAW: u8 = 0x40;
-/// Of what is random in the stores.
+/// Seed of the stores' randomness.
 const SEED: u64 = 1;
-/// Bytes that are all zeroed, or all set, at most.
+/// Maximum bytes that are all zeroed, or all set.
 const RUN_BYTES: usize = 8;
 
-/// The stores that are tampered with.
+/// The stores that are damaged.
 pub struct Stores {
     subjects: [Subject; 2],
 }
 
 impl Stores {
-    /// Makes them: takes a moment.
+    /// Creates them: takes a moment.
     ///
     /// # Panics
-    /// If they cannot be made.
+    /// If they cannot be created.
     #[expect(clippy::new_without_default, reason = "work, and not nothing")]
     pub fn new() -> Self {
         Self { subjects: [false, true].map(|is_closed| Subject::make(is_closed, SEED)) }
     }
 
-    /// Changes a copy of one of the stores as the program says, and uses it. Returns whether it opened.
+    /// Changes a copy of one of the stores as the program says, and uses it. Returns whether it
+    /// opened.
     ///
     /// # Panics
-    /// If wrong data was read as if it were right.
+    /// If wrong data was read without an error.
     pub fn run(&self, program: &[u8]) -> bool {
         let Some((&choice, words)) = program.split_first() else { return false };
         let subject = &self.subjects[usize::from(choice) % self.subjects.len()];
@@ -67,7 +69,7 @@ impl Stores {
     }
 }
 
-/// Does one change to a file.
+/// Makes one change to a file.
 fn apply(change: &[u8; CHANGE_BYTES], kept: &Kept, file: &Arc<dyn File>) {
     let &[_, low, high, byte, what, value] = change;
     let line = kept.used[usize::from(u16::from_le_bytes([low, high])) % kept.used.len()];

@@ -1,4 +1,4 @@
-//! A small store of every engine, and what is done to it once somebody has tampered with its files.
+//! A small store with every engine, and its use after its files were damaged.
 
 use std::sync::Arc;
 
@@ -12,26 +12,26 @@ use crate::fuzz::image::Image;
 const ENTRIES: usize = 60;
 /// Entries of one commit.
 const BATCH: usize = 12;
-/// Entries that are read of a keyspace at most: links between leaves may lead in circles.
+/// Maximum entries that are read of a keyspace: links between leaves may form circles.
 const ENTRIES_MAX: usize = 2_000;
-/// Changes to each keyspace that was tampered with.
+/// Changes to each keyspace of a damaged store.
 const WRITES: u8 = 8;
 
-/// A store that was made, with what it may hold.
+/// A store, with its possible contents.
 pub(super) struct Subject {
     pub(super) image: Image,
-    /// As it was when half of its commits were made.
+    /// Its state after half of its commits.
     pub(super) earlier: Image,
     /// The content after each commit that may be the last one found.
     models: Vec<Content>,
 }
 
 impl Subject {
-    /// A store with a few entries by every engine; closed, or as a kill leaves it, with a log to replay.
-    /// Its identity follows from the seed.
+    /// A store with a few entries in every engine; closed, or as after a kill, with a log to
+    /// replay. Its identity follows from the seed.
     ///
     /// # Panics
-    /// If it cannot be made.
+    /// If it cannot be created.
     pub(super) fn make(is_closed: bool, seed: u64) -> Self {
         let disk = SimDisk::new(seed).without_history();
         let root: Arc<dyn Directory> = Arc::new(SimDirectory::root(&disk));
@@ -51,11 +51,11 @@ impl Subject {
         Self { image: Image::of(&root), earlier, models }
     }
 
-    /// Opens what has become of it, reads and writes all over. Returns whether it opened. What was read
-    /// without an error is compared with what there should be if it `is_judged`.
+    /// Opens the damaged store, reads and writes everywhere. Returns whether it opened. If
+    /// `is_judged`, what was read without an error is compared with the expected content.
     ///
     /// # Panics
-    /// If wrong data was read as if it were right.
+    /// If wrong data was read without an error.
     pub(super) fn exercise(&self, root: Arc<dyn Directory>, verify: bool, is_judged: bool) -> bool {
         let options = options().verify_first_touch(verify).create(false);
         let store = match Store::open_directory(root, options) {
@@ -107,7 +107,7 @@ fn key(number: usize) -> String {
     format!("key {number:02}")
 }
 
-/// Everything small, and alone on its thread: the same calls in the same order every time.
+/// Small limits, and no other threads: the same calls in the same order every time.
 fn options() -> Options {
     let mut lsm = LsmOptions::default();
     lsm.memtable_bytes_max = 2 << 10;
@@ -118,7 +118,7 @@ fn options() -> Options {
     Options::new().lsm(lsm).background(false).log_bytes_max(1 << 20)
 }
 
-/// Reads and writes all over; errors are answers.
+/// Reads and writes everywhere; errors are accepted.
 fn use_up(store: &Store) {
     for info in store.keyspaces().unwrap_or_default() {
         let Ok(keyspace) = store.open_keyspace(&info.name) else { continue };

@@ -1,6 +1,5 @@
-//! Stores that are damaged in every way that a file can be, and what repair makes of them: every
-//! pair that it saves is one that was committed, what is gone is told, and the damaged store is
-//! kept as it was.
+//! Repair of stores that are damaged in every way that a file can be: every saved pair is one that
+//! was committed, losses are reported, and the damaged store is kept unchanged.
 
 mod moments;
 mod support;
@@ -16,12 +15,12 @@ use crate::support::{
     Model, PAIRS, flip, flip_behind, killed_store, memtables, repair_and_look, write_at,
 };
 
-/// A store on whatever disk holds temporary files.
+/// A store on the disk of temporary files.
 fn store(seed: u64) -> (TempDir, PathBuf, Model) {
     store_by(Engine::Bplus, seed)
 }
 
-/// As `store`, by another engine.
+/// As `store`, with another engine.
 fn store_by(engine: Engine, seed: u64) -> (TempDir, PathBuf, Model) {
     let directory = tempfile::tempdir().unwrap();
     let (path, model) = killed_store(directory.path(), engine, seed);
@@ -41,7 +40,7 @@ fn a_whole_store_is_left_alone() {
     );
 }
 
-/// A keyspace that was dropped while a snapshot looked at it does not come back.
+/// A keyspace that was dropped while a snapshot saw it does not come back.
 #[test]
 fn what_a_snapshot_kept_stays_dropped() {
     let directory = tempfile::tempdir().unwrap();
@@ -89,7 +88,7 @@ fn pages_of_the_pool_cost_no_more_than_what_is_on_them() {
         }
         let (lost, report) = repair_and_look(&path, &model);
         // A page holds at most 512 blocks, or 9 leaves of 48 pairs; an inner node's leaves are
-        // adopted.
+        // recovered as orphans.
         assert!(lost <= 3 * 512, "seed {seed}: {lost} pairs lost");
         let told: u64 = report.keyspaces.iter().map(|keyspace| keyspace.loss_count).sum();
         assert!(lost == 0 || told > 0, "seed {seed}: {lost} pairs lost in silence");
@@ -99,8 +98,8 @@ fn pages_of_the_pool_cost_no_more_than_what_is_on_them() {
     assert!(lost_all > 0, "the flips hit something");
 }
 
-/// By engines whose nodes cannot be found again: nothing is lost in silence, and what is saved is
-/// kept by the same engine.
+/// Engines whose nodes cannot be found again: no loss goes unreported, and saved pairs stay in the
+/// same engine.
 #[test]
 fn pages_of_other_engines() {
     let others = Engine::ALL.into_iter().filter(|engine| *engine != Engine::Bplus);
@@ -123,8 +122,8 @@ fn pages_of_other_engines() {
     }
 }
 
-/// One record of a memtable that was damaged made repair give up the keyspace: the memtable could not be
-/// opened, and all that the tables held went with it.
+/// One damaged record of a memtable made repair give up the keyspace: the memtable could not be
+/// opened, and all content of the tables was lost with it.
 #[test]
 fn a_damaged_record_of_a_memtable_costs_what_is_on_its_page() {
     for seed in 0..6 {

@@ -1,5 +1,5 @@
-//! Files of one store from two moments, and checkpoints that are lost, by the library: opened for
-//! writing and read only, checked, backed up and repaired, all say the same.
+//! Stores with files from two moments, or with lost checkpoints: opening for writing and read-only,
+//! check, backup and repair all report the same.
 
 use std::fs;
 use std::path::Path;
@@ -12,14 +12,14 @@ use adamant_scenarios::files::copy_directory;
 use crate::support::flip;
 
 const COMMITS: u64 = 26;
-/// Where the two checkpoints of a pool lie, each with its number first.
+/// Offsets of the two checkpoints of a pool, each with its number first.
 const SLOTS: [u64; 2] = [4096, 8192];
 
 fn options() -> Options {
     Options::new().background(false).durability(Durability::Sync)
 }
 
-/// A store that was killed after so many commits, and what it was when it was closed before them.
+/// A store that was killed after some commits, and its state when it was closed before them.
 fn killed(folder: &Path, engine: Engine) {
     let open = folder.join("open");
     let store = Store::open_with(&open, options()).unwrap();
@@ -35,13 +35,13 @@ fn killed(folder: &Path, engine: Engine) {
     copy_directory(&open, &folder.join("store"));
 }
 
-/// All ways to open refuse it, in the same words, and repair lists something.
+/// All ways to open refuse it, with the same message, and repair lists a finding.
 fn refused(path: &Path) -> RepairReport {
     let writing = Store::open_with(path, options()).expect_err("it is damaged");
     let reading = Store::open_with(path, options().read_only(true)).expect_err("it is damaged");
     assert_eq!(writing.to_string(), reading.to_string(), "one judgement");
     assert!(writing.is_damaged(), "{writing}");
-    // Also what is saved without opening the store as such says that it is not all.
+    // Salvage without opening the store also reports that it is incomplete.
     let salvage = Salvage::open(&(Arc::new(OsDirectory::open(path).unwrap()) as _)).unwrap();
     assert!(!salvage.findings().is_empty());
     drop(salvage);
@@ -85,9 +85,8 @@ fn nothing_older_is_opened_in_silence_and_what_follows_is_saved() {
     }
 }
 
-/// What a pool holds whose checksums were made to fit, or that a program with a mistake wrote: a
-/// check counts a block too many, and repair says so, too, instead of giving the store another name
-/// and no reason.
+/// A pool with corrected checksums, or one that a faulty program wrote: a check counts a block too
+/// many, and repair reports it, too, instead of renaming the store without a reason.
 #[test]
 fn a_block_that_nothing_leads_to_is_a_finding() {
     let folder = tempfile::tempdir().unwrap();

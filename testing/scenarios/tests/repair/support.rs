@@ -1,4 +1,4 @@
-//! Stores whose process was killed, and what repair makes of them.
+//! Killed stores for the tests of repair, and the verification of its results.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,15 +9,15 @@ use adamant::{Durability, Engine, KeyspaceOptions, Options, RepairReport, Store,
 use adamant_scenarios::files::copy_directory;
 use adamant_wire::checksum::crc32c;
 
-/// What was committed, by keyspace.
+/// The committed pairs, by keyspace.
 pub(crate) type Model = BTreeMap<&'static str, BTreeMap<Vec<u8>, Vec<u8>>>;
 
 const KEYSPACES: [&str; 2] = ["towns", "rivers"];
-/// Pairs of each, but for a few.
+/// Pairs of each, except for a few.
 pub(crate) const PAIRS: usize = 6000;
 
-/// A store with two keyspaces in a folder, as a killed process leaves it: most of it in the pool, the
-/// last commits only in the log.
+/// A store with two keyspaces in a folder, as after a kill: most of it in the pool, the last
+/// commits only in the log.
 pub(crate) fn killed_store(folder: &Path, engine: Engine, seed: u64) -> (PathBuf, Model) {
     let mut random = fastrand::Rng::with_seed(seed);
     let (path, copy) = (folder.join("open"), folder.join("store"));
@@ -45,7 +45,7 @@ pub(crate) fn killed_store(folder: &Path, engine: Engine, seed: u64) -> (PathBuf
             batch.commit().unwrap();
         }
         if round == 0 {
-            // Which brings everything to the pool first.
+            // The check brings everything to the pool first.
             assert!(store.check().unwrap().is_clean());
         }
     }
@@ -54,8 +54,8 @@ pub(crate) fn killed_store(folder: &Path, engine: Engine, seed: u64) -> (PathBuf
     (copy, model)
 }
 
-/// A closed store with a keyspace of the engine `lsm`, in tables and more in its memtable; and a key that is
-/// in the memtable alone.
+/// A closed store with a keyspace of the engine `lsm`, in tables and a memtable; and a key that is
+/// only in the memtable.
 pub(crate) fn memtables(path: &Path, seed: u64) -> (Model, Vec<u8>) {
     let mut random = fastrand::Rng::with_seed(seed);
     let options = Options::new().background(false).durability(Durability::Buffered);
@@ -81,7 +81,7 @@ pub(crate) fn memtables(path: &Path, seed: u64) -> (Model, Vec<u8>) {
     (Model::from([(KEYSPACES[0], pairs)]), key)
 }
 
-/// Flips a bit of what follows the only place in a file that holds these bytes.
+/// Flips a bit after the only occurrence of these bytes in a file.
 pub(crate) fn flip_behind(file: &Path, found: &[u8]) {
     let bytes = fs::read(file).unwrap();
     let places = bytes.windows(found.len()).enumerate().filter(|(_, window)| *window == found);
@@ -101,9 +101,9 @@ pub(crate) fn flip(file: &Path, offset: u64) {
     write_at(file, offset, &[byte[0] ^ 0x10]);
 }
 
-/// Repairs, and looks at what came of it. Whatever was damaged, the damaged store is as it was, the
-/// new one is whole, and holds only pairs that were committed, in the keyspace that they were in.
-/// Returns pairs lost, and what repair said.
+/// Repairs a store and verifies the result. Whatever was damaged, the damaged store is unchanged,
+/// and the new one is valid and holds only pairs that were committed, each in its keyspace. Returns
+/// the number of lost pairs, and the report.
 pub(crate) fn repair_and_look(path: &Path, model: &Model) -> (u64, RepairReport) {
     let before = files_of(path);
     let report = repair(path).unwrap();

@@ -1,4 +1,4 @@
-//! The store on a disk that is full, at every point where that can happen.
+//! The store on a disk that becomes full, at every possible point.
 
 use adamant::{Durability, Engine, KeyspaceOptions};
 use adamant_sim::tally::{seed, states_max};
@@ -13,7 +13,7 @@ use crate::ALL;
 /// Bytes by which the space shrinks from one run to the next. Files grow in larger steps.
 const STEP_BYTES: u64 = 128 << 10;
 
-/// What became of the runs with too little space.
+/// The outcomes of runs with too little space.
 #[derive(Debug, Default)]
 struct Outcomes {
     /// The store could not be created, or not be opened.
@@ -28,7 +28,7 @@ fn a_full_disk_refuses_and_loses_nothing() {
     assert!(outcomes.closed > 3 && outcomes.refused > 10, "{outcomes:?}");
 }
 
-/// Their removes take room, which was kept for them.
+/// Their removes take room, which was reserved for them.
 #[test]
 fn a_full_disk_takes_removes_of_log_structured_trees() {
     let number = Engine::ALL.iter().position(|engine| *engine == Engine::Lsm);
@@ -36,7 +36,7 @@ fn a_full_disk_takes_removes_of_log_structured_trees() {
     assert!(outcomes.closed > 1 && outcomes.refused > 5, "{outcomes:?}");
 }
 
-/// Each of many small keyspaces has a few hundred bytes for what is written to it next.
+/// Each of many small keyspaces has a few hundred bytes for its next writes.
 #[test]
 fn small_keyspaces_on_a_full_disk_take_removes() {
     const KEYSPACES: usize = 60;
@@ -48,7 +48,7 @@ fn small_keyspaces_on_a_full_disk_take_removes() {
     let open = |at: usize| store.keyspace_with(&format!("user {at}"), options()).unwrap();
     let users: Vec<_> = (0..KEYSPACES).map(open).collect();
     disk.set_space_bytes(Some(disk.space_used_bytes() + (2 << 20)));
-    // As many entries as there is room for, of all in turn.
+    // As many entries as there is room for, in all keyspaces in turn.
     let filled = (0_u32..).find_map(|entry| {
         let key = format!("{entry:06}");
         let refused = users.iter().find_map(|user| user.put(&key, [7; 20]).err());
@@ -108,8 +108,7 @@ fn run_with(setup: Setup, step_bytes: u64) -> Outcomes {
     outcomes
 }
 
-/// Works until there is no space, frees some, works again. Returns what the store should hold by
-/// commit.
+/// Works until there is no space, frees some, works again. Returns the expected content by commit.
 fn run_out_of_space(disk: &SimDisk, mix: Mix, outcomes: &mut Outcomes) -> Vec<Content> {
     let mut workload = match Workload::create(disk, mix) {
         Ok(workload) => workload,
@@ -146,7 +145,7 @@ fn run_out_of_space(disk: &SimDisk, mix: Mix, outcomes: &mut Outcomes) -> Vec<Co
     workload.models
 }
 
-/// Removes half of all entries, one by one and in batches: that needs no space.
+/// Removes half of all entries, one by one and in batches, which needs no space.
 fn remove_some(workload: &mut Workload) {
     let entries = workload.last().keyspaces.iter().flat_map(|(name, map)| {
         map.keys().step_by(2).map(|key| Change {

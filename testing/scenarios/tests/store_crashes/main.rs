@@ -1,8 +1,8 @@
-//! The whole store on a disk that crashes: whatever happens, recovery gives all keyspaces as they
-//! were after some prefix of the commits, one that contains every commit that was acknowledged.
+//! The whole store on a disk that crashes: recovery always gives all keyspaces as they were after
+//! some prefix of the commits, which includes every acknowledged commit.
 //!
-//! Each test runs a scripted workload once, then recovers the disk as it may be at its crash
-//! points. For `ADAMANT_SIM_STATES` and `ADAMANT_SIM_SEED` see `adamant_sim::tally`.
+//! Each test runs a scripted workload once, then recovers the disk in its possible states at the
+//! crash points. For `ADAMANT_SIM_STATES` and `ADAMANT_SIM_SEED` see `adamant_sim::tally`.
 
 mod full_disk;
 
@@ -51,7 +51,7 @@ fn every_crash_point_of_small_commits() {
     tally.print("store, small commits");
 }
 
-/// A retry after a weaker commit: it finds nothing to do, and yet promises what it found.
+/// A retry after a weaker commit: it finds nothing to do, but promises what it found.
 #[test]
 fn a_commit_that_changes_nothing_keeps_its_promise() {
     let disk = SimDisk::new(seed(4));
@@ -140,7 +140,7 @@ fn a_tree_grows_and_shrinks() {
     tally.print("store, a tree that grows and shrinks");
 }
 
-/// A keyspace is cleared and gets another name, with and without a snapshot that sees it.
+/// A keyspace is cleared and renamed, with and without a snapshot that sees it.
 #[test]
 fn clears_and_renames() {
     let disk = SimDisk::new(seed(9));
@@ -179,7 +179,7 @@ fn clears_and_renames() {
     tally.print("store, clears and renames");
 }
 
-/// Two keyspaces of different engines exchange their names, and change in between.
+/// Two keyspaces of different engines exchange their names, with changes in between.
 #[test]
 fn exchanges_of_names() {
     let disk = SimDisk::new(seed(10));
@@ -217,7 +217,7 @@ fn exchanges_of_names() {
     tally.print("store, exchanges of names");
 }
 
-/// A keyspace goes from engine to engine, and changes in between.
+/// A keyspace is converted from engine to engine, with changes in between.
 #[test]
 fn conversions() {
     let disk = SimDisk::new(seed(8));
@@ -251,7 +251,7 @@ fn conversions() {
     tally.print("store, conversions");
 }
 
-/// Keyspaces that go while a snapshot looks at them: what is kept for it is freed with it, or by the
+/// Keyspaces that are dropped under a snapshot: what is kept for it is freed with it, or by the
 /// opening after a crash.
 #[test]
 fn keyspaces_that_go_under_a_snapshot() {
@@ -293,8 +293,8 @@ fn keyspaces_that_go_under_a_snapshot() {
     tally.print("store, keyspaces that go under a snapshot");
 }
 
-/// Loads in order and in any order: a crash leaves whole pieces, the lowest keys first, and once the
-/// load has returned all of it.
+/// Loads in order and in any order: a crash leaves complete pieces, the lowest keys first, and
+/// after the load has returned, all of it.
 #[test]
 fn loads_leave_whole_pieces() {
     const ENTRIES: usize = 3_000;
@@ -389,7 +389,7 @@ fn crashes_during_recovery() {
     tally.print("store, crashes during recovery");
 }
 
-/// Runs a workload again and again, each time with another sync failing.
+/// Runs a workload repeatedly, each time with another failing sync.
 #[test]
 fn a_failing_sync_poisons_and_reopening_recovers() {
     let mix = Mix {
@@ -429,7 +429,7 @@ fn a_failing_sync_poisons_and_reopening_recovers() {
         tally.state(&disk, number, &"killed", || {
             judge(&killed, &models, Promise::at_death(&disk, cursor.point()));
         });
-        // What a failed sync left looks clean, and recovery must not build on it.
+        // Pages after a failed sync look clean, and recovery must not rely on them.
         if number % 16 == 0 {
             tally.cuts_within(&killed, 2, number, |crashed| {
                 drop(judge(&crashed, &models, promise));
@@ -454,14 +454,14 @@ fn run_with_a_fault(workload: &mut Workload) -> bool {
         };
         let last = workload.last();
         if !error.is_poisoned() {
-            // A spare log file could not be made: nothing was appended, and work goes on.
+            // A spare log file could not be created: nothing was appended, and work continues.
             last.verify(store);
             continue;
         }
         last.verify(store);
         assert_refusing(store, last);
         last.verify(store);
-        // There may be nothing left to sync; then what is visible is durable.
+        // There may be nothing left to sync; then everything visible is durable.
         match store.sync() {
             Ok(()) => Mark::Durable.put(&workload.disk, workload.models.len() as u64 - 1),
             Err(error) => assert!(error.is_poisoned(), "{error:?}"),

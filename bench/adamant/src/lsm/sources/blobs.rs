@@ -1,5 +1,5 @@
-//! Ten values in a blob file, read with zipfian choice, all of them in the cache: what a read takes does not
-//! depend on how large they are.
+//! Zipfian reads of ten values in a blob file, all of them in the cache: the time of a read does
+//! not depend on their size.
 //!
 //! Rows: `sources.blob.4KiB`, `.64KiB`, `.1MiB`.
 

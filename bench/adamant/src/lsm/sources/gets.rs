@@ -1,8 +1,8 @@
-//! Reading one table at random: values of 128 B and 1 KiB, blocks of 4 and 32 KiB.
+//! Random reads of one table: values of 128 B and 1 KiB, blocks of 4 and 32 KiB.
 //!
 //! Rows: `sources.get.uncached`, where every block is read, verified and decompressed;
-//! `sources.get.slice` and `sources.get.arc`, where all blocks are in the cache, and a value is handed out as
-//! a part of its block, or copied into an `Arc<[u8]>`. Blocks are 4 KiB there.
+//! `sources.get.slice` and `sources.get.arc`, where all blocks are in the cache, and a value is
+//! handed out as a part of its block, or copied into an `Arc<[u8]>`. Blocks are 4 KiB there.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::measure::Measured;
 
 const BLOCKS: [(&str, usize); 2] = [("4KiB", 4 << 10), ("32KiB", 32 << 10)];
 const VALUE_BYTES: [usize; 2] = [128, 1024];
-/// Enough for nothing, and for all.
+/// Capacities for nothing, and for everything.
 const NO_CACHE: u64 = 1;
 const LARGE_CACHE: u64 = 8 << 30;
 
@@ -46,7 +46,7 @@ pub(super) fn measure(place: &mut Place<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Gets as many as the settings say.
+/// As many gets as the settings say.
 fn gets<T: AsRef<[u8]>>(
     place: &Place<'_>,
     table: &Table,

@@ -1,4 +1,4 @@
-//! What all parts stand on: where they work, how they are timed, tables to be read.
+//! The fixture of all parts: the working directory, timing, tables to be read.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,19 +12,19 @@ use crate::error::Result;
 use crate::measure::{Measured, Stopwatch, thread_seconds};
 use crate::report::Report;
 
-/// As the engine of rows.
+/// The engine name of the rows.
 pub(super) const NAME: &str = "adamant";
-/// What the files carry.
+/// The identity of the files.
 const UUID: [u8; 16] = *b"adamant-bench's.";
 
-/// What to measure.
+/// The settings.
 #[derive(Clone, Debug)]
 pub struct SourcesSettings {
-    /// Where to work.
+    /// The working directory.
     pub path: PathBuf,
-    /// Where everything random comes from.
+    /// Seed of all randomness.
     pub seed: u64,
-    /// Times that everything is done.
+    /// Number of repetitions.
     pub rounds: u32,
     /// Pairs of a table.
     pub pairs: u64,
@@ -44,7 +44,7 @@ impl SourcesSettings {
     }
 }
 
-/// Where a part works.
+/// The working place of a part.
 pub(super) struct Place<'p> {
     pub(super) settings: &'p SourcesSettings,
     pub(super) directory: Arc<dyn Directory>,
@@ -52,7 +52,7 @@ pub(super) struct Place<'p> {
     pub(super) seed: u64,
 }
 
-/// Does so many operations, and measures the time of the thread.
+/// Runs `work`, which does `operations`, and measures the processor time of the thread.
 pub(super) fn timed<T>(operations: u64, work: impl FnOnce() -> Result<T>) -> Result<(T, Measured)> {
     let (watch, before) = (Stopwatch::start(), thread_seconds());
     let result = work()?;
@@ -69,7 +69,7 @@ pub(super) fn cache(block_bytes: u64) -> Arc<Cache> {
 }
 
 impl Place<'_> {
-    /// Writes a table of records with these indices, whose values have as many bytes as `value_bytes` says.
+    /// Writes a table of records with these indices; `value_bytes` gives the length of each value.
     pub(super) fn write_table(
         &self,
         number: u64,

@@ -1,9 +1,9 @@
 //! Merging ten tables of pairs whose values have 24 to 150 bytes.
 //!
-//! Rows: `sources.merge.stream`, by descriptors of their own that read ahead, as compactions do;
-//! `sources.merge.cached`, by the ranges of scans, through the descriptors and the cache that all share;
-//! `sources.read.stream`, reading alone; `sources.slices`, how much of a merge is making the slices of keys
-//! and values: they are made once more, and what that takes is compared.
+//! Rows: `sources.merge.stream`, with descriptors of their own that read ahead, as compactions do;
+//! `sources.merge.cached`, with the ranges of scans, through the shared descriptors and cache;
+//! `sources.read.stream`, reading alone; `sources.slices`, the share of a merge that makes the
+//! slices of keys and values: they are made once more, and the difference is measured.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -22,7 +22,7 @@ use crate::report::Unit;
 const TABLES: u64 = 10;
 const VALUE_BYTES_MIN: u64 = 24;
 const VALUE_BYTES_MAX: u64 = 150;
-/// Bytes of the cache that is shared, as by default.
+/// Bytes of the shared cache, as by default.
 const CACHE_BYTES: u64 = 64 << 20;
 
 type Read = adamant_lsm::Result<Entry>;
@@ -57,7 +57,8 @@ pub(super) fn measure(place: &mut Place<'_>) -> Result<()> {
     let ((), again) = timed(pairs, || {
         for entry in streams(place)?.into_iter().flatten() {
             let entry = entry?;
-            // As the stream does: the key was put together of parts, the value is a part of the block.
+            // As the stream does: the key was assembled from parts, the value is a part of the
+            // block.
             black_box((Slice::new(&entry.key), entry.version.value.slice(..)));
         }
         Ok(())
@@ -96,7 +97,7 @@ fn write_merged<R: Iterator<Item = Read>>(
     ensure(written == pairs, || format!("merged {written} pairs of {pairs}"))
 }
 
-/// A run, at its next entry. The least one is the greatest of a heap.
+/// A run, at its next entry. The least one is the greatest of the heap.
 struct Head<R> {
     entry: Entry,
     rest: R,

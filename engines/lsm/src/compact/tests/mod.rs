@@ -1,3 +1,3 @@
-//! Tests of compactions by their parts.
+//! Unit tests of compaction.
 
 mod pick;

@@ -1,5 +1,5 @@
-//! Jobs that are picked, and what becomes of levels when they are done: by an executor that merges
-//! numbers instead of files.
+//! Picker tests: jobs and the levels that result from them, on an executor that merges numbers
+//! instead of files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ struct Version {
     blob: Option<u64>,
 }
 
-/// Ordered as the number is.
+/// Encodes a number in byte order.
 fn key(number: u32) -> Slice {
     Slice::new(&number.swap_bytes().to_le_bytes())
 }
@@ -39,11 +39,11 @@ struct Tree {
     layers: Layers,
     picker: Picker,
     parked: Parked,
-    /// By number of the table.
+    /// By table number.
     tables: BTreeMap<u64, Vec<Version>>,
     next: u64,
     sequence: u64,
-    /// The oldest moment that is looked at.
+    /// The oldest sequence number that is read.
     pinned: u64,
     options: Options,
     jobs: u32,
@@ -73,7 +73,7 @@ impl Tree {
         self.next
     }
 
-    /// Adds a table of versions, which are in order, to a level.
+    /// Adds a table of ordered versions to a level.
     fn add(&mut self, level: usize, versions: Vec<Version>) {
         let (Some(first), Some(last)) = (versions.first(), versions.last()) else { return };
         let number = self.number();
@@ -98,7 +98,7 @@ impl Tree {
         self.tables.insert(number, versions);
     }
 
-    /// Adds a blob file for those of the versions that have none and are to have one.
+    /// Adds a blob file for the chosen versions that have none.
     fn separate(&mut self, versions: &mut [Version], is_blob: impl Fn(&Version) -> bool) {
         let file = self.number();
         let mut values = 0;
@@ -130,7 +130,7 @@ impl Tree {
         self.verify();
     }
 
-    /// What the rules of levels say.
+    /// Verifies the invariants of the levels.
     fn verify(&self) {
         let mut newest = BTreeMap::<u32, u64>::new();
         for (level, files) in self.layers.levels.iter().enumerate() {
@@ -149,7 +149,7 @@ impl Tree {
         }
     }
 
-    /// That a job may be done.
+    /// Verifies that a job may be run.
     fn judge(&self, job: &Job) {
         let is_input = |file: &&Arc<TableFile>| {
             job.inputs.iter().any(|input| input.meta.number == file.meta.number)
@@ -227,7 +227,7 @@ impl Tree {
         }
     }
 
-    /// Does all jobs that are needed.
+    /// Runs all jobs that are needed.
     fn settle(&mut self, of: &str) {
         for _ in 0..1_000 {
             let of = (&self.options, Pace::Busy);
@@ -300,7 +300,7 @@ fn what_is_settled_is_left_alone() {
         tree.flush(&mut random, 300);
         tree.settle("filling");
     }
-    // The first merge of all lets values of blob files go, the second moves what is left in these.
+    // The first merge of all drops values of blob files, the second moves what is left in these.
     for _ in 0..2 {
         let job = pick_all(&tree.layers).expect("several levels, or stale values");
         tree.run(&job);
@@ -311,8 +311,8 @@ fn what_is_settled_is_left_alone() {
     assert!(pick_all(&tree.layers).is_none());
 }
 
-/// Tables that cannot be read stay where they are, on whatever level; what is merged around them keeps the
-/// order of versions, and merging goes on.
+/// Tables that cannot be read stay in place, on whatever level. Merges around them keep the order
+/// of versions, and merging goes on.
 #[test]
 fn others_are_merged_around_what_is_parked() {
     let (mut jobs, mut jobs_below) = (0, 0);
@@ -352,7 +352,7 @@ fn others_are_merged_around_what_is_parked() {
     assert!(jobs > 300 && jobs_below > 100, "{jobs} jobs, {jobs_below} around levels below");
 }
 
-/// Loads one behind the other leave one small table each.
+/// Each of many consecutive loads leaves one small table.
 #[test]
 fn many_small_tables_of_a_level_become_few() {
     for level in [1, LEVELS - 1] {
@@ -371,8 +371,8 @@ fn many_small_tables_of_a_level_become_few() {
     }
 }
 
-/// Merging level 0 writes the base anew, so the more of it is merged at once the less is written. What is
-/// left of it when nobody writes stays for long, and slows reads down.
+/// Merging level 0 rewrites the base, so larger merges write less. The tables that remain when the
+/// store is idle stay for long and slow reads down.
 #[test]
 fn level_0_is_merged_when_it_is_full_and_at_rest_when_a_third_of_that() {
     let mut random = fastrand::Rng::with_seed(9);

@@ -1,4 +1,4 @@
-//! A heap that is a map from offsets to blocks, stricter than a real one: a freed block is gone at
+//! A mock heap: a map from offsets to blocks, stricter than a real heap. A freed block is gone at
 //! once, a new one holds garbage, and every byte that would be logged is counted.
 
 use std::cell::Cell;
@@ -13,7 +13,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 #[derive(Clone)]
 struct Block {
     bytes: Vec<u8>,
-    /// Highest byte asked for, while the block is new.
+    /// The highest byte requested, while the block is new.
     fresh_bytes: Option<usize>,
 }
 

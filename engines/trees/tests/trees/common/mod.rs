@@ -1,4 +1,4 @@
-//! What the tests share.
+//! Shared test support: a mock heap, models and shapes of keys.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub(crate) fn open(directory: &Arc<dyn Directory>) -> Heap {
     Heap::open(Arc::clone(directory), options).unwrap().0
 }
 
-/// A tree of so many pairs with these keys, of which one in a hundred has a value in a block of its
+/// A tree of `pairs` pairs with these keys, of which one in a hundred has a value in a block of its
 /// own.
 pub(crate) fn built<T: OrderedMap>(pairs: u64, key: impl Fn(u64) -> Vec<u8>) -> (Mock, T) {
     let mut heap = Mock::new();
@@ -33,7 +33,7 @@ pub(crate) fn built<T: OrderedMap>(pairs: u64, key: impl Fn(u64) -> Vec<u8>) -> 
     (heap, tree)
 }
 
-/// Makes of each function over a tree a test for each tree.
+/// Makes each function over a tree a test for each tree.
 macro_rules! for_each_tree {
     ($($(#[$attribute:meta])* $test:ident)+) => {
         $crate::common::for_each_tree!(bplus Bplus: $($(#[$attribute])* $test)+);

@@ -1,4 +1,4 @@
-//! A tree beside a `BTreeMap`, driven through the same random changes.
+//! A tree against a `BTreeMap`, under the same random changes.
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
@@ -111,13 +111,13 @@ impl<T: OrderedMap> Model<T> {
         self.compare(tx)
     }
 
-    /// Loads random pairs, or ones that follow each other, by the order of their keys.
+    /// Loads random or consecutive pairs, in key order.
     pub(crate) fn load<W: Write>(&mut self, tx: &mut W, count: u64) -> Result<()> {
         let mut pairs = BTreeMap::new();
         let run = self.rng.bool().then(|| self.key());
         for number in 0..count {
             let key = match &run {
-                // All in the gap behind a key.
+                // All in the gap after a key.
                 Some(start) if start.len() < 60_000 && self.shape != Shape::Words => {
                     [&start[..], &(number as u32).swap_bytes().to_le_bytes()].concat()
                 }
@@ -133,7 +133,7 @@ impl<T: OrderedMap> Model<T> {
         self.compare(tx)
     }
 
-    /// Removes everything, in a random, rising or falling order.
+    /// Removes everything, in a random, ascending or descending order.
     pub(crate) fn drain<W: Write>(&mut self, tx: &mut W) -> Result<()> {
         let mut keys: Vec<Vec<u8>> = self.map.keys().cloned().collect();
         match self.rng.u8(..3) {
@@ -154,7 +154,7 @@ impl<T: OrderedMap> Model<T> {
         Ok(())
     }
 
-    /// Everything in the tree, both ways, against the map.
+    /// Compares all of the tree, both ways, with the map.
     pub(crate) fn compare<R: Read>(&self, read: &R) -> Result<()> {
         let report = self.tree.check(read)?;
         assert_eq!(report.pairs, self.map.len() as u64);
@@ -174,7 +174,7 @@ impl<T: OrderedMap> Model<T> {
         Ok(())
     }
 
-    /// Random ranges, both ways, against those of the map.
+    /// Compares random ranges, both ways, with those of the map.
     pub(crate) fn compare_ranges<R: Read>(&mut self, read: &R, count: u64) -> Result<()> {
         for _ in 0..count {
             let (mut low, mut high) = (self.key(), self.present_key());

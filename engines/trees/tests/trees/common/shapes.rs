@@ -2,7 +2,7 @@
 
 use fastrand::Rng;
 
-/// How the keys of a test look.
+/// The shape of a test's keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     Random20,
@@ -46,7 +46,8 @@ impl Shape {
             Self::Ascending => format!("{:012}", (serial / 2).min(choice + serial / 4)).into(),
             Self::Descending => format!("{:012}", 1_000_000 - serial / 2).into_bytes(),
             Self::ZeroBytes => {
-                // Strings of 0 and 1 that are each other's starts, up to 18 bytes; some are empty.
+                // Strings of 0 and 1 that are prefixes of one another, up to 18 bytes; some are
+                // empty.
                 let len = choice as usize % 19;
                 (0..len).map(|bit| (choice >> (bit % 10)) as u8 & 1).collect()
             }
@@ -66,7 +67,7 @@ impl Shape {
         }
     }
 
-    /// How many changes a test makes with keys of this shape.
+    /// The number of changes of a test with keys of this shape.
     pub(crate) fn changes(self) -> u64 {
         match self {
             Self::Huge => 600,
