@@ -32,7 +32,8 @@ impl Authority {
     pub(crate) fn new() -> Self {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        // Another name than those that it signs have: else these look as if they had signed themselves.
+        // Another name than those that it signs have: else these look as if they had signed
+        // themselves.
         params.distinguished_name.push(DnType::CommonName, "an authority of the tests");
         let key = KeyPair::generate().unwrap();
         let certificate = params.self_signed(&key).unwrap().pem();

@@ -173,7 +173,8 @@ fn comparable(words: &[String], value: Value) -> Value {
         }
         Value::Integer(900..=1000) => Value::Integer(1000),
         Value::Integer(99_900..=100_000) => Value::Integer(100_000),
-        // The moments themselves, in seconds and milliseconds: of this century, before those that are given.
+        // The moments themselves, in seconds and milliseconds: of this century, before those that
+        // are given.
         Value::Integer(1_000_000_000..=3_999_999_999) => Value::Integer(1_000_000_000),
         Value::Integer(1_000_000_000_000..=3_999_999_999_999) => Value::Integer(1_000_000_000_000),
         other => other,

@@ -1,5 +1,5 @@
-//! Nodes that go and come back under load: no acknowledged write is lost, and what clients see could have happened one
-//! after the other.
+//! Nodes that go and come back under load: no acknowledged write is lost, and what clients see
+//! could have happened one after the other.
 
 use std::net::SocketAddr;
 use std::sync::Mutex;

@@ -174,7 +174,8 @@ fn nothing_of_a_pipeline_is_acknowledged_that_the_device_does_not_have() {
     let mut client = Client::connect(server.address());
     assert_eq!(client.say("SET a 1"), Value::ok());
     disk.fail_call(Call::Sync, disk.call_count(Call::Sync) + 1, Fault::Device);
-    // The one in the middle is done alone, and refused: what is before and behind it is in groups of their own.
+    // The one in the middle is done alone, and refused: what is before and behind it is in groups
+    // of their own.
     client.send(b"SET a 2\r\nFLUSHALL NEVER\r\nSET a 3\r\n");
     let replies = [client.reply(), client.reply(), client.reply()];
     assert!(replies.iter().all(Value::is_error), "{replies:?}");
@@ -186,8 +187,8 @@ fn nothing_of_a_pipeline_is_acknowledged_that_the_device_does_not_have() {
 fn a_disk_that_fails_while_nobody_writes() {
     let (disk, server) = disk::serve(|_| {});
     let mut client = Client::connect(server.address());
-    // A deadline that comes is what the server writes by itself: long after the disk has failed, also on a
-    // machine that has much to do.
+    // A deadline that comes is what the server writes by itself: long after the disk has failed,
+    // also on a machine that has much to do.
     assert_eq!(client.say("SET a 1 PX 3000"), Value::ok());
     disk.fail(disk.operation_count()..u64::MAX);
     server.wait().unwrap();

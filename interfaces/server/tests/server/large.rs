@@ -82,7 +82,8 @@ fn large_values_in_pieces_between_others() {
     }
 }
 
-/// What clients promise and do not send takes room of the store up to a limit, and only while they are there.
+/// What clients promise and do not send takes room of the store up to a limit, and only while they
+/// are there.
 #[test]
 fn what_is_promised_is_counted_and_given_back() {
     let server = serve(|options| options.held_bytes_max = 4 << 20);

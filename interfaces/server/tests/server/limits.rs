@@ -23,7 +23,8 @@ fn is_alive(server: &Server) {
     assert_eq!(Client::connect(server.address()).say("PING"), Value::Simple("PONG".into()));
 }
 
-/// The system's timer of the server's end of a connection, by `proc_net_tcp(5)`: 2 is that of keepalive.
+/// The system's timer of the server's end of a connection, by `proc_net_tcp(5)`: 2 is that of
+/// keepalive.
 fn timer_of(server: &Server, client: &TcpStream) -> Option<String> {
     let [here, there] = [server.address(), client.local_addr().unwrap()]
         .map(|address| format!("0100007F:{:04X}", address.port()));

@@ -78,7 +78,8 @@ fn a_node_that_has_lost_its_disk_is_another_one() {
     std::fs::rename(&state, nodes.path(lost).join("gone")).unwrap();
     let words = said(&nodes, lost, &[]);
     assert!(words.contains("state-0001") && words.contains("new number"), "{words}");
-    // All is gone: under its number it is not taken in, nor makes a cluster of its own out of those that are there.
+    // All is gone: under its number it is not taken in, nor makes a cluster of its own out of those
+    // that are there.
     std::fs::remove_dir_all(nodes.path(lost)).unwrap();
     let place = nodes.place(other);
     let words = said(&nodes, lost, &["--cluster-join", &place]);

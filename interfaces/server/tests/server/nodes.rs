@@ -15,8 +15,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 /// Between two looks whether it has.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Ports that the system gives to nobody who asks for any: connections get theirs from 32768 on, and one of them could
-/// have a node's port before the node does.
+/// Ports that the system gives to nobody who asks for any: connections get theirs from 32768 on,
+/// and one of them could have a node's port before the node does.
 const PORTS: Range<u16> = 10_000..30_000;
 
 pub(crate) fn free_port() -> TcpListener {
@@ -24,8 +24,9 @@ pub(crate) fn free_port() -> TcpListener {
     (0..1000).find_map(bind).expect("a free port")
 }
 
-/// Options of nodes of which none is to take another one's place before that is really gone: a disk that holds up a
-/// sync for seconds takes it from a node that leads otherwise, and what that was at is answered `UNCERTAIN`.
+/// Options of nodes of which none is to take another one's place before that is really gone: a disk
+/// that holds up a sync for seconds takes it from a node that leads otherwise, and what that was at
+/// is answered `UNCERTAIN`.
 pub(crate) const CALM: [&str; 2] = ["--cluster-heartbeat-ms", "1000"];
 
 /// The nodes of a cluster, each on its own ports.

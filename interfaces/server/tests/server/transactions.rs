@@ -111,8 +111,8 @@ fn what_is_watched_and_changes_ends_it() {
     assert_eq!(replies[2..], [Value::Null, Value::bulk("6")]);
 }
 
-/// Clients move amounts between accounts, each by a transaction that watches what it read, while others
-/// add up all accounts by one MGET in MULTI: the sum is the same at every moment.
+/// Clients move amounts between accounts, each by a transaction that watches what it read, while
+/// others add up all accounts by one MGET in MULTI: the sum is the same at every moment.
 #[test]
 fn transfers_lose_nothing() {
     const ACCOUNTS: usize = 4;
