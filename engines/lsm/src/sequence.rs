@@ -5,8 +5,8 @@
 //! Invariants: each change of a tree has a unique number; what is visible is complete. Numbers of
 //! transactions that were undone are not reused.
 //! Thread safety: the holder of the write permit assigns numbers; they become visible under the
-//! heap's exclusive lock. Readers load the visible number under its shared lock. A keeper stays
-//! alive while it lets go.
+//! heap's exclusive lock. Readers load the visible number under its shared lock. The lock of
+//! `keepers` is held while they drop state.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};

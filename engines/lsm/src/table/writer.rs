@@ -30,8 +30,8 @@ use crate::key::{
 const BLOCK_BYTES: (usize, usize) = (64, 8 << 20);
 /// Restart interval of index blocks: every search begins in one, and whole keys allow binary search
 /// alone. (Range tombstones use it as well: they are held in memory, where whole keys take no more
-/// than in the file.) With keys of 20 bytes an index takes 0.7 % of the data so, and could take 0.4
-/// %.
+/// than in the file.) With keys of 20 bytes an index therefore takes 0.7 % of the data, where it
+/// could take 0.4 %.
 const INDEX_RESTART_INTERVAL: usize = 1;
 /// Bytes of a block of range tombstones.
 const RANGES_BYTES: usize = 64 << 10;
