@@ -246,7 +246,8 @@
 #define ADAMANT_OPTION_READ_ONLY 2
 
 /**
- * ADAMANT_SYNC, ADAMANT_BUFFERED, ADAMANT_DEFERRED: what commits wait for unless they say otherwise.
+ * ADAMANT_SYNC, ADAMANT_BUFFERED, ADAMANT_DEFERRED: what commits wait for unless they say
+ * otherwise.
  */
 #define ADAMANT_OPTION_DURABILITY 3
 
@@ -317,7 +318,8 @@
 #define ADAMANT_OPTION_LSM_TABLE_BYTES_MAX 17
 
 /**
- * Bytes of a value from which on the engine lsm keeps it in a blob file. Default: 4 KiB. UINT64_MAX: never.
+ * Bytes of a value from which on the engine lsm keeps it in a blob file. Default: 4 KiB.
+ * UINT64_MAX: never.
  */
 #define ADAMANT_OPTION_LSM_BLOB_BYTES_MIN 18
 
@@ -328,21 +330,22 @@
 #define ADAMANT_OPTION_ADDRESS_BYTES_MAX 19
 
 /**
- * Changes to any keyspaces of one store that become one commit. For one thread at a time. To be freed by
- * adamant_batch_free.
+ * Changes to any keyspaces of one store that become one commit. For one thread at a time. To be
+ * freed by adamant_batch_free.
  */
 typedef struct adamant_batch adamant_batch;
 
 /**
- * Goes through the entries of a keyspace by key, both ways. It stays good while the keyspace is written to.
- * For one thread at a time. To be freed by adamant_cursor_free.
+ * Goes through the entries of a keyspace by key, both ways. It stays good while the keyspace is
+ * written to. For one thread at a time. To be freed by adamant_cursor_free.
  */
 typedef struct adamant_cursor adamant_cursor;
 
 /**
- * A keyspace whose entries may have a deadline, from which on they are not there, whether anybody has taken them
- * away by then or not (adamant_expiring_remove_expired does), and whether the store was open or not. Keys have
- * up to 65,527 bytes, values up to 4 GiB - 9. To be freed by adamant_expiring_free.
+ * A keyspace whose entries may have a deadline, from which on they are not there, whether anybody
+ * has taken them away by then or not (adamant_expiring_remove_expired does), and whether the store
+ * was open or not. Keys have up to 65,527 bytes, values up to 4 GiB - 9. To be freed by
+ * adamant_expiring_free.
  */
 typedef struct adamant_expiring adamant_expiring;
 
@@ -357,13 +360,14 @@ typedef struct adamant_keyspace adamant_keyspace;
 typedef struct adamant_keyspace_list adamant_keyspace_list;
 
 /**
- * Options of a store. To be freed by adamant_options_free, also after a store was opened with them.
+ * Options of a store. To be freed by adamant_options_free, also after a store was opened with
+ * them.
  */
 typedef struct adamant_options adamant_options;
 
 /**
- * All keyspaces of a store at one moment, whatever is written since. To be freed by adamant_snapshot_free,
- * which also ends what it has lent.
+ * All keyspaces of a store at one moment, whatever is written since. To be freed by
+ * adamant_snapshot_free, which also ends what it has lent.
  */
 typedef struct adamant_snapshot adamant_snapshot;
 
@@ -373,13 +377,14 @@ typedef struct adamant_snapshot adamant_snapshot;
 typedef struct adamant_store adamant_store;
 
 /**
- * Reads and writes that happen as one, at the commit, or not at all. For one thread at a time. To be freed by
- * adamant_transaction_free, which undoes one that was not committed.
+ * Reads and writes that happen as one, at the commit, or not at all. For one thread at a time. To
+ * be freed by adamant_transaction_free, which undoes one that was not committed.
  */
 typedef struct adamant_transaction adamant_transaction;
 
 /**
- * A value of the caller's own: a copy, which depends on nothing. To be freed by adamant_value_free.
+ * A value of the caller's own: a copy, which depends on nothing. To be freed by
+ * adamant_value_free.
  */
 typedef struct adamant_value adamant_value;
 
@@ -398,8 +403,8 @@ typedef struct {
 } adamant_slice;
 
 /**
- * Which keys: all but those that a part of it leaves out. A range of zeros is all keys. Bytes that are not
- * there (NULL) leave nothing out.
+ * Which keys: all but those that a part of it leaves out. A range of zeros is all keys. Bytes that
+ * are not there (NULL) leave nothing out.
  */
 typedef struct {
     /**
@@ -425,28 +430,29 @@ typedef struct {
 } adamant_range;
 
 /**
- * A function of C's that gives one entry after the other: it puts key and value where it is told, and returns
- * other than 0; or 0 when there are no more. What it gives must stay until it is called again. It gets back
- * the `context` that was given with it.
+ * A function of C's that gives one entry after the other: it puts key and value where it is told,
+ * and returns other than 0; or 0 when there are no more. What it gives must stay until it is
+ * called again. It gets back the `context` that was given with it.
  */
 typedef int (*adamant_feeder)(void *context, adamant_slice *key, adamant_slice *value);
 
 /**
- * A function of C's that is lent a value. It gets back the `context` that was given with it. It may look
- * at the bytes until it returns. It must not use the store, which would be ADAMANT_REENTRANT.
+ * A function of C's that is lent a value. It gets back the `context` that was given with it. It
+ * may look at the bytes until it returns. It must not use the store, which would be
+ * ADAMANT_REENTRANT.
  */
 typedef void (*adamant_reader)(void *context, adamant_slice value);
 
 /**
- * A function of C's that says what time it is: milliseconds since 1970, UTC, which should not go back. It gets
- * back the `context` that was given with it. It is called on any thread, and on several at once, until the last
- * handle that has it is freed. It must not use the store.
+ * A function of C's that says what time it is: milliseconds since 1970, UTC, which should not go
+ * back. It gets back the `context` that was given with it. It is called on any thread, and on
+ * several at once, until the last handle that has it is freed. It must not use the store.
  */
 typedef uint64_t (*adamant_clock)(void *context);
 
 /**
- * A function of C's that works with a handle which is good until it returns, and is not to be freed by it. It
- * returns 0 if all went well. It gets back the `context` that was given with it.
+ * A function of C's that works with a handle which is good until it returns, and is not to be
+ * freed by it. It returns 0 if all went well. It gets back the `context` that was given with it.
  */
 typedef int (*adamant_work)(void *context, adamant_transaction *handle);
 
@@ -455,8 +461,9 @@ extern "C" {
 #endif // __cplusplus
 
 /**
- * What the last call of this thread that failed has to say: what was expected, what was found, and what to
- * do. Empty if none failed. The text is there until another call of this thread fails; it is not to be freed.
+ * What the last call of this thread that failed has to say: what was expected, what was found, and
+ * what to do. Empty if none failed. The text is there until another call of this thread fails; it
+ * is not to be freed.
  */
 const char *adamant_last_error(void);
 
@@ -471,14 +478,14 @@ const char *adamant_code_name(int code);
 const char *adamant_version(void);
 
 /**
- * The number of the library's binary interface. A program compares it with ADAMANT_ABI, which is that of
- * the header it was compiled with: they must be equal.
+ * The number of the library's binary interface. A program compares it with ADAMANT_ABI, which is
+ * that of the header it was compiled with: they must be equal.
  */
 uint32_t adamant_abi(void);
 
 /**
- * The bytes of a value, until it is freed. Behind the last one is a zero byte that does not count, so that
- * text can be used as text. No bytes (NULL) for what is no value.
+ * The bytes of a value, until it is freed. Behind the last one is a zero byte that does not count,
+ * so that text can be used as text. No bytes (NULL) for what is no value.
  */
 adamant_slice adamant_value_bytes(const adamant_value *value);
 
@@ -515,7 +522,8 @@ int adamant_options_new(adamant_options **options);
 /**
  * Sets an option, ADAMANT_OPTION_..., to a number.
  *
- * Fails with ADAMANT_INVALID for an option that this version does not know, or a number that it cannot have.
+ * Fails with ADAMANT_INVALID for an option that this version does not know, or a number that it
+ * cannot have.
  */
 int adamant_options_set(adamant_options *options, int option, uint64_t value);
 
@@ -525,11 +533,11 @@ int adamant_options_set(adamant_options *options, int option, uint64_t value);
 void adamant_options_free(adamant_options *options);
 
 /**
- * Opens the store in the directory at a path, with options; NULL for the default ones. It is created if
- * there is none. After a crash this recovers what was committed.
+ * Opens the store in the directory at a path, with options; NULL for the default ones. It is
+ * created if there is none. After a crash this recovers what was committed.
  *
- * Fails with ADAMANT_LOCKED if somebody has it open, ADAMANT_NOT_A_STORE if something else is there,
- * ADAMANT_MISSING if nothing is there and nothing is to be created.
+ * Fails with ADAMANT_LOCKED if somebody has it open, ADAMANT_NOT_A_STORE if something else is
+ * there, ADAMANT_MISSING if nothing is there and nothing is to be created.
  */
 int adamant_open(const char *path, const adamant_options *options, adamant_store **store);
 
@@ -539,15 +547,15 @@ int adamant_open(const char *path, const adamant_options *options, adamant_store
 int adamant_open_in_memory(adamant_store **store);
 
 /**
- * Brings all commits to the files and closes the store, so that the next opening has nothing to recover.
- * From then on each use of it, of its keyspaces, cursors and so on is ADAMANT_CLOSED; the handles are
- * still to be freed.
+ * Brings all commits to the files and closes the store, so that the next opening has nothing to
+ * recover. From then on each use of it, of its keyspaces, cursors and so on is ADAMANT_CLOSED; the
+ * handles are still to be freed.
  */
 int adamant_close(adamant_store *store);
 
 /**
- * Frees the handle of a store; NULL is none. One that was not closed is closed when its last keyspace,
- * batch, cursor, snapshot and transaction are freed, but of a failure nobody is told.
+ * Frees the handle of a store; NULL is none. One that was not closed is closed when its last
+ * keyspace, batch, cursor, snapshot and transaction are freed, but of a failure nobody is told.
  */
 void adamant_store_free(adamant_store *store);
 
@@ -557,24 +565,25 @@ void adamant_store_free(adamant_store *store);
 int adamant_sync(adamant_store *store);
 
 /**
- * Makes a copy of the store at a path where nothing is, while others read and write. It appears there
- * whole and verified, or not at all.
+ * Makes a copy of the store at a path where nothing is, while others read and write. It appears
+ * there whole and verified, or not at all.
  *
  * Fails with ADAMANT_TARGET if something is there.
  */
 int adamant_backup(const adamant_store *store, const char *path);
 
 /**
- * Copies a backup, or any store that nobody has open, to a path where nothing is, and verifies it on the way.
+ * Copies a backup, or any store that nobody has open, to a path where nothing is, and verifies it
+ * on the way.
  *
  * Fails with ADAMANT_TARGET if something is there, ADAMANT_DAMAGED if the backup is not whole.
  */
 int adamant_restore(const char *backup, const char *path);
 
 /**
- * Opens the keyspace of a name (1 to 255 bytes of UTF-8), which is created if there is none. `engine` is
- * "bplus" (the default), "lsm", "btree", "critbit", "redblack", or NULL: the default for a new one, any for
- * one that exists.
+ * Opens the keyspace of a name (1 to 255 bytes of UTF-8), which is created if there is none.
+ * `engine` is "bplus" (the default), "lsm", "btree", "critbit", "redblack", or NULL: the default
+ * for a new one, any for one that exists.
  *
  * Fails with ADAMANT_WRONG_ENGINE if another engine keeps it.
  */
@@ -584,7 +593,8 @@ int adamant_keyspace_open(adamant_store *store,
                           adamant_keyspace **keyspace);
 
 /**
- * Creates a keyspace, as adamant_keyspace_open; fails with ADAMANT_KEYSPACE_EXISTS if there is one.
+ * Creates a keyspace, as adamant_keyspace_open; fails with ADAMANT_KEYSPACE_EXISTS if there is
+ * one.
  */
 int adamant_keyspace_create(adamant_store *store,
                             const char *name,
@@ -597,7 +607,8 @@ int adamant_keyspace_create(adamant_store *store,
 int adamant_keyspace_open_existing(const adamant_store *store, const char *name, adamant_keyspace **keyspace);
 
 /**
- * Another handle of a keyspace, whose writes wait for ADAMANT_SYNC, ADAMANT_BUFFERED or ADAMANT_DEFERRED.
+ * Another handle of a keyspace, whose writes wait for ADAMANT_SYNC, ADAMANT_BUFFERED or
+ * ADAMANT_DEFERRED.
  */
 int adamant_keyspace_with_durability(const adamant_keyspace *keyspace,
                                      int durability,
@@ -614,14 +625,14 @@ void adamant_keyspace_free(adamant_keyspace *keyspace);
 const char *adamant_keyspace_name(const adamant_keyspace *keyspace);
 
 /**
- * The name of the engine that kept it when the handle was opened. Not to be freed. NULL for what is no
- * keyspace.
+ * The name of the engine that kept it when the handle was opened. Not to be freed. NULL for what
+ * is no keyspace.
  */
 const char *adamant_keyspace_engine(const adamant_keyspace *keyspace);
 
 /**
- * Drops a keyspace with all that it holds, in one commit; ADAMANT_NOT_FOUND if there is none. Its handles
- * get ADAMANT_KEYSPACE_DROPPED from then on.
+ * Drops a keyspace with all that it holds, in one commit; ADAMANT_NOT_FOUND if there is none. Its
+ * handles get ADAMANT_KEYSPACE_DROPPED from then on.
  */
 int adamant_keyspace_drop(adamant_store *store, const char *name);
 
@@ -631,7 +642,8 @@ int adamant_keyspace_drop(adamant_store *store, const char *name);
 int adamant_keyspace_rename(adamant_store *store, const char *name, const char *new_name);
 
 /**
- * Makes a keyspace one of another engine, in one commit. Its handles stay good, but are better opened again.
+ * Makes a keyspace one of another engine, in one commit. Its handles stay good, but are better
+ * opened again.
  */
 int adamant_keyspace_convert(adamant_store *store, const char *name, const char *engine);
 
@@ -646,8 +658,9 @@ int adamant_keyspaces(const adamant_store *store, adamant_keyspace_list **list);
 size_t adamant_keyspace_list_count(const adamant_keyspace_list *list);
 
 /**
- * The keyspace at an index of a list: its name and engine, which are there until the list is freed, and how
- * many entries it has (of the engine lsm: about). Each place may be NULL. ADAMANT_NOT_FOUND beyond the end.
+ * The keyspace at an index of a list: its name and engine, which are there until the list is
+ * freed, and how many entries it has (of the engine lsm: about). Each place may be NULL.
+ * ADAMANT_NOT_FOUND beyond the end.
  */
 int adamant_keyspace_list_get(const adamant_keyspace_list *list,
                               size_t index,
@@ -677,10 +690,10 @@ int adamant_insert(adamant_keyspace *keyspace, adamant_slice key, adamant_slice 
 int adamant_insert_unique(adamant_keyspace *keyspace, adamant_slice key, adamant_slice value, int *inserted);
 
 /**
- * Sets the value of a key, or takes it out, if its value is the expected one, and says whether it did (1) or
- * not (0). Bytes that are not there, adamant_text(NULL), are no value: expected, the key must have none; as
- * the new value, it is taken out. If it was another one, `found` is a copy of that, to be freed by
- * adamant_value_free, or NULL for none. `swapped` and `found` may be NULL.
+ * Sets the value of a key, or takes it out, if its value is the expected one, and says whether it
+ * did (1) or not (0). Bytes that are not there, adamant_text(NULL), are no value: expected, the
+ * key must have none; as the new value, it is taken out. If it was another one, `found` is a copy
+ * of that, to be freed by adamant_value_free, or NULL for none. `swapped` and `found` may be NULL.
  */
 int adamant_compare_and_swap(adamant_keyspace *keyspace,
                              adamant_slice key,
@@ -690,12 +703,13 @@ int adamant_compare_and_swap(adamant_keyspace *keyspace,
                              adamant_value **found);
 
 /**
- * Sets the values of keys that ascend, which a function gives one after the other: the fastest way to fill a
- * keyspace, which need not be empty, and the one that leaves it smallest. `entries` and `replaced` say how many
- * there were, and how many of the keys had a value; they may be NULL.
+ * Sets the values of keys that ascend, which a function gives one after the other: the fastest way
+ * to fill a keyspace, which need not be empty, and the one that leaves it smallest. `entries` and
+ * `replaced` say how many there were, and how many of the keys had a value; they may be NULL.
  *
- * They are committed in pieces, so that a load which fails leaves some of the first ones. The function may use
- * the store. Fails with ADAMANT_INVALID where a key is not above the one before it.
+ * They are committed in pieces, so that a load which fails leaves some of the first ones. The
+ * function may use the store. Fails with ADAMANT_INVALID where a key is not above the one before
+ * it.
  */
 int adamant_load_sorted(adamant_keyspace *keyspace,
                         adamant_feeder feeder,
@@ -714,7 +728,8 @@ int adamant_delete(adamant_keyspace *keyspace, adamant_slice key);
 int adamant_remove(adamant_keyspace *keyspace, adamant_slice key);
 
 /**
- * Takes out all keys of a range; NULL for all keys. A large range goes in pieces, each of which is a commit.
+ * Takes out all keys of a range; NULL for all keys. A large range goes in pieces, each of which is
+ * a commit.
  */
 int adamant_remove_range(adamant_keyspace *keyspace, const adamant_range *range);
 
@@ -724,8 +739,8 @@ int adamant_remove_range(adamant_keyspace *keyspace, const adamant_range *range)
 int adamant_clear(adamant_keyspace *keyspace);
 
 /**
- * Moves the value of a key to a key of the same or another keyspace, without a copy, in one commit; it
- * replaces what is there. ADAMANT_NOT_FOUND if there is nothing to be moved.
+ * Moves the value of a key to a key of the same or another keyspace, without a copy, in one
+ * commit; it replaces what is there. ADAMANT_NOT_FOUND if there is nothing to be moved.
  */
 int adamant_move(adamant_keyspace *keyspace,
                  adamant_slice key,
@@ -733,8 +748,8 @@ int adamant_move(adamant_keyspace *keyspace,
                  adamant_slice new_key);
 
 /**
- * Swaps the values of two keys, of one keyspace or two, without a copy, in one commit; ADAMANT_NOT_FOUND,
- * and nothing is done, if one of them has none.
+ * Swaps the values of two keys, of one keyspace or two, without a copy, in one commit;
+ * ADAMANT_NOT_FOUND, and nothing is done, if one of them has none.
  */
 int adamant_swap(adamant_keyspace *keyspace,
                  adamant_slice key,
@@ -742,16 +757,17 @@ int adamant_swap(adamant_keyspace *keyspace,
                  adamant_slice other_key);
 
 /**
- * The value of a key, as a copy to be freed by adamant_value_free; ADAMANT_NOT_FOUND, and NULL for the
- * value, if it has none.
+ * The value of a key, as a copy to be freed by adamant_value_free; ADAMANT_NOT_FOUND, and NULL for
+ * the value, if it has none.
  */
 int adamant_get(const adamant_keyspace *keyspace, adamant_slice key, adamant_value **value);
 
 /**
- * Copies the value of a key to a buffer, and says how many bytes it has; `value_bytes` may be NULL.
+ * Copies the value of a key to a buffer, and says how many bytes it has; `value_bytes` may be
+ * NULL.
  *
- * Fails with ADAMANT_TOO_SMALL if it does not fit: then nothing is copied, and `value_bytes` says how large
- * a buffer has to be.
+ * Fails with ADAMANT_TOO_SMALL if it does not fit: then nothing is copied, and `value_bytes` says
+ * how large a buffer has to be.
  */
 int adamant_get_into(const adamant_keyspace *keyspace,
                      adamant_slice key,
@@ -760,9 +776,9 @@ int adamant_get_into(const adamant_keyspace *keyspace,
                      size_t *value_bytes);
 
 /**
- * Lends the value of a key to a function, without a copy, and returns when that has; ADAMANT_NOT_FOUND,
- * without calling it, if it has none. Writers wait meanwhile, and other functions behind them;
- * reads do not.
+ * Lends the value of a key to a function, without a copy, and returns when that has;
+ * ADAMANT_NOT_FOUND, without calling it, if it has none. Writers wait meanwhile, and other
+ * functions behind them; reads do not.
  */
 int adamant_get_with(const adamant_keyspace *keyspace,
                      adamant_slice key,
@@ -780,8 +796,9 @@ int adamant_contains(const adamant_keyspace *keyspace, adamant_slice key);
 int adamant_len(const adamant_keyspace *keyspace, uint64_t *entries);
 
 /**
- * Opens the keyspace of a name for entries that may end, which is created if there is none, with one beside
- * it that has their deadlines in order, called as it and `.deadlines`. `engine` as in adamant_keyspace_open.
+ * Opens the keyspace of a name for entries that may end, which is created if there is none, with
+ * one beside it that has their deadlines in order, called as it and `.deadlines`. `engine` as in
+ * adamant_keyspace_open.
  *
  * Fails with ADAMANT_NOT_EXPIRING if there is one of that name with other entries.
  */
@@ -803,8 +820,8 @@ int adamant_expiring_with_durability(const adamant_expiring *expiring,
                                      adamant_expiring **other);
 
 /**
- * Another handle, which asks a function what time it is, and not the system: for tests, and for those who
- * have a better clock. It goes to whatever is made with the handle.
+ * Another handle, which asks a function what time it is, and not the system: for tests, and for
+ * those who have a better clock. It goes to whatever is made with the handle.
  */
 int adamant_expiring_with_clock(const adamant_expiring *expiring,
                                 adamant_clock clock,
@@ -822,13 +839,15 @@ void adamant_expiring_free(adamant_expiring *expiring);
 uint64_t adamant_expiring_now(const adamant_expiring *expiring);
 
 /**
- * The deadline of what is to end after so many milliseconds. 0, which is over, for what is no handle.
+ * The deadline of what is to end after so many milliseconds. 0, which is over, for what is no
+ * handle.
  */
 uint64_t adamant_expiring_after(const adamant_expiring *expiring, uint64_t time_ms);
 
 /**
- * Sets the value of a key, and when it ends: at adamant_expiring_after(...) or ADAMANT_NEVER, at once if that is
- * over. Says whether it replaced one that was not over (1) or not (0); `replaced` may be NULL.
+ * Sets the value of a key, and when it ends: at adamant_expiring_after(...) or ADAMANT_NEVER, at
+ * once if that is over. Says whether it replaced one that was not over (1) or not (0); `replaced`
+ * may be NULL.
  */
 int adamant_expiring_insert(adamant_expiring *expiring,
                             adamant_slice key,
@@ -847,8 +866,9 @@ int adamant_expiring_set_deadline(adamant_expiring *expiring, adamant_slice key,
 int adamant_expiring_remove(adamant_expiring *expiring, adamant_slice key);
 
 /**
- * The value of a key, as a copy to be freed by adamant_value_free, and when it ends; ADAMANT_NOT_FOUND, and
- * NULL for the value, if it has none that is not over. `value` and `deadline_ms` may be NULL.
+ * The value of a key, as a copy to be freed by adamant_value_free, and when it ends;
+ * ADAMANT_NOT_FOUND, and NULL for the value, if it has none that is not over. `value` and
+ * `deadline_ms` may be NULL.
  */
 int adamant_expiring_get(const adamant_expiring *expiring,
                          adamant_slice key,
@@ -861,7 +881,8 @@ int adamant_expiring_get(const adamant_expiring *expiring,
 int adamant_expiring_contains(const adamant_expiring *expiring, adamant_slice key);
 
 /**
- * How many entries are not over: exact. What is over and was not taken away is looked at one by one.
+ * How many entries are not over: exact. What is over and was not taken away is looked at one by
+ * one.
  */
 int adamant_expiring_len(const adamant_expiring *expiring, uint64_t *entries);
 
@@ -871,12 +892,11 @@ int adamant_expiring_len(const adamant_expiring *expiring, uint64_t *entries);
 int adamant_expiring_next_deadline(const adamant_expiring *expiring, uint64_t *deadline_ms);
 
 /**
- * Takes entries away that are over, at most so many, in one commit, and says how many; `removed` may be NULL. To
- * be called now and then, best at adamant_expiring_next_deadline: they take room until then.
+ * Takes entries away that are over, at most so many, in one commit, and says how many; `removed`
+ * may be NULL. To be called now and then, best at adamant_expiring_next_deadline: they take room
+ * until then.
  */
-int adamant_expiring_remove_expired(adamant_expiring *expiring,
-                                    size_t entries_max,
-                                    uint64_t *removed);
+int adamant_expiring_remove_expired(adamant_expiring *expiring, size_t entries_max, uint64_t *removed);
 
 /**
  * An empty batch.
@@ -897,8 +917,8 @@ int adamant_batch_put(adamant_batch *batch,
 int adamant_batch_delete(adamant_batch *batch, const adamant_keyspace *keyspace, adamant_slice key);
 
 /**
- * Will move the value of a key to a key of the same or another keyspace, as adamant_move; nothing if there is
- * none then. Changes before and after it in the batch happen before and after it.
+ * Will move the value of a key to a key of the same or another keyspace, as adamant_move; nothing
+ * if there is none then. Changes before and after it in the batch happen before and after it.
  */
 int adamant_batch_move(adamant_batch *batch,
                        const adamant_keyspace *keyspace,
@@ -907,8 +927,8 @@ int adamant_batch_move(adamant_batch *batch,
                        adamant_slice new_key);
 
 /**
- * Will swap the values of two keys, of one keyspace or two, as adamant_swap; nothing unless both are there
- * then.
+ * Will swap the values of two keys, of one keyspace or two, as adamant_swap; nothing unless both
+ * are there then.
  */
 int adamant_batch_swap(adamant_batch *batch,
                        const adamant_keyspace *keyspace,
@@ -927,8 +947,8 @@ int adamant_batch_durability(adamant_batch *batch, int durability);
 int adamant_batch_len(const adamant_batch *batch, uint64_t *changes);
 
 /**
- * Makes all changes in one commit: after a crash all of them are there, or none. Whether it succeeds or
- * not, the batch can only be freed then.
+ * Makes all changes in one commit: after a crash all of them are there, or none. Whether it
+ * succeeds or not, the batch can only be freed then.
  */
 int adamant_batch_commit(adamant_batch *batch);
 
@@ -943,9 +963,9 @@ void adamant_batch_free(adamant_batch *batch);
 int adamant_snapshot_new(const adamant_store *store, adamant_snapshot **snapshot);
 
 /**
- * Lends the value that a key had; ADAMANT_NOT_FOUND if it had none. The bytes stay as they are until
- * adamant_snapshot_release or adamant_snapshot_free, whatever is written meanwhile. A value of more than
- * 4 KiB is not copied: it is the store's own.
+ * Lends the value that a key had; ADAMANT_NOT_FOUND if it had none. The bytes stay as they are
+ * until adamant_snapshot_release or adamant_snapshot_free, whatever is written meanwhile. A value
+ * of more than 4 KiB is not copied: it is the store's own.
  */
 int adamant_snapshot_get(const adamant_snapshot *snapshot,
                          const adamant_keyspace *keyspace,
@@ -982,12 +1002,13 @@ void adamant_snapshot_free(adamant_snapshot *snapshot);
 int adamant_transaction_begin(const adamant_store *store, adamant_transaction **transaction);
 
 /**
- * Runs a function in a transaction beside which nobody else writes, and commits that, unless the function
- * returns other than 0: then nothing of it happened, and `result`, which may be NULL, is what it returned.
+ * Runs a function in a transaction beside which nobody else writes, and commits that, unless the
+ * function returns other than 0: then nothing of it happened, and `result`, which may be NULL, is
+ * what it returned.
  *
- * It waits for others that write, and they for it, so that there is no ADAMANT_CONFLICT; readers do not wait.
- * The function neither commits nor frees its transaction, and its thread cannot write otherwise meanwhile:
- * ADAMANT_MISUSE.
+ * It waits for others that write, and they for it, so that there is no ADAMANT_CONFLICT; readers
+ * do not wait. The function neither commits nor frees its transaction, and its thread cannot write
+ * otherwise meanwhile: ADAMANT_MISUSE.
  */
 int adamant_exclusive(adamant_store *store, adamant_work work, void *context, int *result);
 
@@ -1032,8 +1053,8 @@ int adamant_transaction_attempt(const adamant_transaction *transaction, uint32_t
 int adamant_savepoint_set(adamant_transaction *transaction);
 
 /**
- * Undoes what the transaction wrote since its last savepoint, which is ended. What it read counts as read.
- * ADAMANT_MISUSE if there is none.
+ * Undoes what the transaction wrote since its last savepoint, which is ended. What it read counts
+ * as read. ADAMANT_MISUSE if there is none.
  */
 int adamant_savepoint_undo(adamant_transaction *transaction);
 
@@ -1071,10 +1092,11 @@ int adamant_transaction_delete(adamant_transaction *transaction,
 int adamant_transaction_durability(adamant_transaction *transaction, int durability);
 
 /**
- * Makes all writes in one commit. Whether it succeeds or not, the transaction can only be freed then.
+ * Makes all writes in one commit. Whether it succeeds or not, the transaction can only be freed
+ * then.
  *
- * Fails with ADAMANT_CONFLICT if another commit has changed what it read: nothing was done, and the caller
- * begins another one and does it again.
+ * Fails with ADAMANT_CONFLICT if another commit has changed what it read: nothing was done, and
+ * the caller begins another one and does it again.
  */
 int adamant_transaction_commit(adamant_transaction *transaction);
 
@@ -1084,8 +1106,9 @@ int adamant_transaction_commit(adamant_transaction *transaction);
 void adamant_transaction_free(adamant_transaction *transaction);
 
 /**
- * Lends the value that a key had, as adamant_snapshot_get, and says when it ends; ADAMANT_NOT_FOUND if it had
- * none, or one that is over by now: time goes on for a snapshot too. `value` and `deadline_ms` may be NULL.
+ * Lends the value that a key had, as adamant_snapshot_get, and says when it ends;
+ * ADAMANT_NOT_FOUND if it had none, or one that is over by now: time goes on for a snapshot too.
+ * `value` and `deadline_ms` may be NULL.
  */
 int adamant_snapshot_expiring_get(const adamant_snapshot *snapshot,
                                   const adamant_expiring *expiring,
@@ -1101,8 +1124,8 @@ int adamant_snapshot_expiring_len(const adamant_snapshot *snapshot,
                                   uint64_t *entries);
 
 /**
- * Lends the value of a key, until the transaction is freed, and says when it ends; ADAMANT_NOT_FOUND if it has
- * none that is not over. `value` and `deadline_ms` may be NULL.
+ * Lends the value of a key, until the transaction is freed, and says when it ends;
+ * ADAMANT_NOT_FOUND if it has none that is not over. `value` and `deadline_ms` may be NULL.
  */
 int adamant_transaction_expiring_get(const adamant_transaction *transaction,
                                      const adamant_expiring *expiring,
@@ -1111,7 +1134,8 @@ int adamant_transaction_expiring_get(const adamant_transaction *transaction,
                                      uint64_t *deadline_ms);
 
 /**
- * Sets the value of a key, and when it ends, as adamant_expiring_insert. What was there counts as read.
+ * Sets the value of a key, and when it ends, as adamant_expiring_insert. What was there counts as
+ * read.
  */
 int adamant_transaction_expiring_insert(adamant_transaction *transaction,
                                         const adamant_expiring *expiring,
@@ -1144,8 +1168,9 @@ int adamant_transaction_expiring_remove_expired(adamant_transaction *transaction
                                                 uint64_t *removed);
 
 /**
- * A cursor on what a keyspace holds when it comes by; the range may be NULL: all keys. It stands nowhere at
- * first: adamant_cursor_next gives the first entry, adamant_cursor_previous the last one.
+ * A cursor on what a keyspace holds when it comes by; the range may be NULL: all keys. It stands
+ * nowhere at first: adamant_cursor_next gives the first entry, adamant_cursor_previous the last
+ * one.
  */
 int adamant_cursor_new(const adamant_keyspace *keyspace, const adamant_range *range, adamant_cursor **cursor);
 
@@ -1158,8 +1183,8 @@ int adamant_snapshot_cursor(const adamant_snapshot *snapshot,
                             adamant_cursor **cursor);
 
 /**
- * A cursor on what a transaction sees, its own writes too. What it gives counts as read, and up to 64
- * entries more, which it takes ahead. It ends with the transaction: ADAMANT_CLOSED.
+ * A cursor on what a transaction sees, its own writes too. What it gives counts as read, and up to
+ * 64 entries more, which it takes ahead. It ends with the transaction: ADAMANT_CLOSED.
  */
 int adamant_transaction_cursor(const adamant_transaction *transaction,
                                const adamant_keyspace *keyspace,
@@ -1167,16 +1192,18 @@ int adamant_transaction_cursor(const adamant_transaction *transaction,
                                adamant_cursor **cursor);
 
 /**
- * A cursor on the entries that are not over at this moment, as adamant_cursor_new. When the entry ends on which it
- * stands, adamant_cursor_deadline says. An entry that cannot be read is an error each time that the cursor comes
- * to it, since its deadline lies before its value: adamant_cursor_seek goes past it.
+ * A cursor on the entries that are not over at this moment, as adamant_cursor_new. When the entry
+ * ends on which it stands, adamant_cursor_deadline says. An entry that cannot be read is an error
+ * each time that the cursor comes to it, since its deadline lies before its value:
+ * adamant_cursor_seek goes past it.
  */
 int adamant_expiring_cursor(const adamant_expiring *expiring,
                             const adamant_range *range,
                             adamant_cursor **cursor);
 
 /**
- * A cursor on the entries that a snapshot sees and that are not over at this moment, as adamant_snapshot_cursor.
+ * A cursor on the entries that a snapshot sees and that are not over at this moment, as
+ * adamant_snapshot_cursor.
  */
 int adamant_snapshot_expiring_cursor(const adamant_snapshot *snapshot,
                                      const adamant_expiring *expiring,
@@ -1193,10 +1220,10 @@ int adamant_transaction_expiring_cursor(const adamant_transaction *transaction,
                                         adamant_cursor **cursor);
 
 /**
- * Goes to the next entry and lends it, until the cursor moves or is freed. ADAMANT_END behind the last one,
- * where it stays: from there adamant_cursor_previous gives the last one. `value` may be NULL: then a large
- * value of the engine lsm is not read. If it cannot be read the cursor stands on its entry all the same, and
- * goes on from there.
+ * Goes to the next entry and lends it, until the cursor moves or is freed. ADAMANT_END behind the
+ * last one, where it stays: from there adamant_cursor_previous gives the last one. `value` may be
+ * NULL: then a large value of the engine lsm is not read. If it cannot be read the cursor stands
+ * on its entry all the same, and goes on from there.
  */
 int adamant_cursor_next(adamant_cursor *cursor, adamant_slice *key, adamant_slice *value);
 
@@ -1206,22 +1233,21 @@ int adamant_cursor_next(adamant_cursor *cursor, adamant_slice *key, adamant_slic
 int adamant_cursor_previous(adamant_cursor *cursor, adamant_slice *key, adamant_slice *value);
 
 /**
- * Lends the value of the entry on which the cursor stands, as it was when the cursor came there, until it moves
- * or is freed: for who looked at the key first. ADAMANT_NOT_FOUND if it stands on none.
+ * Lends the value of the entry on which the cursor stands, as it was when the cursor came there,
+ * until it moves or is freed: for who looked at the key first. ADAMANT_NOT_FOUND if it stands on
+ * none.
  */
-int adamant_cursor_value(const adamant_cursor *cursor,
-                         adamant_slice *value);
+int adamant_cursor_value(const adamant_cursor *cursor, adamant_slice *value);
 
 /**
- * When the entry ends on which the cursor stands; ADAMANT_NEVER for one that does not, as all of a keyspace without
- * deadlines. ADAMANT_NOT_FOUND if it stands on none.
+ * When the entry ends on which the cursor stands; ADAMANT_NEVER for one that does not, as all of a
+ * keyspace without deadlines. ADAMANT_NOT_FOUND if it stands on none.
  */
-int adamant_cursor_deadline(const adamant_cursor *cursor,
-                            uint64_t *deadline_ms);
+int adamant_cursor_deadline(const adamant_cursor *cursor, uint64_t *deadline_ms);
 
 /**
- * Goes to just before a key, whether it is there or not: adamant_cursor_next gives it, or the first one
- * above it, adamant_cursor_previous the last one below it.
+ * Goes to just before a key, whether it is there or not: adamant_cursor_next gives it, or the
+ * first one above it, adamant_cursor_previous the last one below it.
  */
 int adamant_cursor_seek(adamant_cursor *cursor, adamant_slice key);
 
@@ -1241,13 +1267,13 @@ void adamant_cursor_free(adamant_cursor *cursor);
 int adamant_stats(const adamant_store *store, adamant_value **json);
 
 /**
- * Verifies every checksum and every structure of a store. The report is the text of a JSON object, which is
- * there also when it fails with ADAMANT_DAMAGED, or with ADAMANT_SYSTEM if all that it found is what the system
- * refused to read: {"clean": ..., "findings": [{"place": ..., "what": ..., "unread": ...}], "pages_verified": ...,
- * "blocks": ..., "keyspaces": [{"name": ..., "entries": ...}]}. `json` may be NULL.
+ * Verifies every checksum and every structure of a store. The report is the text of a JSON object,
+ * which is there also when it fails with ADAMANT_DAMAGED, or with ADAMANT_SYSTEM if all that it
+ * found is what the system refused to read: {"clean": ..., "findings": [{"place": ..., "what":
+ * ..., "unread": ...}], "pages_verified": ..., "blocks": ..., "keyspaces": [{"name": ...,
+ * "entries": ...}]}. `json` may be NULL.
  */
-int adamant_check(const adamant_store *store,
-                  adamant_value **json);
+int adamant_check(const adamant_store *store, adamant_value **json);
 
 #ifdef __cplusplus
 }  // extern "C"
