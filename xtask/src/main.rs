@@ -24,7 +24,7 @@ const USAGE: &str = "\
 usage: cargo xtask quick                  while editing: format, tidy, layers; clippy of what changed and what
                                           uses it, unit tests of what changed
        cargo xtask check                  before a commit: the same of everything, all tests of one set of
-                                          features, with fewer crash points and engines
+                                          features, with fewer engines
        cargo xtask layers                 one-way order of crates, no cycle between modules
        cargo xtask tidy                   what must not be in the sources, and the longest of them
        cargo xtask test [--kill-rounds N] every test, in parts, with seconds and a summary

@@ -1,9 +1,9 @@
 //! `cargo xtask quick` and `cargo xtask check`: for use while editing, and before a commit.
 //!
-//! Purpose: answers in a minute, and in five. `quick` lints the changed packages and their users,
-//! and runs the unit tests of the changed ones. `check` lints everything and runs the tests with
-//! one set of features: the simulator tries one crash point in ten, scenarios run on `bplus` and
-//! `lsm` alone. `cargo xtask test` runs everything.
+//! Purpose: an answer in about a minute while editing. `quick` lints the changed packages and their
+//! users, and runs the unit tests of the changed ones. `check` lints everything and runs the tests
+//! with one set of features; scenarios run on `bplus` and `lsm` alone. `cargo xtask test` runs
+//! everything.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -27,9 +27,6 @@ const LEFT_OUT: [&str; 9] = [
     "failover::",
 ];
 
-/// Of the crash points of the simulator's tests, `check` tries one in so many.
-const CRASH_POINTS: (&str, &str) = ("ADAMANT_SIM_STEP", "10");
-
 /// Lints the packages that changed since the last commit and their users; runs unit tests of the
 /// changed ones.
 ///
@@ -52,7 +49,7 @@ pub(crate) fn quick() -> Result<bool, String> {
     Ok(parts::summarise(&ran))
 }
 
-/// Lints everything; all tests of one set of features, with fewer crash points and engines.
+/// Lints everything; all tests of one set of features, with fewer engines.
 ///
 /// # Errors
 /// In words, when the workspace cannot be read.
@@ -64,8 +61,7 @@ pub(crate) fn check() -> Result<bool, String> {
     let skips: String = LEFT_OUT.iter().map(|name| format!(" --skip {name}")).collect();
     let tests =
         format!("test TOGETHER --no-fail-fast --lib --bins --tests -- --show-output{skips}");
-    let (name, value) = CRASH_POINTS;
-    ran.push(run(&workspace.root, "tests", &tests, &[(name, value.to_owned())]));
+    ran.push(run(&workspace.root, "tests", &tests, &[]));
     Ok(parts::summarise(&ran))
 }
 

@@ -3,9 +3,8 @@
 //! Purpose: the loops over crash points and states that every crash test needs. When verifying a
 //! state panics, the settings that reproduce the state are printed.
 //!
-//! Three environment variables are for manual runs: `ADAMANT_SIM_STATES` multiplies the number of
-//! states tried at each crash point, `ADAMANT_SIM_STEP` divides the number of crash points, and
-//! `ADAMANT_SIM_SEED` (default 0) selects other workloads.
+//! Two environment variables are for manual runs: `ADAMANT_SIM_STATES` multiplies the number of
+//! states tried at each crash point, and `ADAMANT_SIM_SEED` (default 0) selects other workloads.
 
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -14,7 +13,6 @@ use crate::disk::SimDisk;
 use crate::promise::Promise;
 
 const STATES: &str = "ADAMANT_SIM_STATES";
-const STEP: &str = "ADAMANT_SIM_STEP";
 const SEED: &str = "ADAMANT_SIM_SEED";
 
 /// A number from an environment variable.
@@ -25,11 +23,6 @@ fn chosen(variable: &str, default: u64) -> u64 {
 /// States to try at each crash point, where a test wants `count`.
 pub fn states_max(count: u64) -> u64 {
     count * chosen(STATES, 1)
-}
-
-/// Of crash points one in so many is tried, where a test wants one in `count`.
-fn step(count: usize) -> usize {
-    count * chosen(STEP, 1).max(1) as usize
 }
 
 /// The seed of a test's workload: another one for each number.
@@ -85,7 +78,7 @@ impl Tally {
             if point < next || cursor.is_covered() {
                 continue;
             }
-            next = point + self::step(step) as u64;
+            next = point + step as u64;
             self.points += 1;
             let promise = Promise::at_power_cut(disk, point);
             let choices = cursor.choices(states_max(count), point);
@@ -100,7 +93,7 @@ impl Tally {
     /// Deaths of the process at one of `step` crash points of a history.
     pub fn deaths(&mut self, disk: &SimDisk, step: usize, mut judge: impl FnMut(SimDisk, Promise)) {
         let mut cursor = disk.cursor();
-        for point in (cursor.point()..=disk.operation_count()).step_by(self::step(step)) {
+        for point in (cursor.point()..=disk.operation_count()).step_by(step) {
             cursor.advance_to(point);
             self.points += 1;
             let promise = Promise::at_death(disk, point);
