@@ -11,7 +11,6 @@ use std::process::Command;
 
 use crate::source::workspace::Workspace;
 use crate::testing::parts::{self, Part};
-use crate::testing::together;
 
 /// Names of tests that `check` leaves to `test`: engines that exist for comparison, and loops of
 /// kills.
@@ -43,9 +42,9 @@ pub(crate) fn quick() -> Result<bool, String> {
     let users = users(&workspace, &changed);
     println!("changed: {}; they and what uses them: {}", list(&changed), list(&users));
     let clippy = format!("clippy {} --all-targets -- -D warnings", packages(&users));
-    ran.push(run(&workspace.root, "clippy", &clippy, &[]));
+    ran.push(parts::run_line(&workspace.root, "clippy", &clippy, &[]));
     let tests = format!("test {} --lib --bins --no-fail-fast -- --show-output", packages(&changed));
-    ran.push(run(&workspace.root, "unit tests", &tests, &[]));
+    ran.push(parts::run_line(&workspace.root, "unit tests", &tests, &[]));
     Ok(parts::summarise(&ran))
 }
 
@@ -57,11 +56,11 @@ pub(crate) fn check() -> Result<bool, String> {
     let workspace = Workspace::load()?;
     let mut ran = lints(&workspace.root);
     let clippy = "clippy --workspace --all-targets -- -D warnings";
-    ran.push(run(&workspace.root, "clippy", clippy, &[]));
+    ran.push(parts::run_line(&workspace.root, "clippy", clippy, &[]));
     let skips: String = LEFT_OUT.iter().map(|name| format!(" --skip {name}")).collect();
     let tests =
         format!("test TOGETHER --no-fail-fast --lib --bins --tests -- --show-output{skips}");
-    ran.push(run(&workspace.root, "tests", &tests, &[]));
+    ran.push(parts::run_line(&workspace.root, "tests", &tests, &[]));
     Ok(parts::summarise(&ran))
 }
 
@@ -69,13 +68,7 @@ pub(crate) fn check() -> Result<bool, String> {
 fn lints(root: &Path) -> Vec<Part> {
     let parts =
         [("format", "fmt --all --check"), ("tidy", "xtask tidy"), ("layers", "xtask layers")];
-    parts.into_iter().map(|(name, words)| run(root, name, words, &[])).collect()
-}
-
-fn run(root: &Path, name: &str, words: &str, variables: &[(&str, String)]) -> Part {
-    let words = together::words(words);
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    parts::run(root, name, &words, variables)
+    parts.into_iter().map(|(name, words)| parts::run_line(root, name, words, &[])).collect()
 }
 
 /// The packages with files that differ from the last commit, or are not in it.

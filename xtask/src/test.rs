@@ -14,7 +14,6 @@ use crate::testing::parts::{self, Part};
 use crate::testing::python;
 use crate::testing::redis_py;
 use crate::testing::remote;
-use crate::testing::together;
 
 const MOST_TESTS: &str = "test TOGETHER --no-fail-fast --lib --bins --tests -- --show-output";
 /// The other packages run theirs with their tests.
@@ -46,9 +45,7 @@ pub(crate) fn run(kill_rounds: Option<u32>) -> Result<bool, String> {
 /// All parts except the one that runs beside them.
 fn one_by_one(workspace: &Workspace, kill_rounds: Option<u32>) -> Result<Vec<Part>, String> {
     let run = |name: &str, arguments: &str, variables: &[(&str, String)]| {
-        let words = together::words(arguments);
-        let arguments: Vec<&str> = words.iter().map(String::as_str).collect();
-        parts::run(&workspace.root, name, &arguments, variables)
+        parts::run_line(&workspace.root, name, arguments, variables)
     };
     let rounds = kill_rounds.map(|rounds| ("ADAMANT_KILL_ROUNDS", rounds.to_string()));
     let rounds: Vec<_> = rounds.into_iter().collect();

@@ -4,10 +4,6 @@
 //! lines that are one long word, such as a link, may be longer. Vague pronouns are counted, not
 //! refused.
 
-use std::path::{Path, PathBuf};
-
-use crate::source::sources;
-
 /// Maximum characters of a line.
 const COLUMNS_MAX: usize = 100;
 /// Pronouns for a thread, a caller or a transaction that could be named.
@@ -23,31 +19,23 @@ const NOT_PROSE: [&str; 7] = [
     "CHANGELOG.md",
 ];
 
-/// Lines that are too long, in words, and how many have one of the pronouns.
-///
-/// # Errors
-/// In words, when a file cannot be read.
-pub(crate) fn check(root: &Path, rust_files: &[PathBuf]) -> Result<(Vec<String>, usize), String> {
+/// What is wrong in a source or a document, by line, and how many lines have one of the pronouns.
+pub(crate) fn check(name: &str, text: &str) -> (Vec<(usize, String)>, usize) {
     let (mut problems, mut pronouns) = (Vec::new(), 0);
-    for path in rust_files.iter().chain(&sources::files(root, ".md")?) {
-        let name = path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned();
-        if NOT_PROSE.contains(&name.as_str()) {
-            continue;
-        }
-        let text = sources::read(path)?;
-        for (at, line) in prose(&text, name.ends_with(".rs")) {
-            let columns = line.chars().count();
-            if columns > COLUMNS_MAX && line.trim().contains(' ') {
-                let what =
-                    format!("{columns} columns, and prose has {COLUMNS_MAX}; break the line");
-                problems.push(format!("{name}:{at}: {what}"));
-            }
-            let lower = line.to_ascii_lowercase();
-            let mut words = lower.split(|sign: char| !sign.is_ascii_alphabetic());
-            pronouns += usize::from(words.any(|word| PRONOUNS.contains(&word)));
-        }
+    if NOT_PROSE.contains(&name) {
+        return (problems, pronouns);
     }
-    Ok((problems, pronouns))
+    for (at, line) in prose(text, name.ends_with(".rs")) {
+        let columns = line.chars().count();
+        if columns > COLUMNS_MAX && line.trim().contains(' ') {
+            let what = format!("{columns} columns, and prose has {COLUMNS_MAX}; break the line");
+            problems.push((at, what));
+        }
+        let lower = line.to_ascii_lowercase();
+        let mut words = lower.split(|sign: char| !sign.is_ascii_alphabetic());
+        pronouns += usize::from(words.any(|word| PRONOUNS.contains(&word)));
+    }
+    (problems, pronouns)
 }
 
 /// The lines of prose with their numbers: the comments of a source; of a document everything but

@@ -55,10 +55,8 @@ pub(crate) fn run() -> Result<bool, String> {
         let found = check_script(&text);
         problems.extend(found.into_iter().map(|(line, what)| format!("{name}:{line}: {what}")));
     }
-    problems.extend(check_names(&workspace, &paths)?);
-    problems.extend(ways::check(&workspace.root)?);
-    let (wide, pronouns) = prose::check(&workspace.root, &paths)?;
-    problems.extend(wide);
+    let (found, pronouns) = check_texts(&workspace, &paths)?;
+    problems.extend(found);
     for package in &workspace.packages {
         for entry in &package.entries {
             let forbids = sources::read(entry)?.contains("#![forbid(unsafe_code)]");
@@ -79,23 +77,28 @@ pub(crate) fn run() -> Result<bool, String> {
     Ok(problems.is_empty())
 }
 
-/// Names of source files that do not exist.
-fn check_names(workspace: &Workspace, sources: &[PathBuf]) -> Result<Vec<String>, String> {
-    let name_of = |path: &PathBuf| relative(&workspace.root, path);
-    let crates = sources::files(&workspace.root, "Cargo.toml")?;
+/// What is wrong in the comments of sources, and in documents: names of files and functions, and
+/// prose. Also how many of their lines have a vague pronoun.
+fn check_texts(workspace: &Workspace, sources: &[PathBuf]) -> Result<(Vec<String>, usize), String> {
+    let root = &workspace.root;
+    let name_of = |path: &PathBuf| relative(root, path);
+    let crates = sources::files(root, "Cargo.toml")?;
     let crates = crates.iter().map(|path| name_of(path).replace("/Cargo.toml", "")).collect();
     let files = Files::new(sources.iter().map(name_of).collect(), crates);
-    let documents = sources::files(&workspace.root, ".md")?;
+    let documents = sources::files(root, ".md")?;
     let is_history = |name: &str| name.starts_with("docs/decisions/") || name == "CHANGELOG.md";
-    let mut problems = Vec::new();
+    let (mut problems, mut pronouns) = (Vec::new(), 0);
     for path in sources.iter().chain(&documents) {
-        let name = name_of(path);
+        let (name, text) = (name_of(path), sources::read(path)?);
+        let (mut found, vague) = prose::check(&name, &text);
+        pronouns += vague;
+        found.extend(ways::check(root, &name, &text));
         if !is_history(&name) {
-            let found = files.check(&name, &sources::read(path)?);
-            problems.extend(found.into_iter().map(|(line, what)| format!("{name}:{line}: {what}")));
+            found.extend(files.check(&name, &text));
         }
+        problems.extend(found.into_iter().map(|(line, what)| format!("{name}:{line}: {what}")));
     }
-    Ok(problems)
+    Ok((problems, pronouns))
 }
 
 fn relative(root: &Path, path: &Path) -> String {

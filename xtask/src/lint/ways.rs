@@ -11,27 +11,22 @@ use crate::source::sources;
 /// The folder of the lists.
 const FOLDER: &str = "docs/internals";
 
-/// Functions that a document names and that their files do not have, by line.
-///
-/// # Errors
-/// In words, when a document cannot be read.
-pub(crate) fn check(root: &Path) -> Result<Vec<String>, String> {
+/// Functions that a document names and that their files below the root do not have, by line.
+pub(crate) fn check(root: &Path, name: &str, text: &str) -> Vec<(usize, String)> {
     let mut problems = Vec::new();
-    for path in sources::files(root, ".md")? {
-        let name = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().into_owned();
-        if !name.starts_with(FOLDER) {
-            continue;
-        }
-        for (at, item) in items(&sources::read(&path)?) {
-            let Some((file, functions)) = step(&item) else { continue };
-            let text = sources::read(&root.join(file)).unwrap_or_default();
-            let missing = functions.into_iter().filter(|function| !has(&text, function));
-            problems.extend(missing.map(|function| {
-                format!("{name}:{at}: {file} has no function {function}; name what is")
-            }));
-        }
+    if !name.starts_with(FOLDER) {
+        return problems;
     }
-    Ok(problems)
+    for (at, item) in items(text) {
+        let Some((file, functions)) = step(&item) else { continue };
+        let text = sources::read(&root.join(file)).unwrap_or_default();
+        let missing = functions.into_iter().filter(|function| !has(&text, function));
+        problems.extend(
+            missing
+                .map(|function| (at, format!("{file} has no function {function}; name what is"))),
+        );
+    }
+    problems
 }
 
 /// Lines with their numbers, each joined with its continuation lines, which are indented.

@@ -6,6 +6,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
+use crate::testing::together;
+
 /// Tests by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
@@ -106,6 +108,13 @@ pub(crate) fn run(
     let mut command = Command::new(env!("CARGO"));
     command.args(arguments).envs(variables.iter().map(|(name, value)| (name, value)));
     of(name, command.current_dir(root))
+}
+
+/// The same with the words of a line, in which [`together::words`] replaces names of sets.
+pub(crate) fn run_line(root: &Path, name: &str, line: &str, variables: &[(&str, String)]) -> Part {
+    let words = together::words(line);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    run(root, name, &words, variables)
 }
 
 /// Runs a command and counts the tests that libtest reports; a command without any counts as one
