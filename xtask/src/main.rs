@@ -1,7 +1,7 @@
 //! Adamant's tasks: `cargo xtask layers`, `cargo xtask tidy`, `cargo xtask test`, `cargo xtask
 //! docs`, `cargo xtask package`, `cargo xtask soundness`, `cargo xtask sanitize`, `cargo xtask
 //! stress`, `cargo xtask mutants`, `cargo xtask proof`, `cargo xtask power-cut`, `cargo xtask
-//! faults`, `cargo xtask fuzz`, `cargo xtask peers`, `cargo xtask remote`, `cargo xtask header`,
+//! faults`, `cargo xtask fuzz`, `cargo xtask peers`, `cargo xtask services`, `cargo xtask header`,
 //! `cargo xtask install-c`.
 //!
 //! Purpose: checks that the compiler and clippy cannot make, and one command that runs every test.
@@ -29,7 +29,8 @@ usage: cargo xtask quick                  while editing: format, tidy, layers; c
        cargo xtask tidy                   what must not be in the sources, and the longest of them
        cargo xtask test [--kill-rounds N] every test, in parts, with seconds and a summary
        cargo xtask test --python          the parts of it in Python: the package, and redis-py at the server
-       cargo xtask remote [--rounds N]    stores on objects: a workspace of their own, with SlateDB
+       cargo xtask services [--rounds N]  the workspace of server, replicas, stores on objects: format,
+                                          clippy, tests; --lint: no tests
        cargo xtask docs [--open]          documentation of the crates that users need, without warnings
        cargo xtask package [--quick]      their packages, each built from what was packed; the command
                                           installed. --quick: packed and looked at only
@@ -74,9 +75,10 @@ fn main() -> ExitCode {
             Err(_) => Err(format!("--kill-rounds takes a number, found {rounds:?}")),
         },
         ["test", "--python"] => test::run_python(),
-        ["remote"] => testing::remote::run(None),
-        ["remote", "--rounds", rounds] => match rounds.parse() {
-            Ok(rounds) => testing::remote::run(Some(rounds)),
+        ["services"] => testing::services::run(None),
+        ["services", "--lint"] => testing::services::run_lints(),
+        ["services", "--rounds", rounds] => match rounds.parse() {
+            Ok(rounds) => testing::services::run(Some(rounds)),
             Err(_) => Err(format!("--rounds takes a number, found {rounds:?}")),
         },
         ["docs"] => testing::docs::run(false),

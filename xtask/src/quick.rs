@@ -2,8 +2,9 @@
 //!
 //! Purpose: an answer in about a minute while editing. `quick` lints the changed packages and their
 //! users, and runs the unit tests of the changed ones. `check` lints everything and runs the tests
-//! with one set of features; scenarios run on `bplus` and `lsm` alone. `cargo xtask test` runs
-//! everything.
+//! with one set of features; scenarios run on `bplus` and `lsm` alone. Of the workspace `services`
+//! `quick` compiles nothing unless a file in it changed, and `check` nothing at all. `cargo xtask
+//! test` runs everything.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,6 +12,7 @@ use std::process::Command;
 
 use crate::source::workspace::Workspace;
 use crate::testing::parts::{self, Part};
+use crate::testing::services;
 
 /// Names of tests that `check` leaves to `test`: engines that exist for comparison, and loops of
 /// kills.
@@ -33,10 +35,15 @@ const LEFT_OUT: [&str; 9] = [
 /// In words, when the workspace or the changes cannot be read.
 pub(crate) fn quick() -> Result<bool, String> {
     let workspace = Workspace::load()?;
-    let changed = changed(&workspace)?;
+    let files = changed_files(&workspace)?;
     let mut ran = lints(&workspace.root);
+    if files.iter().any(|file| file.starts_with("services/")) {
+        ran.extend(services::lints(&workspace));
+        ran.push(services::unit_tests(&workspace));
+    }
+    let changed: BTreeSet<_> = files.iter().filter_map(|file| owner(&workspace, file)).collect();
     if changed.is_empty() {
-        println!("no package has changed since the last commit");
+        println!("no package of the main workspace has changed since the last commit");
         return Ok(parts::summarise(&ran));
     }
     let users = users(&workspace, &changed);
@@ -71,8 +78,8 @@ fn lints(root: &Path) -> Vec<Part> {
     parts.into_iter().map(|(name, words)| parts::run_line(root, name, words, &[])).collect()
 }
 
-/// The packages with files that differ from the last commit, or are not in it.
-fn changed(workspace: &Workspace) -> Result<BTreeSet<String>, String> {
+/// The files that differ from the last commit, or are not in it.
+fn changed_files(workspace: &Workspace) -> Result<Vec<String>, String> {
     let status = Command::new("git")
         .args(["status", "--porcelain", "--untracked-files=all"])
         .current_dir(&workspace.root)
@@ -81,10 +88,10 @@ fn changed(workspace: &Workspace) -> Result<BTreeSet<String>, String> {
     if !status.status.success() {
         return Err(format!("git status failed: {}", String::from_utf8_lossy(&status.stderr)));
     }
-    let text = String::from_utf8_lossy(&status.stdout).into_owned();
+    let text = String::from_utf8_lossy(&status.stdout);
     // Two status letters and a space; the last name of a renamed file is the new one.
     let files = text.lines().filter_map(|line| line.get(3..)?.rsplit(" -> ").next());
-    Ok(files.filter_map(|file| owner(workspace, file)).collect())
+    Ok(files.map(str::to_owned).collect())
 }
 
 /// The package whose folder contains a file.

@@ -13,7 +13,7 @@ use crate::testing::docs;
 use crate::testing::parts::{self, Part};
 use crate::testing::python;
 use crate::testing::redis_py;
-use crate::testing::remote;
+use crate::testing::services;
 
 const MOST_TESTS: &str = "test TOGETHER --no-fail-fast --lib --bins --tests -- --show-output";
 /// The other packages run theirs with their tests.
@@ -35,9 +35,9 @@ pub(crate) fn run(kill_rounds: Option<u32>) -> Result<bool, String> {
     std::thread::scope(|scope| {
         // They wait for syncs and timers rather than compute, and are built in a folder of their
         // own.
-        let objects = scope.spawn(|| remote::tests(&workspace, None).beside_others());
+        let services = scope.spawn(|| services::tests(&workspace, None).beside_others());
         let mut ran = one_by_one(&workspace, kill_rounds)?;
-        ran.push(objects.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        ran.push(services.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         Ok(parts::summarise(&ran))
     })
 }

@@ -11,8 +11,8 @@
 //! and campaigns, `fuzz` the fuzz targets. `files` is for tests that work on the files of a store.
 //!
 //! `point`, `order`, `batch`, `removals`, `keyspaces`, `transactions`, `limits` and `threads` need
-//! only features that a store on objects has, too: its tests (`remote/tests/scenarios.rs`) compile
-//! these files for it, under the name of this crate's store.
+//! only features that a store on objects has, too: its tests (`services/remote/tests/scenarios.rs`)
+//! compile these files for it, under the name of this crate's store.
 #![forbid(unsafe_code)]
 
 pub mod files;

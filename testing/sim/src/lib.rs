@@ -76,6 +76,7 @@
 
 mod choice;
 mod lines;
+pub mod linearizable;
 mod pages;
 mod file;
 mod names;

@@ -10,13 +10,14 @@
 
 use std::collections::BTreeMap;
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::campaigns::numbers::numbers;
 use crate::source::workspace::Workspace;
+use crate::testing::services;
 
 /// Default number of rounds: the median of fewer says little.
 const ROUNDS: u64 = 3;
@@ -68,7 +69,7 @@ const LOADS: [Load; 4] = [
 pub(crate) fn server(options: &[&str]) -> Result<bool, String> {
     let [rounds] = numbers(["--rounds"], [ROUNDS], options)?;
     let workspace = Workspace::load()?;
-    let program = build(&workspace)?;
+    let program = services::server(&workspace, "release")?;
     let mut found: BTreeMap<(&str, Load, &str), Figures> = BTreeMap::new();
     for round in 0..rounds {
         for durability in ["sync", "buffered"] {
@@ -112,7 +113,7 @@ const CLUSTER_REQUESTS: usize = 200_000;
 pub(crate) fn cluster(options: &[&str]) -> Result<bool, String> {
     let [rounds] = numbers(["--rounds"], [ROUNDS], options)?;
     let workspace = Workspace::load()?;
-    let program = build(&workspace)?;
+    let program = services::server(&workspace, "release")?;
     let mut found: BTreeMap<usize, Figures> = BTreeMap::new();
     for round in 0..rounds {
         for name in in_turn(["adamant", "etcd"], round) {
@@ -163,16 +164,6 @@ fn print_row(what: &str, figures: &Figures, names: [&str; 2]) {
         "| {what} | {:.1} | {:.1} | {ratio:.2} | {:.1} | {:.1} |",
         ours.0, theirs.0, ours.1, theirs.1
     );
-}
-
-fn build(workspace: &Workspace) -> Result<PathBuf, String> {
-    let status = Command::new(env!("CARGO"))
-        .args(["build", "--release", "-p", "adamant-server"])
-        .current_dir(&workspace.root)
-        .status();
-    let status = status.map_err(|error| format!("could not run cargo: {error}"))?;
-    let program = workspace.target.join("release/adamant-server");
-    if status.success() { Ok(program) } else { Err("the server could not be built".into()) }
 }
 
 fn folder(workspace: &Workspace) -> Result<tempfile::TempDir, String> {

@@ -39,7 +39,10 @@ pub(crate) fn cluster(options: &[&str]) -> Result<bool, String> {
     ];
     for (test, rounds, seed) in parts {
         let output = ["--", "--nocapture", "--test-threads", "1"];
-        if !run(&[&["test"], &test[..], &output].concat(), [rounds, seed])? {
+        if !run(
+            &[&["test", "--manifest-path", "services/Cargo.toml"], &test[..], &output].concat(),
+            [rounds, seed],
+        )? {
             return Ok(false);
         }
     }

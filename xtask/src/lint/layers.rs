@@ -1,8 +1,8 @@
 //! `cargo xtask layers`: allowed dependencies between crates, and cycles within a crate.
 //!
 //! The order is `slice, wire -> medium -> heap -> trees, lsm -> store -> interfaces`: a folder of a
-//! later step may use those of earlier steps, never one of its own step or a later one. `replica`
-//! lies between the store and the interfaces, and may use only the store, like these.
+//! later step may use those of earlier steps, never one of its own step or a later one. Services
+//! use only the store, like interfaces, and the server also `replica`.
 
 use crate::source::modules;
 use crate::source::workspace::{Dependency, Package, Workspace};
@@ -12,10 +12,12 @@ use crate::source::workspace::{Dependency, Package, Workspace};
 enum Room {
     /// A crate of the product and its step in the order.
     Product(u8),
-    /// Uses only the store, for interfaces.
+    /// Uses only the store, for the server.
     Replica,
-    /// Uses only the store and replicas.
+    /// Uses only the store.
     Interface,
+    /// Uses only the store and replicas.
+    Server,
     /// Imported only by other testing packages, as a development dependency, and by xtask.
     Testing,
     /// Small programs that use the store, or the bare heap and its maps; never imported.
@@ -34,9 +36,11 @@ fn room(folder: &str) -> Option<Room> {
         "base/heap" => Room::Product(HEAP_STEP),
         "engines/trees" | "engines/lsm" => Room::Product(4),
         "store" => Room::Product(STORE_STEP),
-        "replica" => Room::Replica,
+        "services/replica" => Room::Replica,
         "examples" => Room::Examples,
         "xtask" => Room::Tasks,
+        "services/server" => Room::Server,
+        "services/remote" => Room::Interface,
         _ if folder.starts_with("interfaces/") => Room::Interface,
         _ if folder.starts_with("testing/") || folder.starts_with("bench/") => Room::Testing,
         _ => return None,
@@ -50,17 +54,17 @@ fn may_use(user: Room, used: Room, development: bool) -> bool {
         (Room::Tasks, _) => true,
         (_, Room::Testing) => development || user == Room::Testing,
         (Room::Product(user), Room::Product(used)) => used < user,
-        (Room::Interface | Room::Replica, Room::Product(used)) => used == STORE_STEP,
-        (Room::Interface | Room::Testing, Room::Replica) => true,
+        (Room::Interface | Room::Replica | Room::Server, Room::Product(used)) => used == STORE_STEP,
+        (Room::Server, Room::Replica) => true,
         (Room::Examples, Room::Product(used)) => (HEAP_STEP..=STORE_STEP).contains(&used),
         (Room::Testing, Room::Product(_)) => true,
-        (_, Room::Replica | Room::Interface) => false,
+        (_, Room::Replica | Room::Interface | Room::Server) => false,
     }
 }
 
 /// Checks all packages and all their modules; prints the problems. True if there are none.
 pub(crate) fn run() -> Result<bool, String> {
-    let workspace = Workspace::load()?;
+    let workspace = Workspace::with_services()?;
     let mut problems = Vec::new();
     let mut edge_count = 0;
     for package in &workspace.packages {
@@ -110,7 +114,7 @@ fn judge(workspace: &Workspace, user: &Package, dependency: &Dependency) -> Opti
     (!allowed).then(|| {
         format!(
             "{} ({}) may not use {} ({}): the order is slice, wire -> medium -> heap -> trees, lsm \
-             -> store -> interfaces, and testing and bench are for tests only",
+             -> store -> interfaces and services, and testing and bench are for tests only",
             user.name, user.folder, used.name, used.folder
         )
     })
@@ -145,10 +149,15 @@ mod tests {
     }
 
     #[test]
-    fn replicas_lie_between_the_store_and_interfaces() {
-        assert!(allowed("replica", "store") && allowed("interfaces/server", "replica"));
-        assert!(!allowed("replica", "base/heap") && !allowed("replica", "interfaces/server"));
-        assert!(!allowed("store", "replica") && !allowed("examples", "replica"));
+    fn replicas_lie_between_the_store_and_the_server() {
+        assert!(
+            allowed("services/replica", "store") && allowed("services/server", "services/replica")
+        );
+        assert!(
+            !allowed("services/replica", "base/heap")
+                && !allowed("services/replica", "services/server")
+        );
+        assert!(!allowed("store", "services/replica") && !allowed("examples", "services/replica"));
     }
 
     #[test]

@@ -36,7 +36,7 @@ type Length = (usize, String);
 
 /// Checks every source file below the root. True if there are no problems.
 pub(crate) fn run() -> Result<bool, String> {
-    let workspace = Workspace::load()?;
+    let workspace = Workspace::with_services()?;
     let mut problems = Vec::new();
     let mut files = Vec::new();
     let mut functions = Vec::new();

@@ -1,6 +1,6 @@
 //! The packages of the workspace, from `cargo metadata`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
@@ -47,22 +47,29 @@ impl Workspace {
     /// # Errors
     /// In words, when cargo fails or gives an unexpected answer.
     pub(crate) fn load() -> Result<Self, String> {
-        let output = Command::new(env!("CARGO"))
-            .args(["metadata", "--format-version", "1", "--no-deps"])
-            .output()
-            .map_err(|error| format!("could not run cargo metadata: {error}"))?;
-        if !output.status.success() {
-            let words = String::from_utf8_lossy(&output.stderr);
-            return Err(format!("cargo metadata failed: {words}"));
+        Self::with(&[])
+    }
+
+    /// The same with the packages of the workspace `services`.
+    ///
+    /// # Errors
+    /// As [`Workspace::load`].
+    pub(crate) fn with_services() -> Result<Self, String> {
+        Self::with(&["services"])
+    }
+
+    /// The workspace of the current folder, with the packages of others in `folders` below it.
+    fn with(folders: &[&str]) -> Result<Self, String> {
+        let own = metadata(None)?;
+        let root = PathBuf::from(text(&own, "workspace_root")?);
+        let target = PathBuf::from(text(&own, "target_directory")?);
+        let others = folders.iter().map(|folder| metadata(Some(&root.join(folder))));
+        let mut packages = Vec::new();
+        for workspace in std::iter::once(Ok(own)).chain(others) {
+            for package in list(&workspace?, "packages")? {
+                packages.push(Package::from_metadata(package, &root)?);
+            }
         }
-        let metadata: Value = serde_json::from_slice(&output.stdout)
-            .map_err(|error| format!("cargo metadata printed no JSON: {error}"))?;
-        let root = PathBuf::from(text(&metadata, "workspace_root")?);
-        let target = PathBuf::from(text(&metadata, "target_directory")?);
-        let mut packages = list(&metadata, "packages")?
-            .iter()
-            .map(|package| Package::from_metadata(package, &root))
-            .collect::<Result<Vec<_>, _>>()?;
         packages.sort_by(|a, b| a.folder.cmp(&b.folder));
         let names: Vec<String> = packages.iter().map(|package| package.name.clone()).collect();
         for package in &mut packages {
@@ -126,6 +133,23 @@ impl Package {
             is_published: package["publish"].is_null(),
         })
     }
+}
+
+/// What `cargo metadata` prints of the workspace of a folder, if not of the current one.
+fn metadata(folder: Option<&Path>) -> Result<Value, String> {
+    let mut command = Command::new(env!("CARGO"));
+    command.args(["metadata", "--format-version", "1", "--no-deps"]);
+    if let Some(folder) = folder {
+        command.current_dir(folder);
+    }
+    let output =
+        command.output().map_err(|error| format!("could not run cargo metadata: {error}"))?;
+    if !output.status.success() {
+        let words = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("cargo metadata failed: {words}"));
+    }
+    serde_json::from_slice(&output.stdout)
+        .map_err(|error| format!("cargo metadata printed no JSON: {error}"))
 }
 
 fn text<'a>(value: &'a Value, field: &str) -> Result<&'a str, String> {

@@ -6,15 +6,11 @@
 use crate::source::workspace::Workspace;
 use crate::testing::parts::{Counts, Part};
 use crate::testing::python::{self, Halt};
+use crate::testing::services;
 use crate::testing::together;
 
 /// The tests, below the root.
-const TESTS: &str = "interfaces/server/tests/python";
-
-/// The programs under test: the variable that names it to them, the packages with which it was
-/// built before, and its name.
-const PROGRAMS: [(&str, &str, &str); 2] =
-    [("ADAMANT_SERVER", "TOGETHER", "adamant-server"), ("ADAMANT", "USERS", "adamant")];
+const TESTS: &str = "services/server/tests/python";
 
 /// Builds the server and the command, and tests them.
 pub(crate) fn run(workspace: &Workspace) -> Part {
@@ -28,9 +24,8 @@ fn build_and_test(workspace: &Workspace) -> Result<Counts, Halt> {
     let venv = workspace.root.join("target/python/redis");
     let python = python::environment(&venv, &tests.join("requirements.txt"))?;
     let mut tests = python::tests(&python, &tests);
-    for (variable, set, name) in PROGRAMS {
-        let program = together::program(&workspace.root, set, name, "dev").map_err(Halt::Failed)?;
-        tests.env(variable, program);
-    }
+    let server = services::server(workspace, "dev").map_err(Halt::Failed)?;
+    let command = together::program(&workspace.root, "USERS", "adamant", "dev");
+    tests.env("ADAMANT_SERVER", server).env("ADAMANT", command.map_err(Halt::Failed)?);
     python::count(&mut tests)
 }

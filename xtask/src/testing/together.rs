@@ -35,17 +35,32 @@ pub(crate) fn program(
     name: &str,
     profile: &str,
 ) -> Result<PathBuf, String> {
+    // This program is in target/debug, or the corresponding folder of another build.
+    let own = std::env::current_exe().map_err(|error| format!("where is this program: {error}"))?;
+    let target = own.parent().and_then(Path::parent).ok_or("this program lies in no folder")?;
+    build(root, target, set, name, profile)
+}
+
+/// Builds a program of `packages` (words for cargo), which puts it below `target`, in the profile
+/// `dev` or another one, and returns its path.
+///
+/// # Errors
+/// In words, when cargo fails.
+pub(crate) fn build(
+    root: &Path,
+    target: &Path,
+    packages: &str,
+    name: &str,
+    profile: &str,
+) -> Result<PathBuf, String> {
     let status = Command::new(env!("CARGO"))
-        .args(words(&format!("build --quiet {set} --profile {profile} --bin {name}")))
+        .args(words(&format!("build --quiet {packages} --profile {profile} --bin {name}")))
         .current_dir(root)
         .status()
         .map_err(|error| format!("could not run cargo: {error}"))?;
     if !status.success() {
         return Err(format!("{name} could not be built"));
     }
-    // This program is in target/debug, or the corresponding folder of another build.
-    let own = std::env::current_exe().map_err(|error| format!("where is this program: {error}"))?;
-    let target = own.parent().and_then(Path::parent).ok_or("this program lies in no folder")?;
     let folder = if profile == "dev" { "debug" } else { profile };
     Ok(target.join(folder).join(name))
 }

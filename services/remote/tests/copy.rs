@@ -131,7 +131,7 @@ fn what_cannot_be_copied_is_refused() {
     let store = adamant::Store::open(path("counted")).unwrap();
     let made = store.heap().unwrap().transaction(adamant::Durability::Sync, |tx| {
         tx.named_root_or_create("count", |_| Ok(1_u64))?;
-        Ok::<_, adamant_heap::Error>(())
+        Ok::<_, Box<dyn std::error::Error>>(())
     });
     made.unwrap();
     store.close().unwrap();

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use adamant_history::{Kind, Operation, is_linearizable};
+use adamant_sim::linearizable::{Kind, Operation, is_linearizable};
 
 use crate::nodes::{Nodes, PATIENCE, is_undone};
 use crate::support::{Client, Value, seed};

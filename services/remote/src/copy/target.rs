@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use adamant::{Durability, Engine, KeyspaceKind, KeyspaceOptions, Slice};
 
-use super::CopyOptions;
 use super::error::CopyError;
+use super::options::CopyOptions;
 use super::source::{CACHE_BYTES_MAX, Entries, Source, bounded};
 use crate::location::Location;
 use crate::open;

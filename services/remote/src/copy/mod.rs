@@ -10,12 +10,11 @@
 
 mod digest;
 mod error;
+mod options;
 mod source;
 mod target;
 
 use std::path::Path;
-
-use adamant::Engine;
 
 use crate::location::SCHEME_PREFIX;
 use digest::Digester;
@@ -24,36 +23,7 @@ use target::Target;
 
 pub use digest::Digest;
 pub use error::CopyError;
-
-/// How a store is copied.
-#[derive(Clone, Debug, Default)]
-pub struct CopyOptions {
-    replace: bool,
-    engine: Option<Engine>,
-}
-
-impl CopyOptions {
-    /// Replaces nothing, and keeps the engine of each keyspace.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Whether to drop existing keyspaces of a target on objects. Their content is gone as soon as
-    /// the copy begins.
-    #[must_use]
-    pub fn replace(mut self, replace: bool) -> Self {
-        self.replace = replace;
-        self
-    }
-
-    /// The engine of all keyspaces of a target on a machine. Default: the one that each had when it
-    /// was copied to objects, `lsm` if it never was.
-    #[must_use]
-    pub fn engine(mut self, engine: Option<Engine>) -> Self {
-        self.engine = engine;
-        self
-    }
-}
+pub use options::CopyOptions;
 
 /// Copies a store to an empty place. Source and target are directories of stores on a machine, or
 /// URLs of stores on objects. Returns the digest of the copy, all of which was read again. O(n).

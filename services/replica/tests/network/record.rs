@@ -5,7 +5,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 
-use adamant_history::{Kind, Operation, is_linearizable};
+use adamant_sim::linearizable::{Kind, Operation, is_linearizable};
 use serde::{Deserialize, Serialize};
 
 use crate::nodes::Content;

@@ -1,4 +1,4 @@
-//! Whether what clients saw of one key could have happened one after the other.
+//! Linearizability of what clients saw of one key.
 //!
 //! Purpose: tests of servers and replicas note what each client was told, and when, and ask
 //! [`is_linearizable`] at last.
@@ -7,8 +7,6 @@
 //! of what was tried (2017): an operation takes effect at one moment between its start and its end.
 //! One of which the client does not know whether it was done has no end, and may never have taken
 //! effect.
-
-#![forbid(unsafe_code)]
 
 use std::collections::{BTreeSet, HashSet};
 
