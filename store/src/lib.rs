@@ -99,8 +99,8 @@ pub use adamant_lsm::{
 };
 pub use adamant_medium::error::Error as DirectoryError;
 pub use adamant_medium::names as file_names;
-pub use adamant_medium::os::OsDirectory;
 pub use adamant_medium::storage::{Directory, File as DirectoryFile};
+pub use adamant_medium::system::os::OsDirectory;
 pub use adamant_slice::Slice;
 pub use adamant_trees::{Moved, Report as TreeReport};
 

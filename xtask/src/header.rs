@@ -5,7 +5,7 @@
 //! own, so it gets sources in which the pointers replace them.
 //! Invariants: the header is a function of the sources; `--check` fails if it is out of date.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::source::sources;
 use crate::source::workspace::Workspace;
@@ -44,12 +44,9 @@ fn make(root: &Path) -> Result<String, String> {
     let scratch = tempfile::tempdir().map_err(|error| format!("no temporary folder: {error}"))?;
     let config = cbindgen::Config::from_file(folder.join("cbindgen.toml"))?;
     let mut builder = cbindgen::Builder::new().with_config(config);
-    let list = sources::read(&folder.join("src/lib.rs"))?;
-    let modules = list.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';'));
-    for module in modules {
-        let source = folder.join(format!("src/{module}.rs"));
-        let copy = scratch.path().join(format!("{module}.rs"));
-        std::fs::write(&copy, plain(&sources::read(&source)?))
+    for (index, source) in modules(&folder.join("src"), "lib.rs")?.iter().enumerate() {
+        let copy = scratch.path().join(format!("{index}.rs"));
+        std::fs::write(&copy, plain(&sources::read(source)?))
             .map_err(|error| format!("could not write {}: {error}", copy.display()))?;
         builder = builder.with_src(copy);
     }
@@ -58,6 +55,19 @@ fn make(root: &Path) -> Result<String, String> {
     bindings.write(&mut header);
     let header = String::from_utf8(header);
     Ok(whole_numbers(&header.map_err(|_| "cbindgen: the header is no UTF-8".to_owned())?))
+}
+
+/// The files of the modules that a file in `folder` lists, in its order, with those below them.
+fn modules(folder: &Path, list: &str) -> Result<Vec<PathBuf>, String> {
+    let mut files = Vec::new();
+    let list = sources::read(&folder.join(list))?;
+    for module in list.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';')) {
+        match folder.join(module) {
+            below if below.is_dir() => files.extend(modules(&below, "mod.rs")?),
+            file => files.push(file.with_extension("rs")),
+        }
+    }
+    Ok(files)
 }
 
 /// The header with parentheses around negative numbers, which otherwise combine with the text

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use adamant_medium::direct::DirectDirectory;
+use adamant_medium::address::persist::Flushing;
 use adamant_medium::error::Error as MediumError;
-use adamant_medium::persist::Flushing;
 use adamant_medium::storage::{Directory, Lock};
+use adamant_medium::system::direct::DirectDirectory;
 use adamant_wire::mutants::is_planted;
 use parking_lot::Mutex;
 use zerocopy::little_endian::{U16, U32, U64};

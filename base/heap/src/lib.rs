@@ -60,11 +60,11 @@ mod care;
 mod every_order;
 
 pub use adamant_medium::memory::MemoryDirectory;
-pub use adamant_medium::os::OsDirectory;
 pub use adamant_medium::storage::Directory;
+pub use adamant_medium::system::os::OsDirectory;
 pub use adamant_slice::Slice;
 
-pub use adamant_medium::persist::Flushing;
+pub use adamant_medium::address::persist::Flushing;
 pub use care::leaks::{Leak, LeakFinding, LeakReport};
 pub use care::shrink::Shrunk;
 pub use durability::Durability;

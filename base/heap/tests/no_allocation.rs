@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use adamant_heap::{Durability, Error, Heap, Options, Read, Transaction, Write};
 use adamant_medium::memory::MemoryDirectory;
-use adamant_medium::os::OsDirectory;
+use adamant_medium::system::os::OsDirectory;
 
 thread_local!(static COUNT: Cell<u64> = const { Cell::new(0) });
 thread_local!(static BYTES_HELD: Cell<i64> = const { Cell::new(0) });

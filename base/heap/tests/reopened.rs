@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use adamant_heap::{Directory, Durability, Error, Heap, Options, Read, Write};
-use adamant_medium::os::OsDirectory;
+use adamant_medium::system::os::OsDirectory;
 
 const BLOCK_BYTES: usize = 1000;
 /// Some 16 MiB: 250 groups of sixteen pages.

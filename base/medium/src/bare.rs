@@ -7,9 +7,9 @@
 use std::io;
 use std::sync::Arc;
 
+use crate::address::persist::{Flushing, Persist};
+use crate::address::region::Region;
 use crate::error::{Error, Result};
-use crate::persist::{Flushing, Persist};
-use crate::region::Region;
 use crate::storage::{Directory, File};
 
 /// The mapped bytes of a file that has no name. Given back to the system on drop.

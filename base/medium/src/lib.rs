@@ -10,19 +10,9 @@ compile_error!("Adamant needs a 64-bit little-endian Unix, such as Linux on x86-
 
 pub mod error;
 pub mod fork;
-mod tmpfs;
-pub mod region;
-pub mod huge;
-pub mod persist;
-mod lines;
+pub mod address;
 pub mod names;
 pub mod storage;
-mod pieces;
-pub mod direct;
-mod lock;
-mod dax;
-mod window;
-mod handle;
-pub mod os;
+pub mod system;
 pub mod memory;
 pub mod bare;

@@ -13,13 +13,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use crate::dax;
+use crate::address::persist::{Flushing, Persist};
+use crate::address::region::Region;
 use crate::error::{Error, Result};
-use crate::lock::held_here;
-use crate::os::{self, OsFile};
-use crate::persist::{Flushing, Persist};
-use crate::region::Region;
 use crate::storage::{Directory, File, Lock, check_name};
+use crate::system::dax;
+use crate::system::lock::held_here;
+use crate::system::os::{self, OsFile};
 
 /// Bytes of the pieces that a file is stored in; a piece never written is a hole.
 const PIECE_BYTES: u64 = 4096;

@@ -9,10 +9,10 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::address::persist::{Flushing, Persist};
+use crate::address::region::Region;
 use crate::error::{Error, Result};
 use crate::names::name_of;
-use crate::persist::{Flushing, Persist};
-use crate::region::Region;
 
 /// A directory and the names in it: text, as [`crate::names`] makes it of names that are no UTF-8.
 pub trait Directory: Send + Sync + Debug {

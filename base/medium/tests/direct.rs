@@ -4,13 +4,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use adamant_medium::address::persist::{Flushing, PersistCounts};
+use adamant_medium::address::region::Region;
 use adamant_medium::bare::Bare;
 use adamant_medium::error::Error;
 use adamant_medium::memory::MemoryDirectory;
-use adamant_medium::os::OsDirectory;
-use adamant_medium::persist::{Flushing, PersistCounts};
-use adamant_medium::region::Region;
 use adamant_medium::storage::{Directory, File};
+use adamant_medium::system::os::OsDirectory;
 
 const PAGE: u64 = 4096;
 

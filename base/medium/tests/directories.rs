@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use adamant_medium::address::region::Region;
 use adamant_medium::error::Error;
 use adamant_medium::memory::MemoryDirectory;
-use adamant_medium::os::OsDirectory;
-use adamant_medium::region::Region;
 use adamant_medium::storage::{Directory, File};
+use adamant_medium::system::os::OsDirectory;
 
 const PAGE_BYTES: u64 = 4096;
 

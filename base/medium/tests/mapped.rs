@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use adamant_medium::memory::MemoryDirectory;
-use adamant_medium::os::OsDirectory;
 use adamant_medium::storage::{Directory, File};
+use adamant_medium::system::os::OsDirectory;
 
 /// More than two windows, so that they move.
 const FILE_BYTES: usize = (2 << 20) + 12_288;

@@ -6,10 +6,10 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use adamant_medium::address::region::Region;
 use adamant_medium::error::Error;
-use adamant_medium::os::OsDirectory;
-use adamant_medium::region::Region;
 use adamant_medium::storage::Directory;
+use adamant_medium::system::os::OsDirectory;
 
 const FOLDER: &str = "ADAMANT_TEST_FOLDER";
 

@@ -1,9 +1,9 @@
 //! Regions keep their base address and commit pages on demand.
 
+use adamant_medium::address::region::Region;
 use adamant_medium::error::Error;
-use adamant_medium::os::OsDirectory;
-use adamant_medium::region::Region;
 use adamant_medium::storage::Directory;
+use adamant_medium::system::os::OsDirectory;
 
 fn byte(region: &mut Region, offset: u64) -> &mut u8 {
     // SAFETY: the tests stay within the range that they committed.

@@ -5,13 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use adamant_medium::direct::DirectDirectory;
+use adamant_medium::address::persist::{Flushing, Persist};
+use adamant_medium::address::region::Region;
 use adamant_medium::error::{Error, Result};
 use adamant_medium::memory::MemoryDirectory;
-use adamant_medium::os::OsDirectory;
-use adamant_medium::persist::{Flushing, Persist};
-use adamant_medium::region::Region;
 use adamant_medium::storage::{Directory, File, Lock};
+use adamant_medium::system::direct::DirectDirectory;
+use adamant_medium::system::os::OsDirectory;
 
 const PAGE: u64 = 4096;
 /// As `direct.rs` has it.

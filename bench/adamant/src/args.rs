@@ -3,15 +3,15 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use adamant_bench::bounded;
-use adamant_bench::bplus;
-use adamant_bench::heap::{self, Medium};
-use adamant_bench::kv::Settings;
-use adamant_bench::lsm;
-use adamant_bench::maps;
-use adamant_bench::slice;
-use adamant_bench::splits;
-use adamant_bench::transactions;
+use adamant_bench::commands::bounded;
+use adamant_bench::commands::bplus;
+use adamant_bench::commands::heap::{self, Medium};
+use adamant_bench::commands::kv::Settings;
+use adamant_bench::commands::lsm;
+use adamant_bench::commands::maps;
+use adamant_bench::commands::slice;
+use adamant_bench::commands::splits;
+use adamant_bench::commands::transactions;
 use adamant_bench::workload::{kill, memory};
 
 /// The text of `--help`.

@@ -5,38 +5,7 @@
 
 #![forbid(unsafe_code)]
 
-pub mod error;
-
-pub mod key;
-
-pub mod data;
-pub mod measure;
-
-pub mod asked;
-
-pub mod report;
-
-pub mod engine;
-pub mod raw;
-mod place;
-
+pub mod harness;
 pub mod engines;
 pub mod workload;
-
-pub mod kv;
-
-pub mod heap;
-
-pub mod maps;
-
-pub mod bplus;
-
-pub mod splits;
-
-pub mod slice;
-
-pub mod transactions;
-
-pub mod bounded;
-
-pub mod lsm;
+pub mod commands;

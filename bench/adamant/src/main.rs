@@ -10,20 +10,20 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::thread;
 
-use adamant_bench::asked::AskedRows;
-use adamant_bench::bounded;
-use adamant_bench::bplus;
-use adamant_bench::engine::Engine;
+use adamant_bench::commands::bounded;
+use adamant_bench::commands::bplus;
+use adamant_bench::commands::heap;
+use adamant_bench::commands::kv;
+use adamant_bench::commands::lsm;
+use adamant_bench::commands::maps;
+use adamant_bench::commands::slice;
+use adamant_bench::commands::splits;
+use adamant_bench::commands::transactions;
 use adamant_bench::engines::adamant::AdamantEngine;
 use adamant_bench::engines::btree_map::BTreeMapEngine;
-use adamant_bench::error::Result;
-use adamant_bench::heap;
-use adamant_bench::kv;
-use adamant_bench::lsm;
-use adamant_bench::maps;
-use adamant_bench::slice;
-use adamant_bench::splits;
-use adamant_bench::transactions;
+use adamant_bench::harness::asked::AskedRows;
+use adamant_bench::harness::engine::Engine;
+use adamant_bench::harness::error::Result;
 use adamant_bench::workload::{kill, memory};
 
 use crate::args::{

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use adamant_bench::asked::AskedRows;
+use adamant_bench::harness::asked::AskedRows;
 use serde_json::Value;
 
 /// Where Linux keeps files in memory.

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use adamant_bench::heap::{Medium, group_names};
+use adamant_bench::commands::heap::{Medium, group_names};
 use serde_json::Value;
 
 /// Where Linux keeps files in memory: what is memory everywhere.

@@ -1,7 +1,7 @@
 //! A small run of `maps` measures every structure, and leaves nothing.
 
-use adamant_bench::asked::AskedRows;
-use adamant_bench::maps::{Settings, run};
+use adamant_bench::commands::maps::{Settings, run};
+use adamant_bench::harness::asked::AskedRows;
 
 #[test]
 fn a_small_run_measures_all() {

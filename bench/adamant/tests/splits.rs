@@ -7,10 +7,10 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use adamant_bench::error::Result;
-use adamant_bench::splits::leaves::Leaves;
-use adamant_bench::splits::strategy::Strategy;
-use adamant_bench::splits::{Copied, Slots, Swapped, SwappedWide};
+use adamant_bench::commands::splits::leaves::Leaves;
+use adamant_bench::commands::splits::strategy::Strategy;
+use adamant_bench::commands::splits::{Copied, Slots, Swapped, SwappedWide};
+use adamant_bench::harness::error::Result;
 use adamant_heap::{Directory, Durability, Heap, MemoryDirectory, Options, Write};
 use adamant_sim::tally::seed;
 use adamant_sim::{Mark, SimDirectory, SimDisk, Tally};

@@ -19,9 +19,9 @@ pub mod sqlite;
 use std::fs;
 use std::path::Path;
 
-use adamant_bench::engine::{Direction, Space};
-use adamant_bench::error::Result;
-use adamant_bench::measure::disk_bytes;
+use adamant_bench::harness::engine::{Direction, Space};
+use adamant_bench::harness::error::Result;
+use adamant_bench::harness::measure::disk_bytes;
 
 /// Bytes of a peer's cache: more than any dataset, so that nobody reads the disk for want of it.
 pub const CACHE_BYTES: u64 = 1 << 30;

@@ -13,11 +13,11 @@ pub mod report;
 
 use std::fs;
 
-use adamant_bench::error::Result;
+use adamant_bench::harness::error::Result;
 
-use crate::figures::Figures;
+use crate::results::figures::Figures;
 use crate::heap::settings::{Settings, USAGE};
-use crate::rows;
+use crate::results::rows;
 
 /// Folder of the pictures and rows, beside the report.
 const FOLDER: &str = "heap";

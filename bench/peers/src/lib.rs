@@ -4,36 +4,11 @@
 //! waiting (latencies of durable commits, throughput over time), and pictures.
 
 pub mod peer;
-
 pub mod engines;
-pub mod roster;
-
-pub mod datasets;
-pub mod machine;
-pub mod settings;
-pub mod waits;
-
-pub mod calls;
-pub mod trace;
-
-pub mod child;
-pub mod rounds;
-
-pub mod rows;
-
-pub mod figures;
-pub mod goals;
-pub mod notes;
-pub mod picture;
-pub mod text;
-
-pub mod plots;
-pub mod report;
-
+pub mod run;
+pub mod results;
 pub mod heap;
-
 pub mod slice;
-
 pub mod soak;
-
 pub mod lsm;
+

@@ -3,7 +3,8 @@
 //! Each engine has a process of its own in every round for each size of values, in turns, so that
 //! what the system says of its memory and of the bytes that it wrote is the engine's alone, and of
 //! what it does there. All have the same cache, the same sizes of memtables and tables, LZ4, and
-//! commits that survive the death of the process. The rows are those of `adamant_bench::lsm`.
+//! commits that survive the death of the process. The rows are those of
+//! `adamant_bench::commands::lsm`.
 
 mod settings;
 
@@ -16,11 +17,11 @@ use std::env;
 use std::fs;
 use std::process::{Command, Stdio};
 
-use adamant_bench::asked::AskedRows;
-use adamant_bench::engine::{Engine, LsmEngine};
+use adamant_bench::harness::asked::AskedRows;
+use adamant_bench::harness::engine::{Engine, LsmEngine};
 use adamant_bench::engines::adamant::AdamantEngine;
-use adamant_bench::error::{Result, ensure};
-use adamant_bench::lsm;
+use adamant_bench::harness::error::{Result, ensure};
+use adamant_bench::commands::lsm;
 use serde_json::Value;
 
 use crate::engines::fjall3::Fjall3Engine;
@@ -29,9 +30,9 @@ use crate::engines::rocksdb::RocksDbEngine;
 use crate::lsm::rows::Rows;
 use crate::lsm::settings::{Settings, USAGE};
 use crate::lsm::sources::SOURCES_COMMAND;
-use crate::machine::{self, Ticks};
+use crate::run::machine::{self, Ticks};
 use crate::peer::Peer;
-use crate::text;
+use crate::results::text;
 
 /// First argument of a process that measures one engine.
 const ENGINE_COMMAND: &str = "lsm-engine";

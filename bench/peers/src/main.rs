@@ -3,11 +3,11 @@
 use std::fs;
 use std::process::ExitCode;
 
-use adamant_bench::error::Result;
-use adamant_peers::figures::Figures;
-use adamant_peers::notes::Notes;
-use adamant_peers::settings::{Settings, USAGE};
-use adamant_peers::{child, goals, heap, lsm, plots, report, rounds, rows, slice, soak};
+use adamant_bench::harness::error::Result;
+use adamant_peers::results::figures::Figures;
+use adamant_peers::results::notes::Notes;
+use adamant_peers::run::settings::{Settings, USAGE};
+use adamant_peers::{run::child, results::goals, heap, lsm, results::plots, results::report, run::rounds, results::rows, slice, soak};
 
 /// Folder of the pictures and rows, beside the report.
 const FOLDER: &str = "benchmarks";

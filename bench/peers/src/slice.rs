@@ -16,10 +16,10 @@ pub mod report;
 
 use std::fs;
 
-use adamant_bench::error::Result;
+use adamant_bench::harness::error::Result;
 
-use crate::figures::Figures;
-use crate::rows;
+use crate::results::figures::Figures;
+use crate::results::rows;
 use crate::slice::settings::{Settings, USAGE};
 
 /// Folder of the pictures and rows, beside the report.

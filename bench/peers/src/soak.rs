@@ -9,20 +9,20 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use adamant_bench::data::Data;
-use adamant_bench::engine::Durability;
-use adamant_bench::error::Result;
+use adamant_bench::harness::data::Data;
+use adamant_bench::harness::engine::Durability;
+use adamant_bench::harness::error::Result;
 use adamant_bench::workload::load::put_in_batches;
 use adamant_bench::workload::session::Session;
 use adamant_bench::workload::soak::{Soaked, raw_waits, soak};
 use hdrhistogram::Histogram;
 use serde_json::Value;
 
-use crate::machine::{self, Ticks};
+use crate::run::machine::{self, Ticks};
 use crate::peer::{Peer, Survives};
-use crate::roster::{Task, with_engine};
+use crate::run::roster::{Task, with_engine};
 use crate::soak::settings::{Settings, USAGE};
-use crate::text;
+use crate::results::text;
 
 /// Bytes of values.
 const VALUE_BYTES: usize = 100;

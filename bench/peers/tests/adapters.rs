@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use adamant_bench::engine::{Direction, Setup};
-use adamant_bench::error::Result;
-use adamant_bench::key::Key;
+use adamant_bench::harness::engine::{Direction, Setup};
+use adamant_bench::harness::error::Result;
+use adamant_bench::harness::key::Key;
 use adamant_peers::peer::Peer;
-use adamant_peers::roster::{ENTRIES, Task, with_engine};
+use adamant_peers::run::roster::{ENTRIES, Task, with_engine};
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 

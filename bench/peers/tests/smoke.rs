@@ -6,8 +6,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use adamant_peers::goals;
-use adamant_peers::roster::ENTRIES;
+use adamant_peers::results::goals;
+use adamant_peers::run::roster::ENTRIES;
 use serde_json::Value;
 
 fn run(arguments: &[&str], work: &Path) -> String {

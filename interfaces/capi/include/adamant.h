@@ -674,6 +674,20 @@ int adamant_keyspace_list_get(const adamant_keyspace_list *list,
 void adamant_keyspace_list_free(adamant_keyspace_list *list);
 
 /**
+ * Figures of a store, as the text of a JSON object.
+ */
+int adamant_stats(const adamant_store *store, adamant_value **json);
+
+/**
+ * Verifies every checksum and every structure of a store. The report is the text of a JSON object,
+ * which is there also when it fails with ADAMANT_DAMAGED, or with ADAMANT_SYSTEM if all that it
+ * found is what the system refused to read: {"clean": ..., "findings": [{"place": ..., "what":
+ * ..., "unread": ...}], "pages_verified": ..., "blocks": ..., "keyspaces": [{"name": ...,
+ * "entries": ...}]}. `json` may be NULL.
+ */
+int adamant_check(const adamant_store *store, adamant_value **json);
+
+/**
  * Sets the value of a key, whatever it had: the fastest way.
  */
 int adamant_put(adamant_keyspace *keyspace, adamant_slice key, adamant_slice value);
@@ -1260,20 +1274,6 @@ int adamant_cursor_rewind(adamant_cursor *cursor);
  * Frees a cursor; NULL is none.
  */
 void adamant_cursor_free(adamant_cursor *cursor);
-
-/**
- * Figures of a store, as the text of a JSON object.
- */
-int adamant_stats(const adamant_store *store, adamant_value **json);
-
-/**
- * Verifies every checksum and every structure of a store. The report is the text of a JSON object,
- * which is there also when it fails with ADAMANT_DAMAGED, or with ADAMANT_SYSTEM if all that it
- * found is what the system refused to read: {"clean": ..., "findings": [{"place": ..., "what":
- * ..., "unread": ...}], "pages_verified": ..., "blocks": ..., "keyspaces": [{"name": ...,
- * "entries": ...}]}. `json` may be NULL.
- */
-int adamant_check(const adamant_store *store, adamant_value **json);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -5,13 +5,13 @@ use std::sync::{Mutex, MutexGuard};
 
 use adamant::Batch;
 
-use crate::border::{Changed, In, Opaque, Out, Slice, Taken};
-use crate::code::{ADAMANT_CLOSED, ADAMANT_OK};
-use crate::failure::{Failure, Result, run};
-use crate::hold::hold;
-use crate::keyspace::KeyspaceHandle;
-use crate::options::durability_of;
-use crate::store::StoreHandle;
+use crate::border::code::{ADAMANT_CLOSED, ADAMANT_OK};
+use crate::border::failure::{Failure, Result, run};
+use crate::border::hold::hold;
+use crate::border::options::durability_of;
+use crate::border::pointers::{Changed, In, Opaque, Out, Slice, Taken};
+use crate::whole::keyspace::KeyspaceHandle;
+use crate::whole::store::StoreHandle;
 
 /// Changes to any keyspaces of one store that become one commit. For one thread at a time. To be
 /// freed by adamant_batch_free.

@@ -4,12 +4,12 @@ use std::ffi::c_int;
 
 use adamant::Keyspace;
 
-use crate::border::{Buffer, Changed, Context, Feeder, In, Out, Range, Reader, Slice};
-use crate::code::{ADAMANT_NOT_FOUND, ADAMANT_OK, ADAMANT_TOO_SMALL};
-use crate::failure::{Failure, Result, run};
-use crate::keyspace::{KeyspaceHandle, found};
-use crate::range::Bounds;
-use crate::value::{Content, Value};
+use crate::border::code::{ADAMANT_NOT_FOUND, ADAMANT_OK, ADAMANT_TOO_SMALL};
+use crate::border::failure::{Failure, Result, run};
+use crate::border::pointers::{Buffer, Changed, Context, Feeder, In, Out, Range, Reader, Slice};
+use crate::border::range::Bounds;
+use crate::border::value::{Content, Value};
+use crate::whole::keyspace::{KeyspaceHandle, found};
 
 /// Bytes of a value that are copied under the lock, while writers wait: some 5 microseconds.
 const UNDER_LOCK_BYTES_MAX: usize = 16 << 10;

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use adamant::{Deadline, Expiring};
 
-use crate::border::{Changed, Clock, Context, In, Opaque, Out, Slice, Taken};
-use crate::code::{ADAMANT_NEVER, ADAMANT_NOT_FOUND, ADAMANT_OK};
-use crate::failure::{run, run_or};
-use crate::keyspace::{found, name_of, options_of};
-use crate::options::durability_of;
-use crate::store::StoreHandle;
-use crate::value::{Content, Value};
+use crate::border::code::{ADAMANT_NEVER, ADAMANT_NOT_FOUND, ADAMANT_OK};
+use crate::border::failure::{run, run_or};
+use crate::border::options::durability_of;
+use crate::border::pointers::{Changed, Clock, Context, In, Opaque, Out, Slice, Taken};
+use crate::border::value::{Content, Value};
+use crate::whole::keyspace::{found, name_of, options_of};
+use crate::whole::store::StoreHandle;
 
 /// A keyspace whose entries may have a deadline, from which on they are not there, whether anybody
 /// has taken them away by then or not (adamant_expiring_remove_expired does), and whether the store

@@ -13,24 +13,9 @@
 #[cfg(not(panic = "unwind"))]
 compile_error!("a panic has to become ADAMANT_PANIC: build this crate with panic = \"unwind\"");
 
-pub mod code;
-pub mod failure;
 pub mod border;
-pub mod hold;
-pub mod value;
-pub mod range;
-pub mod options;
-pub mod store;
-pub mod keyspace;
-pub mod list;
+pub mod whole;
 pub mod entry;
 pub mod expiring;
 pub mod batch;
-pub mod loan;
-pub mod snapshot;
-pub mod transaction;
-pub mod expiring_views;
-pub mod position;
-pub mod walk;
-pub mod cursor;
-pub mod inspect;
+pub mod views;

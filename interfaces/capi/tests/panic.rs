@@ -5,12 +5,14 @@ use std::ffi::{CStr, c_void};
 use std::panic;
 use std::ptr;
 
-use adamant_capi::border::{Changed, Context, In, Lent, Out, Reader, Slice, Taken};
-use adamant_capi::code::{ADAMANT_OK, ADAMANT_PANIC};
+use adamant_capi::border::code::{ADAMANT_OK, ADAMANT_PANIC};
+use adamant_capi::border::failure::adamant_last_error;
+use adamant_capi::border::pointers::{Changed, Context, In, Lent, Out, Reader, Slice, Taken};
 use adamant_capi::entry::{adamant_get_with, adamant_put};
-use adamant_capi::failure::adamant_last_error;
-use adamant_capi::keyspace::{KeyspaceHandle, adamant_keyspace_free, adamant_keyspace_open};
-use adamant_capi::store::{StoreHandle, adamant_close, adamant_open_in_memory, adamant_store_free};
+use adamant_capi::whole::keyspace::{KeyspaceHandle, adamant_keyspace_free, adamant_keyspace_open};
+use adamant_capi::whole::store::{
+    StoreHandle, adamant_close, adamant_open_in_memory, adamant_store_free,
+};
 
 /// Does what no reader may.
 ///

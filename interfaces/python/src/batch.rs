@@ -8,13 +8,13 @@ use std::sync::Mutex;
 use adamant::Keyspace as StoreKeyspace;
 use pyo3::prelude::*;
 
-use crate::choices;
+use crate::convert::choices;
+use crate::convert::pairs::each_pair;
 use crate::errors::{self, Failure};
 use crate::fork::Kept;
 use crate::keyspace::Keyspace;
-use crate::pairs::each_pair;
-use crate::place::hold;
-use crate::reader::{Reader, cannot_pickle};
+use crate::mapping::place::hold;
+use crate::mapping::reader::{Reader, cannot_pickle};
 use crate::store::Store;
 
 /// A batch until it is committed or discarded.

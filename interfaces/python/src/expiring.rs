@@ -7,15 +7,15 @@ use adamant::{Deadline, Slice};
 use pyo3::prelude::*;
 use pyo3::types::{PySlice, PyTuple};
 
-use crate::choices;
-use crate::codec::Codec;
+use crate::convert::choices;
+use crate::convert::codec::Codec;
+use crate::convert::moment::{self, Ends};
+use crate::convert::pairs::each_pair;
+use crate::convert::span::Span;
 use crate::errors;
-use crate::map::Map;
-use crate::moment::{self, Ends};
-use crate::pairs::each_pair;
-use crate::place::{Place, with_transaction};
-use crate::reader::Reader;
-use crate::span::Span;
+use crate::mapping::map::Map;
+use crate::mapping::place::{Place, with_transaction};
+use crate::mapping::reader::Reader;
 use crate::store::Store;
 use crate::transaction::Transaction;
 

@@ -5,13 +5,13 @@
 use pyo3::prelude::*;
 use pyo3::types::{PySlice, PyTuple};
 
-use crate::choices;
-use crate::codec::Codec;
+use crate::convert::choices;
+use crate::convert::codec::Codec;
+use crate::convert::pairs::each_pair;
 use crate::errors;
-use crate::map::Map;
-use crate::pairs::each_pair;
-use crate::place::Place;
-use crate::reader::Reader;
+use crate::mapping::map::Map;
+use crate::mapping::place::Place;
+use crate::mapping::reader::Reader;
 use crate::store::Store;
 
 /// A keyspace for reading and writing.

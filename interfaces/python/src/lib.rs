@@ -11,36 +11,14 @@
 #![deny(unsafe_code)]
 
 mod errors;
-
 mod fork;
-
-mod codec;
-mod choices;
-mod path;
-mod span;
-mod pairs;
-
-mod lent;
-
-mod map;
-mod moment;
-mod place;
-
-mod cursor;
-
-mod reader;
-
-mod stats;
-
+mod convert;
+mod mapping;
 mod store;
-
 mod run;
-
 mod keyspace;
-
 mod batch;
 mod transaction;
 mod expiring;
 mod snapshot;
-
 mod module;

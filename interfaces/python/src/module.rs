@@ -8,15 +8,15 @@ mod _native {
     #[pymodule_export]
     use crate::batch::Batch;
     #[pymodule_export]
-    use crate::cursor::Cursor;
-    #[pymodule_export]
     use crate::expiring::{Expiring, TransactionExpiring};
     #[pymodule_export]
     use crate::fork::after_fork_in_child;
     #[pymodule_export]
     use crate::keyspace::Keyspace;
     #[pymodule_export]
-    use crate::reader::Reader;
+    use crate::mapping::cursor::Cursor;
+    #[pymodule_export]
+    use crate::mapping::reader::Reader;
     #[pymodule_export]
     use crate::run::{Begun, run, run_exclusive};
     #[pymodule_export]

@@ -12,10 +12,10 @@ use std::time::Duration;
 use adamant::{Attempts, Durability};
 use pyo3::prelude::*;
 
-use crate::choices;
+use crate::convert::choices;
+use crate::convert::moment::duration;
 use crate::errors;
-use crate::moment::duration;
-use crate::place::{OpenTransaction, hold};
+use crate::mapping::place::{OpenTransaction, hold};
 use crate::store::Store;
 
 /// A transaction that was begun for a function.

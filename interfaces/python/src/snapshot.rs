@@ -8,8 +8,8 @@ use crate::errors;
 use crate::expiring::Expiring;
 use crate::fork::Kept;
 use crate::keyspace::Keyspace;
-use crate::place::{OpenSnapshot, Place};
-use crate::reader::{Reader, cannot_pickle};
+use crate::mapping::place::{OpenSnapshot, Place};
+use crate::mapping::reader::{Reader, cannot_pickle};
 use crate::store::Store;
 
 /// A snapshot until it is closed.

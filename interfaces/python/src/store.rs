@@ -6,12 +6,12 @@ use adamant::{Durability, Engine, KeyspaceOptions, Options};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::choices;
+use crate::convert::choices;
+use crate::convert::path::path_of;
+use crate::convert::stats;
 use crate::errors;
 use crate::fork::Kept;
-use crate::path::path_of;
-use crate::reader::cannot_pickle;
-use crate::stats;
+use crate::mapping::reader::cannot_pickle;
 
 /// A store that is open, or was closed.
 #[pyclass(frozen, subclass, weakref, module = "adamant._native")]

@@ -6,13 +6,13 @@ use adamant::Transaction as StoreTransaction;
 use pyo3::prelude::*;
 use pyo3::types::{PySlice, PyTuple};
 
-use crate::choices;
+use crate::convert::choices;
+use crate::convert::pairs::each_pair;
 use crate::errors::{self, Failure};
 use crate::fork::Kept;
 use crate::keyspace::Keyspace;
-use crate::pairs::each_pair;
-use crate::place::{OpenTransaction, Place, hold, with_transaction};
-use crate::reader::{Reader, cannot_pickle};
+use crate::mapping::place::{OpenTransaction, Place, hold, with_transaction};
+use crate::mapping::reader::{Reader, cannot_pickle};
 use crate::run::Begun;
 use crate::store::Store;
 

@@ -7,7 +7,7 @@ use adamant::Durability;
 use slatedb::WriteBatch;
 
 use crate::error::Result;
-use crate::keyspace::Keyspace;
+use crate::keyspace::handle::Keyspace;
 use crate::layout::entry_key;
 use crate::limits::{check_key, check_value};
 use crate::shared::{KeyspaceState, Shared};

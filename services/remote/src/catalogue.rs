@@ -11,9 +11,9 @@ use std::sync::atomic::Ordering;
 
 use slatedb::{Db, DbReadOps, WriteBatch};
 
-use crate::bounds::{of_keyspace, of_prefix};
-use crate::ends::Ends;
 use crate::error::{Error, Result};
+use crate::keyspace::bounds::{of_keyspace, of_prefix};
+use crate::keyspace::ends::Ends;
 use crate::layout::{
     FIRST_ID, decode_doomed_key, decode_head, decode_keyspace, decode_keyspace_key, doomed_key,
     doomed_prefix, encode_head, encode_keyspace, head_key, keyspace_key, unfinished_key,

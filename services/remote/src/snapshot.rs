@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use adamant::{KeyBounds, Slice};
 
-use crate::bounds::{of_keyspace, of_prefix};
 use crate::error::{Error, Result};
-use crate::iterate::{Iter, count};
-use crate::keyspace::Keyspace;
+use crate::keyspace::bounds::{of_keyspace, of_prefix};
+use crate::keyspace::handle::Keyspace;
+use crate::keyspace::iterate::{Iter, count};
+use crate::keyspace::view::View;
 use crate::layout::entry_key;
 use crate::shared::Shared;
-use crate::view::View;
 
 /// All keyspaces as they were at one moment, unaffected by later commits. Everything that it sees
 /// is in the objects.

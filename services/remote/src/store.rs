@@ -8,7 +8,7 @@ use slatedb::object_store::ObjectStore;
 use crate::batch::Batch;
 use crate::catalogue;
 use crate::error::{Error, Result};
-use crate::keyspace::Keyspace;
+use crate::keyspace::handle::Keyspace;
 use crate::location::Location;
 use crate::open;
 use crate::options::Options;

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use adamant::{Durability, KEY_BYTES_MAX, KeyBounds, Slice};
 use slatedb::{DbTransaction, IsolationLevel};
 
-use crate::bounds::{Range, of_keyspace, of_prefix};
-use crate::ends::Ends;
 use crate::error::{Error, Result};
-use crate::keyspace::Keyspace;
+use crate::keyspace::bounds::{Range, of_keyspace, of_prefix};
+use crate::keyspace::ends::Ends;
+use crate::keyspace::handle::Keyspace;
+use crate::keyspace::view::{entry, step};
 use crate::layout::{ID_BYTES, entry_key};
 use crate::limits::{check_key, check_value};
 use crate::shared::{KeyspaceState, Shared};
-use crate::view::{entry, step};
 
 /// Reads and writes of any keyspaces of one store that happen atomically at the commit. They do not
 /// happen if another commit changed what was read or writes the same keys: [`Error::Conflict`].

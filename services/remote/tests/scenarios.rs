@@ -13,21 +13,21 @@ extern crate adamant_remote as adamant;
 #[path = "common/place.rs"]
 mod place;
 
-#[path = "../../../testing/scenarios/src/batch.rs"]
+#[path = "../../../testing/scenarios/src/writes/batch.rs"]
 mod batch;
 #[path = "../../../testing/scenarios/src/keyspaces.rs"]
 mod keyspaces;
 #[path = "../../../testing/scenarios/src/limits.rs"]
 mod limits;
-#[path = "../../../testing/scenarios/src/order.rs"]
+#[path = "../../../testing/scenarios/src/reads/order.rs"]
 mod order;
 #[path = "../../../testing/scenarios/src/point.rs"]
 mod point;
-#[path = "../../../testing/scenarios/src/removals.rs"]
+#[path = "../../../testing/scenarios/src/writes/removals.rs"]
 mod removals;
-#[path = "../../../testing/scenarios/src/threads.rs"]
+#[path = "../../../testing/scenarios/src/concurrency/threads.rs"]
 mod threads;
-#[path = "../../../testing/scenarios/src/transactions.rs"]
+#[path = "../../../testing/scenarios/src/concurrency/transactions.rs"]
 mod transactions;
 
 /// Tables that hold all of a scenario's entries, and tables of a few of them.

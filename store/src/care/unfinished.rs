@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use adamant_medium::error::Error as MediumError;
 use adamant_medium::names::{name_of, text_of};
-use adamant_medium::os::OsDirectory;
 use adamant_medium::storage::Directory;
+use adamant_medium::system::os::OsDirectory;
 use adamant_wire::mutants::is_planted;
 
 use crate::error::{Error, Result};

@@ -11,8 +11,8 @@ use adamant_heap::{Heap, Recovery};
 use adamant_lsm::CacheOptions;
 use adamant_medium::error::Error as MediumError;
 use adamant_medium::names::name_of;
-use adamant_medium::os::OsDirectory;
 use adamant_medium::storage::Directory;
+use adamant_medium::system::os::OsDirectory;
 
 use crate::engine::lsm_trees::LsmTrees;
 use crate::error::{Error, Result};

@@ -17,29 +17,20 @@
 
 pub mod files;
 pub mod place;
-
-pub mod batch;
+mod writes;
 pub mod empty_key;
 pub mod engines;
 pub mod keyspaces;
-pub mod lazy;
-pub mod lend;
+mod reads;
 pub mod limits;
-pub mod load;
 pub mod model;
-pub mod moves;
-pub mod order;
 pub mod persistence;
 pub mod point;
-pub mod reentrance;
-pub mod removals;
-pub mod reserved;
-pub mod snapshots;
-pub mod threads;
-pub mod transactions;
-pub mod validation;
-
+mod concurrency;
 pub mod crashes;
 pub mod fuzz;
 
+pub use concurrency::{reentrance, snapshots, threads, transactions, validation};
 pub use place::{Disk, Kept, Mapped, Memory, Place, Tiny};
+pub use reads::{lazy, lend, order};
+pub use writes::{batch, load, moves, removals, reserved};

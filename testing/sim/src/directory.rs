@@ -6,9 +6,9 @@ use std::panic::Location;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use adamant_medium::address::persist::{Flushing, Persist};
+use adamant_medium::address::region::Region;
 use adamant_medium::error::{Error, Result};
-use adamant_medium::persist::{Flushing, Persist};
-use adamant_medium::region::Region;
 use adamant_medium::storage::{Directory, File, Lock, check_name};
 
 use crate::calls::Call;

@@ -11,9 +11,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
+use adamant_medium::address::region::Region;
 use adamant_medium::error::Result;
 use adamant_medium::memory::MemoryDirectory;
-use adamant_medium::region::Region;
 use adamant_medium::storage::{Directory, File};
 
 use crate::file::FileState;

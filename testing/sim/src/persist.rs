@@ -7,8 +7,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use adamant_medium::persist::{Persist, PersistCounts, Site as Place};
-use adamant_medium::region::Region;
+use adamant_medium::address::persist::{Persist, PersistCounts, Site as Place};
+use adamant_medium::address::region::Region;
 
 use crate::disk::SimDisk;
 use crate::site::{Kind, Site};

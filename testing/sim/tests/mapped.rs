@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::thread;
 
-use adamant_medium::persist::{Flushing, Persist};
-use adamant_medium::region::Region;
+use adamant_medium::address::persist::{Flushing, Persist};
+use adamant_medium::address::region::Region;
 use adamant_medium::storage::{Directory, File};
 use adamant_sim::mutation::{self, Verdict};
 use adamant_sim::site::Kind;

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use adamant_medium::address::region::Region;
 use adamant_medium::error::Error;
-use adamant_medium::region::Region;
 use adamant_medium::storage::{Directory, File};
 use adamant_sim::{Call, Choice, Fault, SimDirectory, SimDisk};
 

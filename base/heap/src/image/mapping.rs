@@ -18,9 +18,9 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use adamant_medium::address::huge::HugePage;
+use adamant_medium::address::region::Region;
 use adamant_medium::fork::ForkGuard;
-use adamant_medium::huge::HugePage;
-use adamant_medium::region::Region;
 use adamant_medium::storage::File;
 use zerocopy::FromBytes;
 

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use adamant_medium::huge::HUGE_PAGE_BYTES;
+use adamant_medium::address::huge::HUGE_PAGE_BYTES;
 use adamant_wire::mutants::is_planted;
 use parking_lot::{Condvar, Mutex};
 

@@ -15,7 +15,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use adamant_medium::huge::{HUGE_PAGE_BYTES, HugePage};
+use adamant_medium::address::huge::{HUGE_PAGE_BYTES, HugePage};
 use adamant_medium::storage::File;
 
 use crate::error::Result;

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use ::adamant::{Engine as Kind, Keyspace, KeyspaceOptions, LsmOptions, Options, Slice, Store};
 
-use crate::engine::{Direction, Durability, Engine, LsmEngine, LsmSetup, Setup, Space};
-use crate::error::Result;
-use crate::key::Key;
-use crate::measure::disk_bytes;
+use crate::harness::engine::{Direction, Durability, Engine, LsmEngine, LsmSetup, Setup, Space};
+use crate::harness::error::Result;
+use crate::harness::key::Key;
+use crate::harness::measure::disk_bytes;
 
 /// A store with one keyspace.
 pub struct AdamantEngine {

@@ -7,9 +7,9 @@ use std::ops::Bound;
 use std::path::Path;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use crate::engine::{Direction, Durability, Engine, Setup, Space};
-use crate::error::Result;
-use crate::key::Key;
+use crate::harness::engine::{Direction, Durability, Engine, Setup, Space};
+use crate::harness::error::Result;
+use crate::harness::key::Key;
 
 type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
 

@@ -6,11 +6,11 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::engine::{Durability, Engine};
-use crate::error::Result;
-use crate::measure::for_a_while;
-use crate::raw::RawDisk;
-use crate::report::{Report, Unit};
+use crate::harness::engine::{Durability, Engine};
+use crate::harness::error::Result;
+use crate::harness::measure::for_a_while;
+use crate::harness::raw::RawDisk;
+use crate::harness::report::{Report, Unit};
 use crate::workload::session::Session;
 
 /// Name of the raw disk in the column of engines.

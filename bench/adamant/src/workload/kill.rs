@@ -9,11 +9,11 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::data::Data;
-use crate::engine::{Durability, Engine, Setup};
-use crate::error::{Result, ensure};
-use crate::measure::once;
-use crate::report::{Report, Unit};
+use crate::harness::data::Data;
+use crate::harness::engine::{Durability, Engine, Setup};
+use crate::harness::error::{Result, ensure};
+use crate::harness::measure::once;
+use crate::harness::report::{Report, Unit};
 use crate::workload::session::Session;
 
 /// First argument of a child process.

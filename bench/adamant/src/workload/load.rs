@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use crate::engine::{Durability, Engine};
-use crate::error::{Result, ensure};
-use crate::key::Key;
-use crate::measure::{Stopwatch, once, wait_until_quiet, written_bytes};
-use crate::report::{Report, Unit};
+use crate::harness::engine::{Durability, Engine};
+use crate::harness::error::{Result, ensure};
+use crate::harness::key::Key;
+use crate::harness::measure::{Stopwatch, once, wait_until_quiet, written_bytes};
+use crate::harness::report::{Report, Unit};
 use crate::workload::session::Session;
 
 /// Entries of a batch.

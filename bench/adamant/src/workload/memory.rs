@@ -7,11 +7,11 @@ use std::env;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::data::Data;
-use crate::engine::Engine;
-use crate::error::{Result, ensure};
-use crate::measure::{memory_anonymous_bytes, memory_bytes, memory_peak_bytes};
-use crate::report::{Report, Unit};
+use crate::harness::data::Data;
+use crate::harness::engine::Engine;
+use crate::harness::error::{Result, ensure};
+use crate::harness::measure::{memory_anonymous_bytes, memory_bytes, memory_peak_bytes};
+use crate::harness::report::{Report, Unit};
 use crate::workload::load::{MEBIBYTE, put_in_batches};
 use crate::workload::session::Session;
 

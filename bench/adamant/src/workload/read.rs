@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::data::{Data, Distribution, draw};
-use crate::engine::{Direction, Engine};
-use crate::error::{Result, ensure};
-use crate::key::Key;
-use crate::measure::{Measured, on_threads, up_to};
-use crate::report::Report;
+use crate::harness::data::{Data, Distribution, draw};
+use crate::harness::engine::{Direction, Engine};
+use crate::harness::error::{Result, ensure};
+use crate::harness::key::Key;
+use crate::harness::measure::{Measured, on_threads, up_to};
+use crate::harness::report::Report;
 use crate::workload::session::Session;
 
 /// The keys of a get row.

@@ -9,11 +9,11 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::data::{Data, Distribution, draw};
-use crate::engine::{Direction, Durability, Engine, Setup};
-use crate::error::{Result, ensure};
-use crate::measure::Measured;
-use crate::report::{Report, Unit};
+use crate::harness::data::{Data, Distribution, draw};
+use crate::harness::engine::{Direction, Durability, Engine, Setup};
+use crate::harness::error::{Result, ensure};
+use crate::harness::measure::Measured;
+use crate::harness::report::{Report, Unit};
 
 /// Existing records that `verify` samples.
 const SAMPLES: u64 = 2_000;

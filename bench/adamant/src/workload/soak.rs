@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
-use crate::data::{Distribution, draw};
-use crate::engine::{Direction, Engine};
-use crate::error::{Result, ensure};
-use crate::key::Key;
-use crate::measure::on_threads;
-use crate::raw::RawDisk;
-use crate::report::{Report, Unit};
+use crate::harness::data::{Distribution, draw};
+use crate::harness::engine::{Direction, Engine};
+use crate::harness::error::{Result, ensure};
+use crate::harness::key::Key;
+use crate::harness::measure::on_threads;
+use crate::harness::raw::RawDisk;
+use crate::harness::report::{Report, Unit};
 use crate::workload::read::look_at;
 use crate::workload::session::Session;
 

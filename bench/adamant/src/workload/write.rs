@@ -3,12 +3,12 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::data::{Distribution, draw, shuffled};
-use crate::engine::{Durability, Engine};
-use crate::error::{Result, ensure};
-use crate::key::Key;
-use crate::measure::{once, up_to, written_bytes};
-use crate::report::{Report, Unit};
+use crate::harness::data::{Distribution, draw, shuffled};
+use crate::harness::engine::{Durability, Engine};
+use crate::harness::error::{Result, ensure};
+use crate::harness::key::Key;
+use crate::harness::measure::{once, up_to, written_bytes};
+use crate::harness::report::{Report, Unit};
 use crate::workload::load::{BATCH_ENTRIES, put_in_batches, settle};
 use crate::workload::read::look_at;
 use crate::workload::session::Session;

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use ::fjall::compaction::Leveled;
 use ::fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Slice};
-use adamant_bench::engine::{Direction, Durability, Engine, LsmEngine, LsmSetup, Setup, Space};
-use adamant_bench::error::Result;
-use adamant_bench::key::Key;
+use adamant_bench::harness::engine::{Direction, Durability, Engine, LsmEngine, LsmSetup, Setup, Space};
+use adamant_bench::harness::error::Result;
+use adamant_bench::harness::key::Key;
 
 use crate::engines::{CACHE_BYTES, is_log_file, space_of, visit_some};
 use crate::peer::{Facts, Kind, Peer, Survives};

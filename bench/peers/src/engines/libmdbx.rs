@@ -11,9 +11,9 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::{ptr, slice};
 
-use adamant_bench::engine::{Direction, Durability, Engine, Setup, Space};
-use adamant_bench::error::Result;
-use adamant_bench::key::Key;
+use adamant_bench::harness::engine::{Direction, Durability, Engine, Setup, Space};
+use adamant_bench::harness::error::Result;
+use adamant_bench::harness::key::Key;
 use signet_libmdbx::ffi::{
     MDBX_NEXT, MDBX_RESULT_TRUE, MDBX_txn, MDBX_val, mdbx_cursor_get_batch, mdbx_cursor_txn,
     mdbx_txn_renew, mdbx_txn_reset,

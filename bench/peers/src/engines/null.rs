@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use adamant_bench::engine::{Direction, Durability, Engine, Setup, Space};
-use adamant_bench::error::Result;
-use adamant_bench::key::Key;
+use adamant_bench::harness::engine::{Direction, Durability, Engine, Setup, Space};
+use adamant_bench::harness::error::Result;
+use adamant_bench::harness::key::Key;
 
 use crate::peer::{Facts, Kind, Peer, Survives};
 

@@ -10,9 +10,9 @@ use ::redb::{
     AccessGuard, Database, ReadOnlyTable, ReadableDatabase, ReadableTable, ReadableTableMetadata,
     TableDefinition, WriteTransaction,
 };
-use adamant_bench::engine::{Direction, Durability, Engine, Setup, Space};
-use adamant_bench::error::Result;
-use adamant_bench::key::Key;
+use adamant_bench::harness::engine::{Direction, Durability, Engine, Setup, Space};
+use adamant_bench::harness::error::Result;
+use adamant_bench::harness::key::Key;
 
 use crate::engines::{CACHE_BYTES, space_of};
 use crate::peer::{Facts, Kind, Peer, Survives};

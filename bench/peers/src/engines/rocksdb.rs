@@ -10,9 +10,9 @@ use ::rocksdb::{
     BlockBasedOptions, BottommostLevelCompaction, Cache, CompactOptions, DB, DBCompressionType,
     DBPinnableSlice, Options, WriteBatch, WriteOptions,
 };
-use adamant_bench::engine::{Direction, Durability, Engine, LsmEngine, LsmSetup, Setup, Space};
-use adamant_bench::error::Result;
-use adamant_bench::key::Key;
+use adamant_bench::harness::engine::{Direction, Durability, Engine, LsmEngine, LsmSetup, Setup, Space};
+use adamant_bench::harness::error::Result;
+use adamant_bench::harness::key::Key;
 
 use crate::engines::{CACHE_BYTES, is_log_file, space_of};
 use crate::peer::{Facts, Kind, Peer, Survives};

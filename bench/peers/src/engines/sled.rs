@@ -9,9 +9,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ::sled::{Batch, Config, Db, IVec, Tree};
-use adamant_bench::engine::{Direction, Durability, Engine, Setup, Space};
-use adamant_bench::error::Result;
-use adamant_bench::key::Key;
+use adamant_bench::harness::engine::{Direction, Durability, Engine, Setup, Space};
+use adamant_bench::harness::error::Result;
+use adamant_bench::harness::key::Key;
 
 use crate::engines::{CACHE_BYTES, space_of, visit_some};
 use crate::peer::{Facts, Kind, Peer, Survives};

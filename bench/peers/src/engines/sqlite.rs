@@ -7,9 +7,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use adamant_bench::engine::{Direction, Durability, Engine, Setup, Space};
-use adamant_bench::error::Result;
-use adamant_bench::key::Key;
+use adamant_bench::harness::engine::{Direction, Durability, Engine, Setup, Space};
+use adamant_bench::harness::error::Result;
+use adamant_bench::harness::key::Key;
 use rusqlite::{Connection, Params};
 use thread_local::ThreadLocal;
 

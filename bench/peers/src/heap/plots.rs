@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
-use adamant_bench::error::Result;
+use adamant_bench::harness::error::Result;
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::ValueFormatter;
 use plotters::prelude::*;
 
-use crate::figures::Figures;
+use crate::results::figures::Figures;
 use crate::heap::rounds::{LIBPMEMOBJ, engines, judged};
-use crate::picture::Picture;
-use crate::text;
+use crate::results::picture::Picture;
+use crate::results::text;
 
 /// Family of all text.
 const FONT: &str = "sans-serif";

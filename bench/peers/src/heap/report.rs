@@ -1,13 +1,13 @@
 //! The document: `heap.md`.
 
-use adamant_bench::error::Result;
+use adamant_bench::harness::error::Result;
 use serde_json::Value;
 
-use crate::figures::{Figures, Spread};
+use crate::results::figures::{Figures, Spread};
 use crate::heap::rounds::{engines, others};
 use crate::heap::table::{self, Judged};
-use crate::picture::{self, Picture};
-use crate::text;
+use crate::results::picture::{self, Picture};
+use crate::results::text;
 
 /// Writes it; pictures were drawn into `folder`, as seen from it.
 ///

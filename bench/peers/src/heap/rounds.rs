@@ -9,13 +9,13 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use adamant_bench::asked::AskedRows;
-use adamant_bench::error::{Result, ensure};
-use adamant_bench::heap::{self, Medium, Outcome, group_names};
+use adamant_bench::harness::asked::AskedRows;
+use adamant_bench::harness::error::{Result, ensure};
+use adamant_bench::commands::heap::{self, Medium, Outcome, group_names};
 use serde_json::{Value, json};
 
 use crate::heap::settings::Settings;
-use crate::machine::{self, Ticks};
+use crate::run::machine::{self, Ticks};
 
 /// First argument of a child process that measures Adamant.
 pub const CHILD_COMMAND: &str = "heap-child";

@@ -4,10 +4,10 @@
 //! Adamant was set beside what libpmemobj 1.12 took on one machine, so another machine, or a busy
 //! one, is fair to both. Counts and bytes are judged as they are.
 
-use adamant_bench::asked::{Asked, AskedRows, Better};
-use adamant_bench::error::Result;
+use adamant_bench::harness::asked::{Asked, AskedRows, Better};
+use adamant_bench::harness::error::Result;
 
-use crate::figures::{Figures, Spread};
+use crate::results::figures::{Figures, Spread};
 use crate::heap::rounds::{LIBPMEMOBJ, judged};
 
 /// A line of the table.

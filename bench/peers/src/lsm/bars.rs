@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use adamant_bench::error::Result;
+use adamant_bench::harness::error::Result;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use crate::text;
+use crate::results::text;
 
 /// Family of all text.
 const FONT: &str = "sans-serif";

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use adamant_bench::error::Result;
+use adamant_bench::harness::error::Result;
 use serde_json::Value;
 
 /// What was measured, in the order in which rows came first.
@@ -34,7 +34,7 @@ impl Rows {
     /// The median of an engine's row, if it has one.
     pub(super) fn median(&self, row: &str, engine: &str) -> Option<f64> {
         let samples = self.samples.get(&(row.to_owned(), engine.to_owned()))?;
-        Some(adamant_bench::measure::median(samples.clone()))
+        Some(adamant_bench::harness::measure::median(samples.clone()))
     }
 
     /// Rows and their units.

@@ -3,21 +3,21 @@
 //! Each allocator has a process of its own in every round, in turns: the program asks the system's
 //! for memory, and the loader puts another library in its place (`LD_PRELOAD`). Those that are not
 //! installed are left out, which the page says. The rows are those of
-//! `adamant_bench::lsm::sources`.
+//! `adamant_bench::commands::lsm::sources`.
 
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use adamant_bench::asked::AskedRows;
-use adamant_bench::error::{Result, ensure};
-use adamant_bench::lsm::{SourcesSettings, run_sources};
+use adamant_bench::harness::asked::AskedRows;
+use adamant_bench::harness::error::{Result, ensure};
+use adamant_bench::commands::lsm::{SourcesSettings, run_sources};
 
 use super::bars::{Bars, Group};
 use super::rows::Rows;
 use super::settings::Settings;
-use crate::text;
+use crate::results::text;
 
 /// First argument of a process that measures under one allocator.
 pub(super) const SOURCES_COMMAND: &str = "lsm-sources";

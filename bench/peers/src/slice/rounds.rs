@@ -2,13 +2,13 @@
 
 use std::time::Instant;
 
-use adamant_bench::asked::AskedRows;
-use adamant_bench::error::Result;
-use adamant_bench::report::Report;
-use adamant_bench::slice::{self, JUDGED};
+use adamant_bench::harness::asked::AskedRows;
+use adamant_bench::harness::error::Result;
+use adamant_bench::harness::report::Report;
+use adamant_bench::commands::slice::{self, JUDGED};
 use serde_json::{Value, json};
 
-use crate::machine::{self, Ticks};
+use crate::run::machine::{self, Ticks};
 use crate::slice::memory;
 use crate::slice::settings::Settings;
 use crate::slice::types::contenders;

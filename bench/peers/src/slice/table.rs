@@ -1,9 +1,9 @@
 //! The lines of the report, and what is asked of each: to be no slower than byteview, and nearly as
 //! fast as the best of all types.
 
-use adamant_bench::slice::JUDGED;
+use adamant_bench::commands::slice::JUDGED;
 
-use crate::figures::{Figures, Spread};
+use crate::results::figures::{Figures, Spread};
 use crate::slice::types::BYTEVIEW;
 
 /// The most that a figure may be of byteview's.

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::io::{self, Read};
 use std::sync::Arc;
 
-use adamant_bench::slice::{ByteString, Contender, VecBytes};
+use adamant_bench::commands::slice::{ByteString, Contender, VecBytes};
 use bytes::Bytes;
 use byteview::ByteView;
 use hipstr::HipByt;

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use adamant::{KeyspaceKind, Slice};
 
 use super::error::CopyError;
-use crate::ends::{Ends, Pair};
+use crate::keyspace::ends::{Ends, Pair};
+use crate::keyspace::view::{entry, step};
 use crate::layout::{OWN_ID, decode_keyspace, decode_keyspace_key, id_of, keyspace_key};
 use crate::location::Location;
 use crate::open;
 use crate::options::Options;
 use crate::shared::{Database, Shared};
-use crate::view::{entry, step};
 
 /// How long a reader pins the objects that it has begun to read: a copy that takes longer may fail.
 /// The pins of a killed copy expire after four times that.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use adamant_server::{Error, Server};
 
-use crate::support::{Client, Value, options, request, serve, server_and_client};
+use crate::support::connections::{Client, Value, options, request, serve, server_and_client};
 
 /// Says each line, and compares with what is behind its arrow.
 fn talk(client: &mut Client, lines: &[(&str, &str)]) {

@@ -3,9 +3,9 @@
 
 use adamant_server::Server;
 
-use crate::certificates::Authority;
-use crate::program::{Program, is_installed, run};
-use crate::support::{Client, Value, serve};
+use crate::support::certificates::Authority;
+use crate::support::connections::{Client, Value, serve};
+use crate::support::program::{Program, is_installed, run};
 
 /// What redis-cli says to words, one line each.
 fn cli(server: &Server, words: &[&str], input: &[u8]) -> Vec<String> {
@@ -55,7 +55,11 @@ fn redis_cli_inserts_many() {
     let mut bytes = Vec::new();
     for number in 0..20_000 {
         let (key, value) = (format!("key:{number}"), "v".repeat(number % 300));
-        bytes.extend(crate::support::request(&[b"SET", key.as_bytes(), value.as_bytes()]));
+        bytes.extend(crate::support::connections::request(&[
+            b"SET",
+            key.as_bytes(),
+            value.as_bytes(),
+        ]));
     }
     let said = cli(&server, &["--pipe"], &bytes);
     assert_eq!(said.last().unwrap(), "errors: 0, replies: 20000");

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::support::{Client, Value, request, seed, serve};
+use crate::support::connections::{Client, Value, request, seed, serve};
 
 const COMMANDS: usize = 6000;
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use adamant_server::{Error, Options, Server, Tls};
 
-use crate::certificates::{Authority, Encrypted, Signed};
-use crate::support::{Client, Value, connect, request, serve, until};
+use crate::support::certificates::{Authority, Encrypted, Signed};
+use crate::support::connections::{Client, Value, connect, request, serve, until};
 
 /// A server that encrypts, who has signed its certificate, and the folder of its files.
 fn encrypted(change: impl FnOnce(&mut Options, &Path)) -> (Server, Authority, tempfile::TempDir) {
@@ -97,7 +97,7 @@ fn files_that_cannot_be_used() {
     std::fs::write(&empty, "").unwrap();
     let missing = folder.path().join("missing.pem");
     let refused = |tls: Tls, file: &Path| {
-        let mut options = crate::support::options();
+        let mut options = crate::support::connections::options();
         options.tls = Some(tls);
         let error = Server::start_on(adamant::Store::in_memory().unwrap(), options).unwrap_err();
         assert!(matches!(error, Error::Tls { .. }), "{error}");

@@ -2,7 +2,7 @@
 
 use adamant_server::Server;
 
-use crate::support::{Client, Value, seed, serve, server_and_client};
+use crate::support::connections::{Client, Value, seed, serve, server_and_client};
 
 fn error(words: &str) -> Value {
     Value::Error(words.into())

@@ -4,8 +4,8 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use adamant_medium::address::region::Region;
 use adamant_medium::error::Result;
-use adamant_medium::region::Region;
 use adamant_medium::storage::{Directory, File, Lock};
 use adamant_sim::SimDirectory;
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use adamant_medium::address::region::Region;
 use adamant_medium::error::{Error, Result};
-use adamant_medium::region::Region;
 use adamant_medium::storage::{Directory, File, Lock};
 use parking_lot::Mutex;
 

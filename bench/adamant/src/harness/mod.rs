@@ -1,0 +1,11 @@
+//! What every benchmark uses: keys and data, clocks, places of stores, targets, reports.
+
+pub mod error;
+pub mod key;
+pub mod data;
+pub mod measure;
+pub mod asked;
+pub mod report;
+pub mod engine;
+pub mod raw;
+pub(crate) mod place;

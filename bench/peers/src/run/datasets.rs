@@ -1,0 +1,87 @@
+//! The datasets.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use adamant_bench::harness::data::{Data, Record};
+use adamant_bench::harness::error::Result;
+use adamant_bench::harness::key::{KEY_BYTES_MAX, Key};
+
+/// A dataset beside the judged one.
+#[derive(Clone, Copy, Debug)]
+pub struct Dataset {
+    /// What its rows end with, and its name in arguments of child processes.
+    pub suffix: &'static str,
+    /// For the report.
+    pub about: &'static str,
+}
+
+/// All of them.
+pub const DATASETS: [Dataset; 4] = [
+    Dataset { suffix: ".v800", about: "keys of 20 B, incompressible values of 800 B" },
+    Dataset { suffix: ".half100", about: "keys of 20 B, half-compressible values of 100 B" },
+    Dataset { suffix: ".half800", about: "keys of 20 B, half-compressible values of 800 B" },
+    Dataset { suffix: ".real", about: "descriptions of packages, about 670 B each, by name" },
+];
+
+/// Bytes of a repeated key that its prefix takes at the most.
+const PREFIX_BYTES_MAX: usize = 12;
+
+impl Dataset {
+    /// The dataset whose rows end with `suffix`.
+    pub fn find(suffix: &str) -> Option<&'static Self> {
+        DATASETS.iter().find(|dataset| dataset.suffix == suffix)
+    }
+
+    /// Its records, so many of them.
+    ///
+    /// # Errors
+    /// When the file of the real ones cannot be read.
+    pub fn data(&self, seed: u64, entries: u64, records: Option<&Path>) -> Result<Data> {
+        Ok(match self.suffix {
+            ".v800" => Data::new(seed, 800),
+            ".half100" => Data::half_compressible(seed, 100),
+            ".half800" => Data::half_compressible(seed, 800),
+            _ => Data::repeated(seed, read_records(records)?, entries),
+        })
+    }
+}
+
+/// Reads JSON lines of `{"key": .., "value": ..}`: those of `path`, or the repository's sample.
+fn read_records(path: Option<&Path>) -> Result<Vec<Record>> {
+    let sample = || {
+        let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+        package.join("../../interfaces/cli/data/packages-sample.jsonl")
+    };
+    let path: PathBuf = path.map_or_else(sample, Path::to_owned);
+    let text = fs::read_to_string(&path)?;
+    let mut records = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let malformed = |what: &str| format!("{}, line {number}: {what}", path.display());
+        let record: serde_json::Value = serde_json::from_str(line)?;
+        let text_of = |name: &str| {
+            record[name].as_str().ok_or_else(|| malformed(&format!("{name} is no string")))
+        };
+        let (key, value) = (text_of("key")?, text_of("value")?);
+        if key.len() + PREFIX_BYTES_MAX > KEY_BYTES_MAX {
+            return Err(malformed("the key is too long for this benchmark").into());
+        }
+        records.push((Key::new(key.as_bytes()), value.as_bytes().to_vec()));
+    }
+    if records.is_empty() {
+        return Err(format!("{} has no records", path.display()).into());
+    }
+    Ok(records)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sample_can_be_read() {
+        let data = Dataset::find(".real").unwrap().data(1, 5_000, None).unwrap();
+        assert_ne!(data.key(0), data.key(4_999));
+        assert!(data.value(17, 0).starts_with(b"Package: "));
+    }
+}

@@ -1,0 +1,9 @@
+//! The FFI boundary: arguments, results, return codes, locks of handles.
+
+pub mod code;
+pub mod failure;
+pub mod pointers;
+pub mod hold;
+pub mod value;
+pub mod range;
+pub mod options;

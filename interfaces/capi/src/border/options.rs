@@ -1,0 +1,182 @@
+//! Options for opening a store.
+//!
+//! One function with numbered options, so that a new option does not change the binary interface.
+
+use std::ffi::c_int;
+use std::sync::Mutex;
+
+use adamant::{Compression, Durability, Flushing, LsmOptions, Options};
+
+use crate::border::code::{ADAMANT_BUFFERED, ADAMANT_DEFERRED, ADAMANT_OK, ADAMANT_SYNC};
+use crate::border::failure::{Failure, Result, run};
+use crate::border::hold::hold;
+use crate::border::pointers::{Changed, Opaque, Out, Taken};
+
+/// 0 or 1: whether a store is created where there is none. Default: 1.
+pub const ADAMANT_OPTION_CREATE: c_int = 1;
+/// 0 or 1: whether the store is opened for reading only, beside others that do. Default: 0.
+pub const ADAMANT_OPTION_READ_ONLY: c_int = 2;
+/// ADAMANT_SYNC, ADAMANT_BUFFERED, ADAMANT_DEFERRED: what commits wait for unless they say
+/// otherwise.
+pub const ADAMANT_OPTION_DURABILITY: c_int = 3;
+// 4 was the choice of the journal, of which only one is left.
+/// Which files are memory, written by stores of the processor: 0 those on persistent memory (the
+/// default), 1 those on tmpfs, too, 2 either, without flushes.
+pub const ADAMANT_OPTION_FLUSHING: c_int = 5;
+/// Bytes of the log files. Default: 128 MiB.
+pub const ADAMANT_OPTION_LOG_BYTES_MAX: c_int = 6;
+/// Milliseconds that a deferred commit stays in memory at most. Default: 100.
+pub const ADAMANT_OPTION_DEFERRED_MS_MAX: c_int = 7;
+/// Bytes of deferred commits that stay in memory at most. Default: 4 MiB.
+pub const ADAMANT_OPTION_DEFERRED_BYTES_MAX: c_int = 8;
+/// 0 or 1: whether each page is verified when it is first touched. Default: 0.
+pub const ADAMANT_OPTION_VERIFY_FIRST_TOUCH: c_int = 9;
+/// Bytes of the process's own memory that the pool may take. Default: no bound.
+pub const ADAMANT_OPTION_MEMORY_BYTES_MAX: c_int = 10;
+/// Bytes of memory for huge pages. Default: 0.
+pub const ADAMANT_OPTION_HUGE_BYTES_MAX: c_int = 11;
+/// Bytes of old values that are kept for open snapshots. Default: 1 GiB.
+pub const ADAMANT_OPTION_SNAPSHOT_BYTES_MAX: c_int = 12;
+/// Bytes of blocks of the engine lsm that are kept in memory. Default: 64 MiB.
+pub const ADAMANT_OPTION_CACHE_BYTES_MAX: c_int = 13;
+/// Files of the engine lsm that are open at once. Default: 256.
+pub const ADAMANT_OPTION_OPEN_FILES_MAX: c_int = 14;
+/// Bytes of keys and values in a memtable of the engine lsm. Default: 64 MiB.
+pub const ADAMANT_OPTION_LSM_MEMTABLE_BYTES_MAX: c_int = 15;
+/// 0 or 1: whether blocks of the engine lsm are compressed. Default: 1.
+pub const ADAMANT_OPTION_LSM_COMPRESSION: c_int = 16;
+/// Bytes of a table of the engine lsm. Default: 64 MiB.
+pub const ADAMANT_OPTION_LSM_TABLE_BYTES_MAX: c_int = 17;
+/// Bytes of a value from which on the engine lsm keeps it in a blob file. Default: 4 KiB.
+/// UINT64_MAX: never.
+pub const ADAMANT_OPTION_LSM_BLOB_BYTES_MIN: c_int = 18;
+/// Bytes of addresses that the pool takes, which is how large it can become while the store is
+/// open. Default: 64 GiB, or sixteen times what the pool has.
+pub const ADAMANT_OPTION_ADDRESS_BYTES_MAX: c_int = 19;
+
+/// Options of a store. To be freed by adamant_options_free, also after a store was opened with
+/// them.
+pub enum OptionsHandle {}
+
+/// The options set so far.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    store: Options,
+    lsm: LsmOptions,
+}
+
+impl Settings {
+    /// The options for the store.
+    pub(crate) fn options(&self) -> Options {
+        self.store.clone().lsm(self.lsm.clone())
+    }
+}
+
+impl Opaque for OptionsHandle {
+    type Content = Mutex<Settings>;
+    const KIND: u32 = 0xADA1_0002;
+    const NAME: &'static str = "options";
+}
+
+/// The default options.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_options_new(options: Out<*mut OptionsHandle>) -> c_int {
+    run(|| {
+        options.need_handle()?;
+        options.give(Mutex::default());
+        Ok(ADAMANT_OK)
+    })
+}
+
+/// Sets an option, ADAMANT_OPTION_..., to a number.
+///
+/// Fails with ADAMANT_INVALID for an option that this version does not know, or a number that it
+/// cannot have.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_options_set(
+    options: Changed<OptionsHandle>,
+    option: c_int,
+    value: u64,
+) -> c_int {
+    run(|| {
+        let mut settings = hold(options.get()?)?;
+        if set(&mut settings.store, option, value)? || set_lsm(&mut settings.lsm, option, value)? {
+            return Ok(ADAMANT_OK);
+        }
+        Err(Failure::invalid(format!("there is no option {option} in this version")))
+    })
+}
+
+/// Frees options; NULL is none.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_options_free(options: Taken<OptionsHandle>) {
+    run(|| options.free().map(|()| ADAMANT_OK));
+}
+
+/// Sets an option of the store; false if there is none with that number.
+fn set(store: &mut Options, option: c_int, value: u64) -> Result<bool> {
+    let options = store.clone();
+    *store = match option {
+        ADAMANT_OPTION_CREATE => options.create(switch(value)?),
+        ADAMANT_OPTION_READ_ONLY => options.read_only(switch(value)?),
+        ADAMANT_OPTION_DURABILITY => {
+            options.durability(durability_of(c_int::try_from(value).unwrap_or(c_int::MAX))?)
+        }
+        ADAMANT_OPTION_FLUSHING => {
+            options.flushing(one_of(value, &[Flushing::Auto, Flushing::Volatile, Flushing::None])?)
+        }
+        ADAMANT_OPTION_LOG_BYTES_MAX => options.log_bytes_max(value),
+        ADAMANT_OPTION_DEFERRED_MS_MAX => options.deferred_ms_max(value),
+        ADAMANT_OPTION_DEFERRED_BYTES_MAX => options.deferred_bytes_max(value),
+        ADAMANT_OPTION_VERIFY_FIRST_TOUCH => options.verify_first_touch(switch(value)?),
+        ADAMANT_OPTION_MEMORY_BYTES_MAX => options.memory_bytes_max(value),
+        ADAMANT_OPTION_ADDRESS_BYTES_MAX => options.address_bytes_max(value),
+        ADAMANT_OPTION_HUGE_BYTES_MAX => options.huge_bytes_max(value),
+        ADAMANT_OPTION_SNAPSHOT_BYTES_MAX => options.snapshot_bytes_max(value),
+        ADAMANT_OPTION_CACHE_BYTES_MAX => options.cache_bytes_max(value),
+        ADAMANT_OPTION_OPEN_FILES_MAX => {
+            options.open_files_max(usize::try_from(value).unwrap_or(usize::MAX))
+        }
+        _ => return Ok(false),
+    };
+    Ok(true)
+}
+
+/// Sets an option of the engine lsm; false if there is none with that number.
+fn set_lsm(lsm: &mut LsmOptions, option: c_int, value: u64) -> Result<bool> {
+    match option {
+        ADAMANT_OPTION_LSM_MEMTABLE_BYTES_MAX => lsm.memtable_bytes_max = value,
+        ADAMANT_OPTION_LSM_TABLE_BYTES_MAX => lsm.table_bytes_max = value,
+        ADAMANT_OPTION_LSM_COMPRESSION => {
+            lsm.compression = one_of(value, &[Compression::None, Compression::Lz4])?;
+        }
+        ADAMANT_OPTION_LSM_BLOB_BYTES_MIN => {
+            lsm.blob_bytes_min = u32::try_from(value).ok();
+        }
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+fn switch(value: u64) -> Result<bool> {
+    one_of(value, &[false, true])
+}
+
+fn one_of<T: Copy>(value: u64, all: &[T]) -> Result<T> {
+    let index = usize::try_from(value).unwrap_or(usize::MAX);
+    let last = all.len() - 1;
+    let none = || Failure::invalid(format!("expected a number from 0 to {last}, found {value}"));
+    all.get(index).copied().ok_or_else(none)
+}
+
+/// The durability with a number of the header.
+pub(crate) fn durability_of(number: c_int) -> Result<Durability> {
+    match number {
+        ADAMANT_SYNC => Ok(Durability::Sync),
+        ADAMANT_BUFFERED => Ok(Durability::Buffered),
+        ADAMANT_DEFERRED => Ok(Durability::Deferred),
+        _ => Err(Failure::invalid(format!(
+            "expected ADAMANT_SYNC, ADAMANT_BUFFERED or ADAMANT_DEFERRED, found {number}"
+        ))),
+    }
+}

@@ -1,0 +1,9 @@
+//! Snapshots, transactions, and cursors over what they and keyspaces hold.
+
+pub mod loan;
+pub mod snapshot;
+pub mod transaction;
+pub mod expiring_views;
+pub mod position;
+pub mod walk;
+pub mod cursor;

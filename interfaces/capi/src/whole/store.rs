@@ -1,0 +1,111 @@
+//! Opening and closing stores, and operations on a whole store.
+
+use std::ffi::{CStr, OsStr, c_char, c_int};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use adamant::{Options, Store};
+
+use crate::border::code::ADAMANT_OK;
+use crate::border::failure::run;
+use crate::border::hold::hold;
+use crate::border::options::OptionsHandle;
+use crate::border::pointers::{Changed, In, Opaque, Out, Taken};
+
+/// An open store. To be closed by adamant_close and freed by adamant_store_free.
+pub enum StoreHandle {}
+
+impl Opaque for StoreHandle {
+    type Content = Store;
+    const KIND: u32 = 0xADA1_0003;
+    const NAME: &'static str = "a store";
+}
+
+fn path_of(text: &CStr) -> &Path {
+    Path::new(OsStr::from_bytes(text.to_bytes()))
+}
+
+/// Opens the store in the directory at a path, with options; NULL for the default ones. It is
+/// created if there is none. After a crash this recovers what was committed.
+///
+/// Fails with ADAMANT_LOCKED if somebody has it open, ADAMANT_NOT_A_STORE if something else is
+/// there, ADAMANT_MISSING if nothing is there and nothing is to be created.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_open(
+    path: In<c_char>,
+    options: In<OptionsHandle>,
+    store: Out<*mut StoreHandle>,
+) -> c_int {
+    run(|| {
+        store.need_handle()?;
+        let path = path_of(path.text("path")?);
+        let options = match options.is_null() {
+            true => Options::new(),
+            false => hold(options.get()?)?.options(),
+        };
+        store.give(Store::open_with(path, options)?);
+        Ok(ADAMANT_OK)
+    })
+}
+
+/// Opens a new store in memory, which is gone when it is closed: for tests.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_open_in_memory(store: Out<*mut StoreHandle>) -> c_int {
+    run(|| {
+        store.need_handle()?;
+        store.give(Store::in_memory()?);
+        Ok(ADAMANT_OK)
+    })
+}
+
+/// Brings all commits to the files and closes the store, so that the next opening has nothing to
+/// recover. From then on each use of it, of its keyspaces, cursors and so on is ADAMANT_CLOSED; the
+/// handles are still to be freed.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_close(store: Changed<StoreHandle>) -> c_int {
+    run(|| {
+        store.get()?.clone().close()?;
+        Ok(ADAMANT_OK)
+    })
+}
+
+/// Frees the handle of a store; NULL is none. One that was not closed is closed when its last
+/// keyspace, batch, cursor, snapshot and transaction are freed, but of a failure nobody is told.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_store_free(store: Taken<StoreHandle>) {
+    run(|| store.free().map(|()| ADAMANT_OK));
+}
+
+/// Makes all that was committed survive power loss, whatever its commits waited for.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_sync(store: Changed<StoreHandle>) -> c_int {
+    run(|| {
+        store.get()?.sync()?;
+        Ok(ADAMANT_OK)
+    })
+}
+
+/// Makes a copy of the store at a path where nothing is, while others read and write. It appears
+/// there whole and verified, or not at all.
+///
+/// Fails with ADAMANT_TARGET if something is there.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_backup(store: In<StoreHandle>, path: In<c_char>) -> c_int {
+    run(|| {
+        store.get()?.backup(path_of(path.text("path")?))?;
+        Ok(ADAMANT_OK)
+    })
+}
+
+/// Copies a backup, or any store that nobody has open, to a path where nothing is, and verifies it
+/// on the way.
+///
+/// Fails with ADAMANT_TARGET if something is there, ADAMANT_DAMAGED if the backup is not whole.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_restore(backup: In<c_char>, path: In<c_char>) -> c_int {
+    run(|| {
+        let backup = path_of(backup.text("path of the backup")?);
+        adamant::restore(backup, path_of(path.text("path")?))?;
+        Ok(ADAMANT_OK)
+    })
+}

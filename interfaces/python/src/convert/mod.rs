@@ -1,0 +1,10 @@
+//! Conversion between Python objects and what the store takes and returns.
+
+pub(crate) mod codec;
+pub(crate) mod choices;
+pub(crate) mod path;
+pub(crate) mod span;
+pub(crate) mod pairs;
+pub(crate) mod lent;
+pub(crate) mod moment;
+pub(crate) mod stats;

@@ -1,0 +1,302 @@
+//! The state that a reader reads: the current one, a snapshot, or a transaction.
+//!
+//! Purpose: implements the reads of a keyspace once, for all three.
+//! Invariants: called detached from the interpreter, and no thread waits here for the interpreter's
+//! lock; so the locks below cannot be part of a deadlock with it.
+//! Thread safety: a snapshot is read by any number of threads, a transaction by one after the
+//! other.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use adamant::expiring::Living;
+use adamant::{Deadline, Expiring, Iter, Keys, Slice, Snapshot, Transaction};
+
+use crate::convert::span::Span;
+use crate::errors::{Failure, Result};
+use crate::mapping::map::Map;
+
+/// A key and its value; the value is empty if values are not wanted.
+pub(crate) type Entry = (Slice, Slice);
+
+/// A snapshot until it is closed.
+pub(crate) type OpenSnapshot = RwLock<Option<Snapshot>>;
+
+/// A transaction until it is committed or rolled back.
+pub(crate) type OpenTransaction = Mutex<Option<Transaction>>;
+
+/// Bytes of keys and values after which a batch is full, so that large values do not pile up.
+const BUNCH_BYTES_MAX: usize = 64 << 10;
+/// Entries that are counted under one hold of a transaction's lock.
+const COUNTED_ENTRIES: usize = 4096;
+
+/// The state to read.
+#[derive(Clone)]
+pub(crate) enum Place {
+    /// The current state.
+    Now,
+    /// The state when the snapshot was opened.
+    At(Arc<OpenSnapshot>),
+    /// The state that a transaction sees.
+    Within(Arc<OpenTransaction>),
+}
+
+/// Takes a lock even if it is poisoned: the data behind it is intact.
+pub(crate) fn hold<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+    lock.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Calls a closure with a snapshot that is open.
+fn with_snapshot<T>(
+    snapshot: &OpenSnapshot,
+    work: impl FnOnce(&Snapshot) -> adamant::Result<T>,
+) -> Result<T> {
+    let held = snapshot.read().unwrap_or_else(PoisonError::into_inner);
+    Ok(work(held.as_ref().ok_or(Failure::SnapshotClosed)?)?)
+}
+
+/// Calls a closure with a transaction that is open.
+pub(crate) fn with_transaction<T>(
+    transaction: &OpenTransaction,
+    work: impl FnOnce(&mut Transaction) -> adamant::Result<T>,
+) -> Result<T> {
+    Ok(work(hold(transaction).as_mut().ok_or(Failure::TransactionEnded)?)?)
+}
+
+impl Place {
+    /// The value of a key.
+    pub(crate) fn get(&self, map: &Map, key: &[u8]) -> Result<Option<Slice>> {
+        match (map, self) {
+            (Map::Plain(keyspace), Self::Now) => Ok(keyspace.get(key)?),
+            (Map::Plain(keyspace), Self::At(snapshot)) => {
+                with_snapshot(snapshot, |it| it.get(keyspace, key))
+            }
+            (Map::Plain(keyspace), Self::Within(transaction)) => {
+                with_transaction(transaction, |it| it.get(keyspace, key))
+            }
+            (Map::Ending(expiring), _) => Ok(self.ending(expiring, key)?.map(|(value, _)| value)),
+        }
+    }
+
+    /// The value and the deadline of a key that has not expired.
+    pub(crate) fn ending(
+        &self,
+        expiring: &Expiring,
+        key: &[u8],
+    ) -> Result<Option<(Slice, Option<Deadline>)>> {
+        match self {
+            Self::Now => Ok(expiring.get_with_deadline(key)?),
+            Self::At(snapshot) => {
+                with_snapshot(snapshot, |it| expiring.at(it).get_with_deadline(key))
+            }
+            Self::Within(transaction) => {
+                with_transaction(transaction, |it| expiring.within(it).get_with_deadline(key))
+            }
+        }
+    }
+
+    /// Whether a key has a value.
+    pub(crate) fn contains(&self, map: &Map, key: &[u8]) -> Result<bool> {
+        match (map, self) {
+            (Map::Plain(keyspace), Self::Now) => Ok(keyspace.contains(key)?),
+            (Map::Plain(keyspace), Self::At(snapshot)) => {
+                with_snapshot(snapshot, |it| it.contains(keyspace, key))
+            }
+            (Map::Plain(keyspace), Self::Within(transaction)) => {
+                with_transaction(transaction, |it| it.contains(keyspace, key))
+            }
+            (Map::Ending(expiring), Self::Now) => Ok(expiring.contains(key)?),
+            (Map::Ending(expiring), _) => Ok(self.ending(expiring, key)?.is_some()),
+        }
+    }
+
+    /// The number of entries.
+    pub(crate) fn len(&self, map: &Map) -> Result<u64> {
+        match (map, self) {
+            (Map::Plain(keyspace), Self::Now) => Ok(keyspace.len()?),
+            (Map::Plain(keyspace), Self::At(snapshot)) => {
+                with_snapshot(snapshot, |it| it.len(keyspace))
+            }
+            (Map::Ending(expiring), Self::Now) => Ok(expiring.len()?),
+            (Map::Ending(expiring), Self::At(snapshot)) => {
+                with_snapshot(snapshot, |it| expiring.at(it).len())
+            }
+            (_, Self::Within(_)) => self.count(map, Span::new(None, None, None)),
+        }
+    }
+
+    /// Whether there is no entry.
+    pub(crate) fn is_empty(&self, map: &Map) -> Result<bool> {
+        match (map, self) {
+            (Map::Plain(keyspace), Self::Now) => Ok(keyspace.is_empty()?),
+            (Map::Plain(keyspace), Self::At(snapshot)) => {
+                with_snapshot(snapshot, |it| it.is_empty(keyspace))
+            }
+            (Map::Plain(keyspace), Self::Within(transaction)) => {
+                with_transaction(transaction, |it| {
+                    Ok(it.iter(keyspace).keys().next().transpose()?.is_none())
+                })
+            }
+            (Map::Ending(_), _) => Ok(self.end(map, false)?.is_none()),
+        }
+    }
+
+    /// The number of entries in a part of it: a walk over their keys.
+    pub(crate) fn count(&self, map: &Map, span: Span) -> Result<u64> {
+        let mut walk = self.walk(map, span, false)?;
+        let mut entries = 0;
+        loop {
+            let bunch = walk.bunch(false, COUNTED_ENTRIES)?;
+            if bunch.is_empty() {
+                return Ok(entries);
+            }
+            entries += bunch.len() as u64;
+        }
+    }
+
+    /// The entry at one end.
+    pub(crate) fn end(&self, map: &Map, last: bool) -> Result<Option<Entry>> {
+        match (map, self) {
+            (Map::Plain(keyspace), Self::Now) if last => Ok(keyspace.last()?),
+            (Map::Plain(keyspace), Self::Now) => Ok(keyspace.first()?),
+            (Map::Plain(keyspace), Self::At(snapshot)) => {
+                with_snapshot(
+                    snapshot,
+                    |it| {
+                        if last { it.last(keyspace) } else { it.first(keyspace) }
+                    },
+                )
+            }
+            (Map::Plain(keyspace), Self::Within(transaction)) => {
+                with_transaction(transaction, |it| {
+                    if last { it.last(keyspace) } else { it.first(keyspace) }
+                })
+            }
+            (Map::Ending(_), _) => {
+                Ok(self.walk(map, Span::new(None, None, None), true)?.bunch(last, 1)?.pop())
+            }
+        }
+    }
+
+    /// A walk over a part of a keyspace, with or without values. It reads nothing before its first
+    /// batch.
+    pub(crate) fn walk(&self, map: &Map, span: Span, with_values: bool) -> Result<Walk> {
+        Ok(match self {
+            Self::Now => Walk::Now(match map {
+                Map::Plain(keyspace) => Steps::new(keyspace.range(span.bounds()), with_values),
+                Map::Ending(expiring) => Steps::Living(Box::new(expiring.range(span.bounds()))),
+            }),
+            Self::At(snapshot) => {
+                let steps = with_snapshot(snapshot, |it| {
+                    Ok(match map {
+                        Map::Plain(keyspace) => {
+                            Steps::new(it.range(keyspace, span.bounds()), with_values)
+                        }
+                        Map::Ending(expiring) => {
+                            Steps::Living(Box::new(expiring.at(it).range(span.bounds())))
+                        }
+                    })
+                })?;
+                Walk::At(steps, Arc::clone(snapshot))
+            }
+            Self::Within(transaction) => {
+                let (transaction, rest) = (Arc::clone(transaction), (map.clone(), span));
+                Walk::Within(transaction, Box::new(rest), with_values)
+            }
+        })
+    }
+}
+
+/// An iterator of the store, with values or without.
+pub(crate) enum Steps {
+    Entries(Box<Iter>),
+    Keys(Box<Keys>),
+    /// Entries that have not expired: with values, since their deadlines are stored before these.
+    Living(Box<Living<Iter>>),
+}
+
+impl Steps {
+    fn new(iter: Iter, with_values: bool) -> Self {
+        if with_values { Self::Entries(Box::new(iter)) } else { Self::Keys(Box::new(iter.keys())) }
+    }
+
+    fn gather(&mut self, reverse: bool, entries_max: usize) -> adamant::Result<Vec<Entry>> {
+        match self {
+            Self::Entries(iter) => gather(iter.as_mut(), reverse, entries_max),
+            Self::Keys(iter) => gather(&mut iter.map(alone), reverse, entries_max),
+            Self::Living(iter) => gather(&mut iter.map(pair), reverse, entries_max),
+        }
+    }
+}
+
+/// A key without a value.
+fn alone(key: adamant::Result<Slice>) -> adamant::Result<Entry> {
+    Ok((key?, Slice::EMPTY))
+}
+
+/// An entry without its deadline.
+fn pair(entry: adamant::Result<(Slice, Slice, Option<Deadline>)>) -> adamant::Result<Entry> {
+    let (key, value, _) = entry?;
+    Ok((key, value))
+}
+
+/// A walk over entries, from one end.
+pub(crate) enum Walk {
+    /// Over the current state.
+    Now(Steps),
+    /// Over a snapshot, until that is closed.
+    At(Steps, Arc<OpenSnapshot>),
+    /// Over a transaction: the rest of the range, with values or without. An iterator of the store
+    /// would borrow the transaction all the time.
+    Within(Arc<OpenTransaction>, Box<(Map, Span)>, bool),
+}
+
+impl Walk {
+    /// The next entries, about so many at most; none at the end.
+    pub(crate) fn bunch(&mut self, reverse: bool, entries_max: usize) -> Result<Vec<Entry>> {
+        let entries = match self {
+            Self::Now(steps) => steps.gather(reverse, entries_max)?,
+            Self::At(steps, snapshot) => {
+                with_snapshot(snapshot, |_| steps.gather(reverse, entries_max))?
+            }
+            Self::Within(transaction, rest, with_values) => {
+                let (map, span) = &mut **rest;
+                let entries = with_transaction(transaction, |it| match map {
+                    Map::Plain(keyspace) => {
+                        let mut iter = it.range(keyspace, span.bounds());
+                        if *with_values {
+                            return gather(&mut iter, reverse, entries_max);
+                        }
+                        gather(&mut iter.keys().map(alone), reverse, entries_max)
+                    }
+                    Map::Ending(expiring) => {
+                        let mut within = expiring.within(it);
+                        let iter = within.range(span.bounds());
+                        gather(&mut iter.map(pair), reverse, entries_max)
+                    }
+                })?;
+                if let Some((key, _)) = entries.last() {
+                    span.behind(key, reverse);
+                }
+                entries
+            }
+        };
+        Ok(entries)
+    }
+}
+
+fn gather(
+    iter: &mut impl DoubleEndedIterator<Item = adamant::Result<Entry>>,
+    reverse: bool,
+    entries_max: usize,
+) -> adamant::Result<Vec<Entry>> {
+    let mut entries = Vec::with_capacity(entries_max);
+    let mut bytes = 0;
+    while entries.len() < entries_max && bytes < BUNCH_BYTES_MAX {
+        let next = if reverse { iter.next_back() } else { iter.next() };
+        let Some(entry) = next else { break };
+        let (key, value) = entry?;
+        bytes += key.len() + value.len();
+        entries.push((key, value));
+    }
+    Ok(entries)
+}

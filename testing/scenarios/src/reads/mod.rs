@@ -1,0 +1,5 @@
+//! Reads of ranges.
+
+pub mod lazy;
+pub mod lend;
+pub mod order;

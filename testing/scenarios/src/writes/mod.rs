@@ -1,0 +1,7 @@
+//! Changes of more than a single entry.
+
+pub mod batch;
+pub mod load;
+pub mod moves;
+pub mod removals;
+pub mod reserved;
