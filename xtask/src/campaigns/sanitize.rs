@@ -33,21 +33,21 @@ const UNWATCHED: &str = "--skip a_region_takes_what_the_limits_allow --skip five
 
 /// Programs with multi-threaded tests, by package.
 const CONCURRENT: &str = "-p adamant-slice -p adamant-medium -p adamant-heap -p adamant-lsm -p adamant \
-                          --lib --test owners --test heap --test lent --test cache \
-                          --test tree --test backup --test exclusive --test lsm --test pieces";
+                          --lib --test slice --test medium --test heap --test tree --test tables \
+                          --test store";
 /// Parts of their names.
-const WITH_THREADS: &str = "thread gate group commit keeper order readers seat turns lent pieces \
-                            meanwhile beside skip_list whole huge serializability exclusive pulse \
-                            publishes freeing_twice others_wait closing_ends";
-const CONCURRENT_SMOKE: &str = "-p adamant-slice -p adamant-heap --lib --test owners --test lent";
-const WITH_THREADS_SMOKE: &str = "thread gate group order readers seat turns lent";
+const WITH_THREADS: &str = "thread latch commit evictor every_order readers writer_queue owners:: lent \
+                            chunked meanwhile beside skip_list whole huge serializability exclusive \
+                            write_stall publishes freeing_twice others_wait closing_ends";
+const CONCURRENT_SMOKE: &str = "-p adamant-slice -p adamant-heap --lib --test slice --test heap";
+const WITH_THREADS_SMOKE: &str = "thread latch every_order readers writer_queue owners:: lent::";
 
 /// Of the slice and of the heap, by themselves. Built together with all others `rustix` reads the
 /// mapping of the kernel's own functions, which valgrind hides.
-const BY_HAND: &str = "-p adamant-slice -p adamant-heap --lib --test soundness --test owners --test heap \
-                       --test lent --test held --test growth --test hostile --test salvage";
-const BY_HAND_SMOKE: &str =
-    "-p adamant-slice -p adamant-heap --test soundness --test owners --test lent --test held";
+const BY_HAND: &str = "-p adamant-slice -p adamant-heap --lib --test slice --test heap";
+const BY_HAND_SMOKE: &str = "-p adamant-slice -p adamant-heap --test slice --test heap";
+/// Parts of the names of a short selection.
+const BY_HAND_NAMES_SMOKE: &str = "soundness:: owners:: lent:: held::";
 /// Valgrind moves no pages without unmapping them (`MREMAP_DONTUNMAP`), as the heap does to use
 /// huge pages; and in the child of a fork it reports what the other threads of the process hold as
 /// leaked.
@@ -93,7 +93,10 @@ fn tools(smoke: bool, host: &str) -> Vec<Tool> {
         true => (CONCURRENT_SMOKE, WITH_THREADS_SMOKE),
         false => (CONCURRENT, WITH_THREADS),
     };
-    let by_hand = if smoke { BY_HAND_SMOKE } else { BY_HAND };
+    let (by_hand, names) = match smoke {
+        true => (BY_HAND_SMOKE, BY_HAND_NAMES_SMOKE),
+        false => (BY_HAND, ""),
+    };
     vec![
         Tool {
             name: "address sanitizer".to_owned(),
@@ -120,8 +123,10 @@ fn tools(smoke: bool, host: &str) -> Vec<Tool> {
             nightly: false,
             arguments: format!(
                 "test --quiet --config 'target.{host}.runner=\"{VALGRIND}\"' --no-fail-fast {by_hand} \
-                 -- {NOT_BY_VALGRIND}"
-            ),
+                 -- {NOT_BY_VALGRIND} {names}"
+            )
+            .trim_end()
+            .to_owned(),
             variables: Vec::new(),
             missing: tools::missing_program("valgrind"),
         },

@@ -11,6 +11,18 @@ mod setup {
     }
 }
 
+mod files;
+mod checkpoints;
+mod damage_under_changes;
+mod growth;
+mod held;
+mod hostile;
+mod killed;
+mod lent;
+mod reopened;
+mod salvage;
+mod typed_damage;
+mod undo_pools;
 mod actions;
 mod circles;
 mod extremes;

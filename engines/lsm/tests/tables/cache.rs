@@ -1,0 +1,73 @@
+//! The block cache: bounded, whatever is read through it, and shared by concurrent readers.
+
+use std::ops::Bound;
+use std::sync::Arc;
+use std::thread;
+
+use crate::common::*;
+use adamant_lsm::{Cache, CacheOptions, EntryKind, Table, TableOptions, TableWriter};
+
+#[test]
+fn threads_that_read_through_a_cache_too_small_find_what_is_there() {
+    let mut random = fastrand::Rng::with_seed(51);
+    let directory = directory();
+    let model = model(&mut random, 3000);
+    let options = TableOptions { block_bytes: 300, ..TableOptions::default() };
+    let numbers = [1, 2, 3];
+    for number in numbers {
+        write(&directory, number, options, &model).unwrap();
+    }
+    // One descriptor for three tables, and a tenth of their blocks.
+    let cache = Arc::new(Cache::new(CacheOptions { block_bytes: 30_000, file_count: 1 }));
+    let open = |number| Arc::new(Table::open(&directory, identity(number), &cache).unwrap());
+    let tables = numbers.map(open);
+    thread::scope(|scope| {
+        for seed in 0..4 {
+            let (tables, model, cache) = (&tables, &model, &cache);
+            scope.spawn(move || {
+                let mut random = fastrand::Rng::with_seed(seed);
+                for _ in 0..4000 {
+                    let table = &tables[random.usize(0..3)];
+                    let (key, sequence_max) = (key(&mut random), random.u64(0..1100));
+                    let found = table.get(&key, sequence_max).unwrap();
+                    assert_eq!(found, newest(model, &key, sequence_max), "seed {seed}");
+                }
+                assert!(cache.file_count() <= 1);
+            });
+        }
+    });
+    assert!(cache.block_bytes() <= 40_000, "{} bytes", cache.block_bytes());
+    tables.iter().for_each(|table| table.forget_file());
+    assert_eq!(cache.file_count(), 0);
+    assert!(tables[0].get(b"a", 0).is_ok(), "a file that was forgotten is opened again");
+}
+
+#[test]
+fn a_scan_of_more_than_fits_stays_within_bounds() {
+    let directory = directory();
+    let mut writer = TableWriter::create(&directory, identity(1), TableOptions::default()).unwrap();
+    for number in 0..40_000_u32 {
+        let key = format!("key {number:08}");
+        writer.add_parts(key.as_bytes(), 1, EntryKind::Value, &[0; 100]).unwrap();
+    }
+    let meta = writer.finish().unwrap();
+    let cache = Arc::new(Cache::new(CacheOptions { block_bytes: 1 << 20, file_count: 4 }));
+    let table = Arc::new(Table::open(&directory, identity(1), &cache).unwrap());
+    let mut values = table.range(Bound::Unbounded, Bound::Unbounded);
+    let kept: Vec<_> =
+        values.by_ref().take(100).map(|entry| entry.unwrap().version.value).collect();
+    assert_eq!(values.count() as u64, meta.entries - 100);
+    assert!(meta.data_bytes_stored > 4 << 20);
+    let bytes = cache.block_bytes();
+    assert!(bytes < 100_000, "a long scan leaves the cache to others: {bytes} bytes");
+    for start in (0..40_000).step_by(100) {
+        let key = format!("key {start:08}");
+        let some = table.range(Bound::Included(key.as_bytes()), Bound::Unbounded).take(50);
+        assert_eq!(some.map(Result::unwrap).count(), 50);
+    }
+    let bytes = cache.block_bytes();
+    assert!(bytes > 1 << 19 && bytes <= 1 << 20, "short ones use it: {bytes} bytes");
+    // Values outlive their eviction.
+    assert!(kept.iter().all(|value| *value == [0; 100]));
+    assert!(table.memory_bytes() < 64 << 10, "{} bytes", table.memory_bytes());
+}

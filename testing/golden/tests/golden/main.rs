@@ -1,0 +1,4 @@
+//! Stores of old formats.
+
+mod format_1;
+mod words;

@@ -1,0 +1,14 @@
+//! Scenarios of users on every engine, crashes, damage and full disks.
+
+mod bad_input;
+mod combined_puts;
+mod engines;
+mod expiring_crashes;
+mod full_disk;
+mod fuzz;
+mod map_crashes;
+mod nothing_changed;
+mod repair;
+mod store_crashes;
+mod sync_points;
+mod type_crashes;
