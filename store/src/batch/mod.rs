@@ -1,4 +1,5 @@
-//! Batches: changes that become one commit.
+//! Batches: changes that become one commit. Made by the store; loads and typed keyspaces add to
+//! them.
 
 pub(crate) mod builder;
 pub(crate) mod commit;

@@ -1,4 +1,4 @@
-//! Backup, restore, compaction, repair and rescue of whole stores.
+//! Backup, restore, compaction, repair and rescue of whole stores. Called by users alone.
 
 pub(crate) mod unfinished;
 pub(crate) mod rebuild;

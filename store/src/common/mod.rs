@@ -1,5 +1,5 @@
 //! State shared by all handles of an open store: the catalogue, versions for snapshots, background
-//! workers.
+//! workers. Used by everything but engines.
 
 pub(crate) mod spans;
 pub(crate) mod content;

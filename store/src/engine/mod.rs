@@ -1,4 +1,5 @@
-//! Storage engines of keyspaces: the four trees and the LSM tree behind one interface.
+//! Storage engines of keyspaces: the four trees and the LSM tree behind one interface. Called by
+//! the catalogue, keyspaces, batches and care.
 
 pub(crate) mod scan_batch;
 pub(crate) mod tree;

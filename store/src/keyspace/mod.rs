@@ -1,4 +1,5 @@
-//! A keyspace: reads, writes, iteration, moves.
+//! A keyspace: reads, writes, iteration, moves. Called by users; its iterators also by transactions
+//! and by expiring and typed keyspaces.
 
 pub(crate) mod list;
 pub(crate) mod handle;

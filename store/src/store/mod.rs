@@ -1,4 +1,4 @@
-//! The store: opening, options, sync points, figures.
+//! The store: opening, options, sync points, figures. Called by users; `care` opens stores by it.
 
 pub(crate) mod inspect;
 pub(crate) mod open;

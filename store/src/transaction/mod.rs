@@ -1,4 +1,4 @@
-//! Serializable transactions.
+//! Serializable transactions. Made by the store; expiring and typed keyspaces work within them.
 
 pub(crate) mod handle;
 pub(crate) mod iterate;

@@ -1,4 +1,5 @@
-//! Memory by address: reserved regions, mapped pieces, huge pages, cache lines.
+//! Memory by address: reserved regions, mapped pieces, huge pages, cache lines. Used by files, and
+//! by the heap's image.
 
 pub(crate) mod tmpfs;
 pub mod region;

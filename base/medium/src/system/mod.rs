@@ -1,4 +1,5 @@
-//! Files and directories of the operating system.
+//! Files and directories of the operating system. Opened by the store; all else sees the traits of
+//! `storage`.
 
 pub(crate) mod pieces;
 pub mod direct;

@@ -1,4 +1,4 @@
-//! Blob files: large values that table entries point to.
+//! Blob files: large values that table entries point to. Called by flushes, merges and reads.
 
 mod layout;
 

@@ -1,4 +1,5 @@
-//! Compaction: writes tables from memtables and from other tables.
+//! Compaction: writes tables from memtables and from other tables. Called by the tree, for
+//! background threads.
 
 mod survivors;
 mod output;

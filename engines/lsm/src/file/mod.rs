@@ -1,4 +1,5 @@
-//! File handling that tables and blob files share: names, headers, writers and read-ahead.
+//! File handling that tables and blob files share: names, headers, writers and read-ahead. Used by
+//! these two alone.
 
 mod layout;
 

@@ -1,4 +1,4 @@
-//! Tables: sorted, immutable files of entries.
+//! Tables: sorted, immutable files of entries. Written by compactions, read by versions.
 
 mod layout;
 

@@ -1,4 +1,4 @@
-//! The FFI boundary: arguments, results, return codes, locks of handles.
+//! The FFI boundary: arguments, results, return codes, locks of handles. Used by all functions.
 
 pub mod code;
 pub mod failure;

@@ -1,4 +1,4 @@
-//! Snapshots, transactions, and cursors over what they and keyspaces hold.
+//! Snapshots, transactions, and cursors over what they and keyspaces hold. Called from C.
 
 pub mod loan;
 pub mod snapshot;

@@ -1,4 +1,4 @@
-//! Whole stores: opening, keyspaces, figures.
+//! Whole stores: opening, keyspaces, figures. Called from C; all other handles come from these.
 
 pub mod store;
 pub mod keyspace;

@@ -1,4 +1,4 @@
-//! Conversion between Python objects and what the store takes and returns.
+//! Conversion between Python objects and what the store takes and returns. Used by all classes.
 
 pub(crate) mod codec;
 pub(crate) mod choices;

@@ -1,4 +1,5 @@
-//! Keyspaces as mappings: reading, iterating, and the writable ones.
+//! Reading a mapping: the map behind it, the state that it reads, cursors. Used by the classes for
+//! keyspaces, snapshots and transactions.
 
 pub(crate) mod map;
 pub(crate) mod place;

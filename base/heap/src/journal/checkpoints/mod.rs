@@ -1,4 +1,5 @@
-//! Checkpoints: writing dirty pages to the pool file, in batches that tables of doubt name.
+//! Checkpoints: writing dirty pages to the pool file, in batches that tables of doubt name. Called
+//! by the journal and by recovery.
 
 pub(super) mod holds;
 pub(super) mod table;

@@ -1,4 +1,5 @@
-//! Records, the files of the log, and the group commit: the path of a commit to durability.
+//! Records, the files of the log, and the group commit: the path of a commit to durability. Called
+//! by the journal; recovery reads the files.
 
 pub(super) mod layout;
 pub(super) mod options;
