@@ -19,7 +19,7 @@ fn child(setup: &str, test: &str, folder: &Path) -> Child {
         .arg("-c")
         .arg(format!(r#"{setup} exec "$0" --exact "$1" --ignored --nocapture"#))
         .arg(std::env::current_exe().unwrap())
-        .arg(test)
+        .arg(format!("processes::{test}"))
         .env(FOLDER, folder)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

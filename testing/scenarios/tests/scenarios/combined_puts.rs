@@ -201,7 +201,7 @@ fn killed_while_threads_put_at_once() {
         notes.write_all_at(&[0; 8 * THREADS as usize], 0).unwrap();
         for _ in 0..3 {
             let mut child = Command::new(std::env::current_exe().unwrap())
-                .args(["killed_while_threads_put_at_once", "--exact", "--nocapture"])
+                .args(["combined_puts::killed_while_threads_put_at_once", "--exact", "--nocapture"])
                 .env("ADAMANT_COMBINED_FOLDER", folder.path())
                 .env("ADAMANT_COMBINED_ENGINE", number.to_string())
                 .stdin(Stdio::null())
