@@ -1,9 +1,11 @@
 //! The faults that `cargo xtask mutants` plants, with the tests that must notice each.
 //!
-//! Purpose: one line for every place in the sources that calls `mutants::is_planted`. The command
-//! checks that the list is complete and has no other names. The order within a rule is that of the
-//! design; the tests of a line are tried one after the other until one notices.
+//! Purpose: one line for every name in the tables of `xtask/mutations`, which say what each fault
+//! is. The command checks that the list is complete and has no other names. The order within a rule
+//! is that of the design; the tests of a line are tried one after the other until one notices.
 //! Thread safety: constants.
+
+use std::collections::BTreeSet;
 
 /// A test program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,35 +49,27 @@ const fn mutant(name: &'static str, tests: &'static [Test]) -> Mutant {
 const WIRE: Suite = suite("adamant-wire", "frame");
 const HEAP: Suite = suite("adamant-heap", "");
 const HEAP_WHOLE: Suite = suite("adamant-heap", "heap");
-const REOPENED_POOL: Suite = suite("adamant-heap", "reopened");
-const UNDER_CHANGES: Suite = suite("adamant-heap", "damage_under_changes");
-const CHECKPOINTS: Suite = suite("adamant-heap", "checkpoints");
-const SIMULATOR: Suite = suite("adamant-sim", "mapped");
-const HEAP_CRASHES: Suite = suite("adamant-sim", "heap_crashes");
-const LSM_DAMAGE: Suite = suite("adamant-lsm", "damage");
+const LSM_TABLES: Suite = suite("adamant-lsm", "tables");
+const SIMULATOR: Suite = suite("adamant-sim", "sim");
+const SCENARIOS: Suite = suite("adamant-scenarios", "scenarios");
 const LSM_TREE: Suite = suite("adamant-lsm", "tree");
 const STORE: Suite = suite("adamant", "");
 const STORE_WHOLE: Suite = suite("adamant", "store");
-const LENT_BLOCKS: Suite = suite("adamant-heap", "lent");
-const ENGINES: Suite = suite("adamant-scenarios", "engines");
-const STORE_CRASHES: Suite = suite("adamant-scenarios", "store_crashes");
-const MAPS: Suite = suite("adamant-scenarios", "map_crashes");
-const REPAIR: Suite = suite("adamant-scenarios", "repair");
-const SCENARIO_OF_NOTHING: Suite = suite("adamant-scenarios", "nothing_changed");
 
-const REOPENED: Test =
-    REOPENED_POOL.test("what_is_stored_to_pages_of_the_file_stays_and_all_else_is_as_it_was");
-const SMALL: Test = HEAP_CRASHES.test("every_crash_point_of_small_commits");
-const LARGE: Test = HEAP_CRASHES.test("large_records_fill_and_recycle_the_log");
+const REOPENED: Test = HEAP_WHOLE
+    .test("reopened::what_is_stored_to_pages_of_the_file_stays_and_all_else_is_as_it_was");
+const SMALL: Test = SIMULATOR.test("heap_crashes::every_crash_point_of_small_commits");
+const LARGE: Test = SIMULATOR.test("heap_crashes::large_records_fill_and_recycle_the_log");
 const BEYOND: Test =
-    HEAP_CRASHES.test("beyond::a_log_beyond_its_limit_is_kept_until_nobody_needs_it");
-const UNSYNCED: Test = HEAP_CRASHES.test("many_unsynced_commits");
-const NOTHING_CHANGED: Test =
-    SCENARIO_OF_NOTHING.test("what_a_sync_operation_found_survives_though_it_changed_nothing");
+    SIMULATOR.test("heap_crashes::beyond::a_log_beyond_its_limit_is_kept_until_nobody_needs_it");
+const UNSYNCED: Test = SIMULATOR.test("heap_crashes::many_unsynced_commits");
+const NOTHING_CHANGED: Test = SCENARIOS
+    .test("nothing_changed::what_a_sync_operation_found_survives_though_it_changed_nothing");
 const COMMIT_SYNC: Test = HEAP.test("journal::tests::commit::a_failed_sync_ends_writing");
-const FAILED_RECOVERY: Test =
-    HEAP_CRASHES.test("recovery_faults::a_call_that_fails_within_recovery_loses_nothing");
-const FAILED_SYNC: Test = HEAP_CRASHES.test("a_failing_sync_poisons_and_reopening_recovers");
+const FAILED_RECOVERY: Test = SIMULATOR
+    .test("heap_crashes::recovery_faults::a_call_that_fails_within_recovery_loses_nothing");
+const FAILED_SYNC: Test =
+    SIMULATOR.test("heap_crashes::a_failing_sync_poisons_and_reopening_recovers");
 const FORGED_PARTS: Test =
     HEAP.test("journal::tests::forged::a_commit_frame_that_does_not_fit_its_parts_is_damage");
 const OTHER_HISTORY: Test =
@@ -92,8 +86,10 @@ const BATCHES: Test = HEAP.test("journal::tests::batches::pages_of_two_batches_m
 const BESIDE_BATCHES: Test = HEAP.test("journal::tests::batches::damage_beside_batches_is_told");
 const COPIED: Test =
     HEAP.test("journal::tests::copied::the_log_that_a_copy_needs_is_not_used_again");
-const NAMED_HOLE: Test = HEAP_CRASHES.test("shrink::pages_that_the_log_names_may_become_a_hole");
-const BETWEEN: Test = CHECKPOINTS.test("what_is_clean_between_dirty_pages_is_not_written");
+const NAMED_HOLE: Test =
+    SIMULATOR.test("heap_crashes::shrink::pages_that_the_log_names_may_become_a_hole");
+const BETWEEN: Test =
+    HEAP_WHOLE.test("checkpoints::what_is_clean_between_dirty_pages_is_not_written");
 const CIRCLES: Test = HEAP_WHOLE.test("circles::nobody_waits_in_a_circle");
 const COPIES_STAY: Test =
     HEAP.test("memory::evictor::tests::what_is_copied_stays_until_its_batch_is_written");
@@ -101,16 +97,19 @@ const SHORTER: Test =
     HEAP.test("journal::tests::recovery::a_log_shorter_than_its_checkpoint_knew_is_damage");
 const LOST_LOG: Test =
     HEAP.test("journal::tests::recovery::both_checkpoints_or_the_log_lost_is_damage");
-const UNMAPPED: Test = HEAP_CRASHES.test("direct::what_is_not_mapped_is_durable_when_it_is_synced");
-const FAILED_UNMAPPED: Test =
-    HEAP_CRASHES.test("direct::a_failing_write_of_what_is_not_mapped_is_undone_or_poisons");
+const UNMAPPED: Test =
+    SIMULATOR.test("heap_crashes::direct::what_is_not_mapped_is_durable_when_it_is_synced");
+const FAILED_UNMAPPED: Test = SIMULATOR
+    .test("heap_crashes::direct::a_failing_write_of_what_is_not_mapped_is_undone_or_poisons");
 const DIRECT_CHECKPOINTS: Test =
-    HEAP_CRASHES.test("direct::a_checkpoint_in_the_caches_is_not_trusted");
-const DIRECT_HEADERS: Test = HEAP_CRASHES.test("direct::headers_of_many_generations");
-const FAILING_READS: Test = HEAP_CRASHES.test("reads::a_read_that_fails_leaves_nothing_half_done");
-const DURING_RECOVERY: Test = HEAP_CRASHES.test("crashes_during_recovery");
-const KILLED: Test = HEAP_CRASHES.test("a_killed_process_loses_no_buffered_commit");
-const CLOSING: Test = HEAP_CRASHES.test("closing::a_close_that_failed_is_not_built_upon");
+    SIMULATOR.test("heap_crashes::direct::a_checkpoint_in_the_caches_is_not_trusted");
+const DIRECT_HEADERS: Test = SIMULATOR.test("heap_crashes::direct::headers_of_many_generations");
+const FAILING_READS: Test =
+    SIMULATOR.test("heap_crashes::reads::a_read_that_fails_leaves_nothing_half_done");
+const DURING_RECOVERY: Test = SIMULATOR.test("heap_crashes::crashes_during_recovery");
+const KILLED: Test = SIMULATOR.test("heap_crashes::a_killed_process_loses_no_buffered_commit");
+const CLOSING: Test =
+    SIMULATOR.test("heap_crashes::closing::a_close_that_failed_is_not_built_upon");
 const LOST_CHECKPOINTS: Test =
     HEAP.test("journal::tests::recovery::lost_checkpoints_are_noticed_or_harmless");
 const MIXTURES: Test = HEAP
@@ -122,50 +121,60 @@ const SHORTER_LOG: Test =
 const GIVEN_LOG: Test = HEAP
     .test("journal::tests::mixtures::a_log_that_is_given_back_has_a_newest_header_at_each_moment");
 const LOST_CHECKPOINT: Test =
-    REPAIR.test("moments::nothing_older_is_opened_in_silence_and_what_follows_is_saved");
-const LEFT_BLOCK: Test = REPAIR.test("moments::a_block_that_nothing_leads_to_is_a_finding");
-const FULL: Test = HEAP_CRASHES.test("a_full_disk_refuses_and_loses_nothing");
+    SCENARIOS.test("repair::moments::nothing_older_is_opened_in_silence_and_what_follows_is_saved");
+const LEFT_BLOCK: Test =
+    SCENARIOS.test("repair::moments::a_block_that_nothing_leads_to_is_a_finding");
+const FULL: Test = SIMULATOR.test("heap_crashes::a_full_disk_refuses_and_loses_nothing");
 const FULL_LOG: Test =
     HEAP.test("journal::tests::space::a_full_disk_stops_large_records_and_not_small_ones");
 const NO_GROWTH: Test = HEAP.test("journal::tests::space::a_pool_that_cannot_grow_stays_as_it_was");
-const HOLE: Test = HEAP_CRASHES.test("shrink::a_hole_is_backed_before_it_is_used_or_refused");
+const HOLE: Test =
+    SIMULATOR.test("heap_crashes::shrink::a_hole_is_backed_before_it_is_used_or_refused");
 const RESTORES: Test = HEAP_WHOLE.test("transactions::an_error_or_a_panic_restores_every_byte");
 const COMMIT_WRITE: Test =
     HEAP.test("journal::tests::commit::a_failed_write_ends_writing_for_all_who_wait");
-const FAILED_OTHERS: Test = HEAP_CRASHES.test("any_other_failing_operation_is_undone_or_poisons");
-const DROPPED: Test = HEAP_CRASHES.test("bounded::crashes_while_pages_are_dropped");
+const FAILED_OTHERS: Test =
+    SIMULATOR.test("heap_crashes::any_other_failing_operation_is_undone_or_poisons");
+const DROPPED: Test = SIMULATOR.test("heap_crashes::bounded::crashes_while_pages_are_dropped");
 const MISSED: Test = HEAP.test("memory::evictor::tests::nobody_sees_a_byte_change");
 const RESERVED: Test =
-    HEAP_CRASHES.test("bounded::a_reservation_that_is_filled_meanwhile_keeps_its_bytes");
-const LENT: Test = HEAP_CRASHES.test("bounded::what_is_lent_keeps_bytes_that_no_record_has");
+    SIMULATOR.test("heap_crashes::bounded::a_reservation_that_is_filled_meanwhile_keeps_its_bytes");
+const LENT: Test =
+    SIMULATOR.test("heap_crashes::bounded::what_is_lent_keeps_bytes_that_no_record_has");
 const FORK: Test = HEAP_WHOLE.test("fork::a_child_is_refused_and_the_parent_goes_on");
 const RECOVERY_JUDGES: Test =
-    UNDER_CHANGES.test("recovery_judges_what_no_checkpoint_was_at_work_on");
-const STORE_JUDGES: Test =
-    UNDER_CHANGES.test("a_store_to_a_damaged_page_is_refused_and_nothing_else_ends");
-const EVICTED: Test = CHECKPOINTS.test("damage_below_an_evicted_page_is_told");
-const UNPUBLISHED: Test = CHECKPOINTS.test("what_nobody_published_is_not_in_the_file");
+    HEAP_WHOLE.test("damage_under_changes::recovery_judges_what_no_checkpoint_was_at_work_on");
+const STORE_JUDGES: Test = HEAP_WHOLE
+    .test("damage_under_changes::a_store_to_a_damaged_page_is_refused_and_nothing_else_ends");
+const EVICTED: Test = HEAP_WHOLE.test("checkpoints::damage_below_an_evicted_page_is_told");
+const UNPUBLISHED: Test = HEAP_WHOLE.test("checkpoints::what_nobody_published_is_not_in_the_file");
 const FREE_PAGES: Test =
-    CHECKPOINTS.test("pages_that_became_free_are_not_copied_whoever_fills_them");
-const RUNNING: Test = CHECKPOINTS.test("a_checkpoint_takes_nothing_of_a_transaction_that_runs");
-const TOLD: Test = CHECKPOINTS.test("a_panic_of_who_is_told_of_a_commit_ends_writing");
+    HEAP_WHOLE.test("checkpoints::pages_that_became_free_are_not_copied_whoever_fills_them");
+const RUNNING: Test =
+    HEAP_WHOLE.test("checkpoints::a_checkpoint_takes_nothing_of_a_transaction_that_runs");
+const TOLD: Test = HEAP_WHOLE.test("checkpoints::a_panic_of_who_is_told_of_a_commit_ends_writing");
 const WAITING: Test =
-    CHECKPOINTS.test("a_checkpoint_that_waited_for_who_ended_writing_takes_nothing");
-const PINNED: Test = CHECKPOINTS.test("what_a_pin_looks_at_stays_readable_when_threads_reserve");
+    HEAP_WHOLE.test("checkpoints::a_checkpoint_that_waited_for_who_ended_writing_takes_nothing");
+const PINNED: Test =
+    HEAP_WHOLE.test("checkpoints::what_a_pin_looks_at_stays_readable_when_threads_reserve");
 const ALLOCATOR: Test =
     HEAP.test("memory::copier::tests::a_checkpoint_waits_for_who_has_the_allocator");
 const BEHIND: Test =
     HEAP.test("journal::tests::beside::a_caller_that_writes_waits_while_a_checkpoint_is_behind");
 const BESIDE: Test = HEAP
     .test("journal::tests::beside::what_is_appended_beside_a_checkpoint_is_there_after_a_crash");
-const STORE_SYNC: Test = STORE_CRASHES.test("a_failing_sync_poisons_and_reopening_recovers");
+const STORE_SYNC: Test =
+    SCENARIOS.test("store_crashes::a_failing_sync_poisons_and_reopening_recovers");
 const LEFT_OUT: Test =
     HEAP.test("journal::tests::beside::a_checkpoint_passes_durable_records_only");
-const FINISHED_TABLE: Test = UNDER_CHANGES.test("what_a_finished_table_names_may_not_be_torn");
-const TORN_NAMED: Test = UNDER_CHANGES.test("a_torn_page_that_a_table_names_is_mended");
+const FINISHED_TABLE: Test =
+    HEAP_WHOLE.test("damage_under_changes::what_a_finished_table_names_may_not_be_torn");
+const TORN_NAMED: Test =
+    HEAP_WHOLE.test("damage_under_changes::a_torn_page_that_a_table_names_is_mended");
 const TORN_EARLIER: Test =
     HEAP.test("journal::tests::recovery::a_pool_torn_by_an_earlier_version_is_made_whole");
-const COPY_DAMAGE: Test = HEAP_CRASHES.test("backup::a_damaged_page_is_named_and_not_copied");
+const COPY_DAMAGE: Test =
+    SIMULATOR.test("heap_crashes::backup::a_damaged_page_is_named_and_not_copied");
 const FIRST_TOUCH: Test =
     HEAP_WHOLE.test("first_touch::a_flipped_bit_is_an_error_at_first_touch_when_asked_for");
 const LSM_CRASHES: Test = LSM_TREE.test("crashes::crashes");
@@ -185,10 +194,11 @@ const HEADERS: Test = HEAP
 const LSM_CHANGED: Test =
     LSM_TREE.test("heap_damage::a_changed_byte_is_an_error_or_changes_nothing");
 const LSM_FLUSH_PROVES: Test = LSM_TREE.test("heap_damage::a_flush_proves_what_it_writes");
-const TABLE_BITS: Test = LSM_DAMAGE.test("a_flipped_bit_of_a_table_never_shows_other_data");
-const FILES_OF_OTHERS: Test = LSM_DAMAGE.test("files_of_others_and_none_are_refused");
-const BLOB_BITS: Test = LSM_DAMAGE.test("a_flipped_bit_of_a_blob_file_never_shows_another_value");
-const BLOB_CUT: Test = LSM_DAMAGE.test("a_blob_file_that_is_cut_or_longer_is_refused");
+const TABLE_BITS: Test = LSM_TABLES.test("damage::a_flipped_bit_of_a_table_never_shows_other_data");
+const FILES_OF_OTHERS: Test = LSM_TABLES.test("damage::files_of_others_and_none_are_refused");
+const BLOB_BITS: Test =
+    LSM_TABLES.test("damage::a_flipped_bit_of_a_blob_file_never_shows_another_value");
+const BLOB_CUT: Test = LSM_TABLES.test("damage::a_blob_file_that_is_cut_or_longer_is_refused");
 const STORE_HEAD: Test =
     STORE.test("common::catalogue::tests::a_head_that_is_none_or_of_another_version_is_refused");
 const BOTH_HALVES: Test =
@@ -201,7 +211,8 @@ const OTHER_TYPES: Test = STORE_WHOLE.test("types::other_types_are_refused_and_b
 const TYPES_GO: Test = STORE_WHOLE.test("types::types_go_where_the_keyspace_goes");
 const ONLY_LOOKED_AT: Test = STORE_WHOLE.test("kinds::what_is_stored_is_only_looked_at");
 const RENAMED: Test = STORE_WHOLE.test("rename::a_renamed_keyspace_is_the_same_to_all_who_have_it");
-const COPY_CRASHES: Test = HEAP_CRASHES.test("backup::a_copy_is_some_commit_whole_or_nothing");
+const COPY_CRASHES: Test =
+    SIMULATOR.test("heap_crashes::backup::a_copy_is_some_commit_whole_or_nothing");
 const SYNC_BESIDE: Test = LSM_TREE.test("faults::a_sync_that_fails_beside_a_merge_fails_the_merge");
 const BACKED_UP: Test = STORE.test("tests::renames::a_backup_has_its_name_whole_or_not_at_all");
 const BACKUP_FAILS: Test =
@@ -216,16 +227,20 @@ const REPAIR_FAILS: Test =
 const SHELVES: Test =
     STORE.test("tests::renames::directories_of_trees_are_durable_before_a_tree_is");
 
-const LENT_BLOCK: Test = LENT_BLOCKS.test("a_lent_block_cannot_be_overwritten");
+const LENT_BLOCK: Test = HEAP_WHOLE.test("lent::a_lent_block_cannot_be_overwritten");
 const SAVEPOINTS: Test =
     HEAP_WHOLE.test("savepoints::each_savepoint_takes_back_exactly_what_it_did");
 const GIVEN_BACK: Test = HEAP_WHOLE.test("savepoints::what_was_given_back_is_not_put_back");
 const PUT_BACK: Test = HEAP_WHOLE.test("ranges::are_put_back_and_recorded_byte_by_byte");
-const SNAPSHOTS: Test = ENGINES.test("snapshots::see_one_moment::in_memory");
+const SNAPSHOTS: Test = SCENARIOS.test("engines::snapshots::see_one_moment::in_memory");
 const LET_IN: Test =
     STORE_WHOLE.test("pieces::who_reads_beside_large_commits_sees_all_of_them_or_nothing");
-const MAP_CRASHES: Test = MAPS.test("bplus::changes");
+const MAP_CRASHES: Test = SCENARIOS.test("map_crashes::bplus::changes");
 
+const HELD_BACK: Test =
+    HEAP.test("journal::tests::holds::what_is_held_back_is_there_after_a_crash");
+const SERIALIZABLE: Test =
+    STORE.test("tests::serializability::what_each_transaction_read_is_there_at_its_commit");
 const SHARED_RECORD: Test = HEAP.test("actions::tests::all_that_wait_share_a_record");
 const OWN_OUTCOMES: Test =
     HEAP.test("actions::tests::what_cannot_be_done_is_told_to_who_asked_and_hurts_nobody");
@@ -247,6 +262,8 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("R1.recovery-goes-on-after-a-failed-sync", &[FAILED_RECOVERY]),
     mutant("R1.what-memory-is-written-to-by-calls-is-not-synced", &[UNMAPPED]),
     mutant("R1.what-changes-nothing-waits-for-nothing", &[NOTHING_CHANGED]),
+    mutant("R1.a-checkpoint-passes-what-is-held-back", &[HELD_BACK]),
+    mutant("R1.a-place-is-looked-for-behind-the-last-hold", &[HELD_BACK]),
     mutant("R2.counts-before-its-commit-frame", &[LARGE]),
     mutant("R2.commit-covers-no-parts", &[FORGED_PARTS]),
     mutant("R2.frames-need-no-chain", &[OTHER_HISTORY]),
@@ -361,6 +378,7 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("S2.who-is-let-in-sees-an-overwrite", &[LET_IN]),
     mutant("S2.an-overwrite-is-not-put-back", &[SAVEPOINTS]),
     mutant("S2.an-overwrite-is-in-no-record", &[MAP_CRASHES, SAVEPOINTS]),
+    mutant("S.transactions-read-ranges-unseen", &[SERIALIZABLE]),
     mutant("C1.begins-outside-the-turn", &[RUNNING]),
     mutant("C1.copies-without-the-allocator", &[ALLOCATOR]),
     mutant("C2.a-panic-behind-the-append-is-undone", &[TOLD]),
@@ -397,39 +415,26 @@ pub(crate) const PLANTED: &[Mutant] = &[
 /// Faults that tests plant by themselves, and the tests, which pass if the fault is noticed.
 pub(crate) const MISTAKES_OF_TESTS: &[(&str, Test)] = &[
     (
-        "R6.a-page-that-no-sync-covers",
-        HEAP.test("memory::evictor::tests::a_page_that_no_sync_covers_is_missed"),
-    ),
-    (
-        "R6.a-page-with-a-reservation",
-        HEAP.test("memory::evictor::tests::a_page_with_a_reservation_is_missed"),
-    ),
-    (
-        "R1.a-checkpoint-passes-what-is-held-back",
-        HEAP.test("journal::tests::holds::a_checkpoint_that_passes_what_is_held_back_is_noticed"),
-    ),
-    (
-        "R1.a-place-is-looked-for-behind-the-last-hold",
-        HEAP.test("journal::tests::holds::a_place_looked_for_behind_the_last_hold_is_noticed"),
-    ),
-    (
         "R9.inputs-go-before-their-commit-is-durable",
         LSM_TREE.test("crashes::inputs_that_are_removed_too_early_are_noticed"),
     ),
     (
-        "S.transactions-read-ranges-unseen",
-        STORE.test("tests::serializability::a_planted_mistake_is_noticed"),
-    ),
-    (
         "simulator.a-flush-or-fence-of-a-toy",
-        SIMULATOR.test("a_missing_flush_or_fence_of_a_toy_is_noticed"),
+        SIMULATOR.test("mapped::a_missing_flush_or_fence_of_a_toy_is_noticed"),
     ),
 ];
 
 /// Tests that have the simulator leave out calls one by one: flushes, fences, syncs.
 pub(crate) const SITES: &[Test] = &[
-    HEAP_CRASHES.test("left_out::a_missing_sync_is_noticed"),
-    HEAP_CRASHES.test("buffers::a_missing_sync_beside_held_buffers_is_noticed"),
-    HEAP_CRASHES.test("left_out::a_missing_flush_or_fence_of_memory_is_noticed"),
+    SIMULATOR.test("heap_crashes::left_out::a_missing_sync_is_noticed"),
+    SIMULATOR.test("heap_crashes::buffers::a_missing_sync_beside_held_buffers_is_noticed"),
+    SIMULATOR.test("heap_crashes::left_out::a_missing_flush_or_fence_of_memory_is_noticed"),
     LSM_TREE.test("crashes::a_sync_of_a_file_or_a_directory_that_is_left_out_is_noticed"),
 ];
+
+/// The packages of all tests.
+pub(crate) fn packages() -> BTreeSet<&'static str> {
+    let of_mistakes = MISTAKES_OF_TESTS.iter().map(|(_, test)| test);
+    let tests = PLANTED.iter().flat_map(|mutant| mutant.tests).chain(SITES).chain(of_mistakes);
+    tests.map(|test| test.suite.package).collect()
+}
