@@ -46,6 +46,8 @@ pub(in crate::journal) struct LogFile {
     written_bytes: AtomicU64,
     /// Whether it may have the header of some log.
     has_header: AtomicBool,
+    /// The bytes of the header, as they were when the file was listed; zeros in a new one.
+    listed_header: [u8; size_of::<LogHeader>()],
 }
 
 impl LogFile {
@@ -79,7 +81,8 @@ impl LogFile {
         file.allocate(0, bytes)?;
         file.sync()?;
         let (written_bytes, has_header) = (AtomicU64::new(0), AtomicBool::new(false));
-        let made = Self { number, file, bytes, written_bytes, has_header };
+        let listed_header = [0; size_of::<LogHeader>()];
+        let made = Self { number, file, bytes, written_bytes, has_header, listed_header };
         directory.rename(NEW_NAME, &made.name())?;
         directory.sync()?;
         // Opened again, so that errors give its current name.
@@ -179,31 +182,24 @@ impl LogFile {
         head
     }
 
-    /// The header of this file, of whatever pool and version; `None` if it has no valid one.
-    ///
-    /// # Errors
-    /// Those of the medium.
-    pub(in crate::journal) fn read_any_header(&self) -> Result<Option<LogHeader>> {
-        let mut bytes = [0; size_of::<LogHeader>()];
-        if self.bytes < bytes.len() as u64 {
-            return Ok(None);
-        }
-        self.file.read_at(&mut bytes, 0)?;
-        let header = LogHeader::read_from_bytes(&bytes).ok().filter(|header| {
+    /// The header that this file was listed with, of whatever pool and version; `None` if it had no
+    /// valid one.
+    pub(in crate::journal) fn any_header(&self) -> Option<LogHeader> {
+        let header = LogHeader::read_from_bytes(&self.listed_header).ok().filter(|header| {
             let is_sound = header.checksum.get() == header_checksum(header);
             header.magic == LOG_MAGIC && is_sound
         });
         // As for a checkpoint: no program wrote larger counters.
-        Ok(header.filter(|h| h.generation.get().max(h.ordinal.get()) <= COUNTER_MAX))
+        header.filter(|h| h.generation.get().max(h.ordinal.get()) <= COUNTER_MAX)
     }
 
-    /// The header of this file; `None` if it has no valid one.
+    /// The header that this file was listed with; `None` if it had no valid one.
     ///
     /// # Errors
     /// `Error::Unsupported` for one of a newer format or of another pool, `Error::Damaged` for a
-    /// file that was cut; those of the medium.
-    pub(in crate::journal) fn read_header(&self, uuid: &[u8; 16]) -> Result<Option<LogHeader>> {
-        let Some(header) = self.read_any_header()? else { return Ok(None) };
+    /// file that was cut.
+    pub(in crate::journal) fn header(&self, uuid: &[u8; 16]) -> Result<Option<LogHeader>> {
+        let Some(header) = self.any_header() else { return Ok(None) };
         let unsupported = |what| Err(Error::Unsupported { file: self.file.path().into(), what });
         if !(LOG_FORMAT_VERSION_MIN..=LOG_FORMAT_VERSION).contains(&header.version.get()) {
             return unsupported(format!(
@@ -259,14 +255,15 @@ pub(in crate::journal) fn list(directory: &dyn Directory) -> Result<Vec<LogFile>
                 ),
             });
         }
-        // A file that was in use was written in full, except for the last one.
-        let mut magic = [0; LOG_MAGIC.len()];
-        if bytes >= LOG_HEAD_BYTES {
-            file.read_at(&mut magic, 0)?;
+        let mut listed_header = [0; size_of::<LogHeader>()];
+        if bytes >= listed_header.len() as u64 {
+            file.read_at(&mut listed_header, 0)?;
         }
-        let written_bytes = AtomicU64::new(if magic == LOG_MAGIC { bytes } else { 0 });
+        // A file that was in use was written in full, except for the last one.
+        let is_used = listed_header.starts_with(&LOG_MAGIC);
+        let written_bytes = AtomicU64::new(if is_used { bytes } else { 0 });
         let has_header = AtomicBool::new(true);
-        files.push(LogFile { number, file, bytes, written_bytes, has_header });
+        files.push(LogFile { number, file, bytes, written_bytes, has_header, listed_header });
     }
     files.sort_by_key(|file| file.number);
     Ok(files)

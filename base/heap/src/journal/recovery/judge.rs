@@ -112,7 +112,7 @@ fn headed_files(
     let (mut headed, mut headless) = (Vec::new(), Vec::new());
     for file in files {
         let file = Arc::new(file);
-        match file.read_header(pool.uuid()) {
+        match file.header(pool.uuid()) {
             Ok(Some(header)) => {
                 let (ordinal, previous) = (header.ordinal.get(), header.previous.get());
                 let used = Used { ordinal, previous, file };
@@ -120,7 +120,6 @@ fn headed_files(
                 headed.push(Headed { version, generation, used });
             }
             Ok(None) => headless.push(file),
-            Err(error @ Error::Medium(_)) => return Err(error),
             Err(error) => on_finding(error)?,
         }
     }
@@ -308,7 +307,7 @@ fn first_record(used: &Used, seed: u32) -> Result<Option<u64>> {
 pub(crate) fn identities(log: &dyn Directory) -> Result<Vec<[u8; 16]>> {
     let mut found = Vec::new();
     for file in log_file::list(log)? {
-        let uuid = file.read_any_header()?.map(|header| header.uuid);
+        let uuid = file.any_header().map(|header| header.uuid);
         found.extend(uuid.filter(|uuid| !found.contains(uuid)));
     }
     Ok(found)
