@@ -10,56 +10,25 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::thread;
 
-use adamant_bench::commands::bounded;
-use adamant_bench::commands::bplus;
-use adamant_bench::commands::heap;
-use adamant_bench::commands::kv;
-use adamant_bench::commands::lsm;
-use adamant_bench::commands::maps;
-use adamant_bench::commands::slice;
-use adamant_bench::commands::splits;
-use adamant_bench::commands::transactions;
+use adamant_bench::commands::{bounded, bplus, heap, kv, lsm, maps, slice, splits, transactions};
 use adamant_bench::engines::adamant::AdamantEngine;
 use adamant_bench::engines::btree_map::BTreeMapEngine;
 use adamant_bench::harness::asked::AskedRows;
 use adamant_bench::harness::engine::Engine;
 use adamant_bench::harness::error::Result;
+use adamant_bench::harness::report::Report;
 use adamant_bench::workload::{kill, memory};
+use clap::Parser;
 
 use crate::args::{
-    BoundedArguments, BplusArguments, Command, HeapArguments, KvArguments, LsmArguments,
-    LsmSourcesArguments, MapsArguments, SliceArguments, SplitsArguments, TransactionsArguments,
-    USAGE,
+    Arguments, Bplus, Command, Common, Heap, Kv, Lsm, Maps, Memory, Slice, Splits, Transactions,
 };
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let command = match args::parse(&arguments) {
-        Ok(command) => command,
-        Err(message) => {
-            eprintln!("adamant-bench: {message}\n\n{USAGE}");
-            return ExitCode::from(2);
-        }
-    };
-    let result = match command {
-        Command::Help => {
-            println!("{USAGE}");
-            Ok(())
-        }
-        Command::Kv(arguments) => run_kv(arguments),
-        Command::Heap(arguments) => run_heap(arguments),
-        Command::Maps(arguments) => run_maps(arguments),
-        Command::Bplus(arguments) => run_bplus(arguments),
-        Command::Splits(arguments) => run_splits(arguments),
-        Command::Slice(arguments) => run_slice(arguments),
-        Command::Transactions(arguments) => run_transactions(arguments),
-        Command::Bounded(arguments) => run_bounded(arguments),
-        Command::Lsm(arguments) => run_lsm(arguments),
-        Command::LsmSources(arguments) => run_lsm_sources(arguments),
-        Command::LsmChild { engine, task } => run_lsm_child(&engine, &task),
-        Command::KillChild { engine, task } => run_kill_child(&engine, &task),
-        Command::BplusMemoryChild { task } => bplus::child(&task),
-        Command::MemoryChild { engine, task } => run_memory_child(&engine, &task),
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let result = match run_child(&words) {
+        Some(result) => result,
+        None => run(Arguments::parse().command),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -70,196 +39,178 @@ fn main() -> ExitCode {
     }
 }
 
-/// Measures, prints the table, writes the JSON lines.
-fn run_kv(arguments: KvArguments) -> Result<()> {
-    let asked = AskedRows::of("kv")?;
-    // Before the measurement, so that an unwritable path does not lose it.
-    let json = arguments.json.map(File::create).transpose()?;
-    let settings = arguments.settings;
-    let report = with_progress(|tell| kv::run(&settings, tell))?;
-    if let Some(mut file) = json {
-        file.write_all(report.json_lines(&asked).as_bytes())?;
+/// The work of a child process of a benchmark, if this is one.
+fn run_child(words: &[String]) -> Option<Result<()>> {
+    let (command, rest) = words.split_first()?;
+    let engine = rest.first().map_or("", String::as_str);
+    let task = rest.get(1..).unwrap_or_default();
+    match command.as_str() {
+        kill::CHILD_COMMAND => Some(run_kill_child(engine, task)),
+        memory::CHILD_COMMAND => Some(run_memory_child(engine, task)),
+        lsm::CHILD_COMMAND => Some(run_lsm_child(engine, task)),
+        bplus::CHILD_COMMAND => Some(bplus::child(rest)),
+        _ => None,
     }
-    println!(
-        "{} entries of 20 + 100 B, {} of 20 + 800 B, {} rounds, seed {}, {}",
-        settings.entries,
-        settings.large_entries,
-        settings.rounds,
-        settings.seed,
-        machine()?
-    );
-    print!("{}", report.table(&asked));
-    report.check_complete(&asked)
 }
 
-/// Measures the heap, prints the table, writes the JSON lines.
-fn run_heap(arguments: HeapArguments) -> Result<()> {
-    let asked = AskedRows::of("heap")?;
-    let json = arguments.json.map(File::create).transpose()?;
-    let settings = arguments.settings;
+fn run(command: Command) -> Result<()> {
+    match command {
+        Command::Kv(arguments) => run_kv(&arguments),
+        Command::Heap(arguments) => run_heap(&arguments),
+        Command::Maps(arguments) => run_maps(&arguments),
+        Command::Bplus(arguments) => run_bplus(&arguments),
+        Command::Splits(arguments) => run_splits(&arguments),
+        Command::Slice(arguments) => run_slice(&arguments),
+        Command::Transactions(arguments) => run_transactions(&arguments),
+        Command::Memory(arguments) => run_memory(&arguments),
+        Command::Lsm(arguments) if arguments.sources => run_lsm_sources(&arguments),
+        Command::Lsm(arguments) => run_lsm(&arguments),
+    }
+}
+
+/// One run of a benchmark: its targets, and the file for its rows, opened before anything is
+/// measured, so that an unwritable path does not lose the rows.
+struct Run {
+    asked: AskedRows,
+    json: Option<File>,
+}
+
+impl Run {
+    fn of(name: &'static str, common: &Common) -> Result<Self> {
+        let json = common.json.as_ref().map(File::create).transpose()?;
+        Ok(Self { asked: AskedRows::of(name)?, json })
+    }
+
+    /// Writes the rows as JSON lines, if they are wanted, and prints them as a table, below a line
+    /// that says how much was measured and on which machine.
+    fn print(&mut self, amount: &str, report: &Report) -> Result<()> {
+        if let Some(file) = &mut self.json {
+            file.write_all(report.json_lines(&self.asked).as_bytes())?;
+        }
+        println!("{amount}, {}", machine()?);
+        print!("{}", report.table(&self.asked));
+        Ok(())
+    }
+
+    /// The same, and fails if a row with a target was not measured.
+    fn print_complete(&mut self, amount: &str, report: &Report) -> Result<()> {
+        self.print(amount, report)?;
+        report.check_complete(&self.asked)
+    }
+}
+
+fn run_kv(arguments: &Kv) -> Result<()> {
+    let mut run = Run::of("kv", &arguments.common)?;
+    let settings = arguments.settings();
+    let report = with_progress(|tell| kv::run(&settings, tell))?;
+    let kv::Settings { entries, large_entries, rounds, seed, .. } = settings;
+    let amount = format!(
+        "{entries} entries of 20 + 100 B, {large_entries} of 20 + 800 B, {rounds} rounds, seed {seed}"
+    );
+    run.print_complete(&amount, &report)
+}
+
+fn run_heap(arguments: &Heap) -> Result<()> {
+    let mut run = Run::of("heap", &arguments.common)?;
+    let settings = arguments.settings();
     let heap::Outcome { report, curves, notes } = with_progress(|tell| heap::run(&settings, tell))?;
-    if let Some(mut file) = json {
-        file.write_all(report.json_lines(&asked).as_bytes())?;
+    let heap::Settings { operations, inserts, rounds, .. } = settings;
+    run.print(&format!("{operations} operations, {inserts} inserts, {rounds} rounds"), &report)?;
+    if let Some(file) = &mut run.json {
         for curve in curves {
             writeln!(file, "{curve}")?;
         }
     }
-    println!(
-        "{} operations, {} inserts, {} rounds, {}",
-        settings.operations,
-        settings.inserts,
-        settings.rounds,
-        machine()?
-    );
-    print!("{}", report.table(&asked));
     for note in notes {
         println!("{note}");
     }
     Ok(())
 }
 
-/// Measures the maps, prints the table, writes the JSON lines.
-fn run_maps(arguments: MapsArguments) -> Result<()> {
-    let asked = AskedRows::of("maps")?;
-    let json = arguments.json.map(File::create).transpose()?;
-    let settings = arguments.settings;
-    let (table, report) = with_progress(|tell| maps::run(&settings, &asked, tell))?;
-    if let Some(mut file) = json {
+fn run_maps(arguments: &Maps) -> Result<()> {
+    let mut run = Run::of("maps", &arguments.common)?;
+    let settings = arguments.settings();
+    let (table, report) = with_progress(|tell| maps::run(&settings, &run.asked, tell))?;
+    if let Some(file) = &mut run.json {
         file.write_all(table.json_lines().as_bytes())?;
-        file.write_all(report.json_lines(&asked).as_bytes())?;
     }
-    println!("{} pairs, {} rounds, {}", settings.pairs, settings.rounds, machine()?);
     println!(
         "nanoseconds of an operation; fences, flushed lines and bytes of log: insert / remove"
     );
-    print!("{}\n{}", table.text(), report.table(&asked));
-    if settings.structure.is_none() { report.check_complete(&asked) } else { Ok(()) }
+    println!("{}", table.text());
+    run.print(&format!("{} pairs, {} rounds", settings.pairs, settings.rounds), &report)?;
+    if settings.structure.is_none() { report.check_complete(&run.asked) } else { Ok(()) }
 }
 
-/// Measures the B+ tree, prints the table, writes the JSON lines.
-fn run_bplus(arguments: BplusArguments) -> Result<()> {
-    let asked = AskedRows::of("bplus")?;
-    let json = arguments.json.map(File::create).transpose()?;
-    let settings = arguments.settings;
+fn run_bplus(arguments: &Bplus) -> Result<()> {
+    let mut run = Run::of("bplus", &arguments.common)?;
+    let settings = arguments.settings();
     let report = with_progress(|tell| bplus::run(&settings, tell))?;
-    if let Some(mut file) = json {
-        file.write_all(report.json_lines(&asked).as_bytes())?;
-    }
-    println!("{} pairs, {} rounds, {}", settings.pairs, settings.rounds, machine()?);
-    print!("{}", report.table(&asked));
-    report.check_complete(&asked)
+    run.print_complete(&format!("{} pairs, {} rounds", settings.pairs, settings.rounds), &report)
 }
 
-/// Measures three ways of splitting leaves, prints the table, writes JSON lines and a page.
-fn run_splits(arguments: SplitsArguments) -> Result<()> {
-    let asked = AskedRows::of("splits")?;
-    let json = arguments.json.map(File::create).transpose()?;
-    let settings = arguments.settings;
+/// Also writes a page, if it is wanted.
+fn run_splits(arguments: &Splits) -> Result<()> {
+    let mut run = Run::of("splits", &arguments.common)?;
+    let settings = arguments.settings();
     let report = with_progress(|tell| splits::run(&settings, tell))?;
-    if let Some(mut file) = json {
-        file.write_all(report.json_lines(&asked).as_bytes())?;
-    }
-    if let Some(page) = arguments.markdown {
+    if let Some(page) = &arguments.markdown {
         fs::write(page, splits::markdown(&settings, &report)?)?;
     }
-    println!("{} pairs, {} rounds, {}", settings.pairs, settings.rounds, machine()?);
-    print!("{}", report.table(&asked));
-    Ok(())
+    run.print(&format!("{} pairs, {} rounds", settings.pairs, settings.rounds), &report)
 }
 
-/// Measures the slice, prints the table, writes the JSON lines.
-fn run_slice(arguments: SliceArguments) -> Result<()> {
-    let asked = AskedRows::of("slice")?;
-    let json = arguments.json.map(File::create).transpose()?;
-    let settings = arguments.settings;
+fn run_slice(arguments: &Slice) -> Result<()> {
+    let mut run = Run::of("slice", &arguments.common)?;
+    let settings = arguments.settings();
     let report = with_progress(|tell| slice::run(&settings, tell))?;
-    if let Some(mut file) = json {
-        file.write_all(report.json_lines(&asked).as_bytes())?;
-    }
-    println!(
-        "{} operations a batch, {} strings, {} rounds, {}",
-        settings.operations,
-        settings.strings,
-        settings.rounds,
-        machine()?
-    );
-    print!("{}", report.table(&asked));
-    report.check_complete(&asked)
+    let slice::Settings { operations, strings, rounds, .. } = settings;
+    let amount = format!("{operations} operations a batch, {strings} strings, {rounds} rounds");
+    run.print_complete(&amount, &report)
 }
 
-/// Measures readers beside writers, prints the table, writes the JSON lines.
-fn run_transactions(arguments: TransactionsArguments) -> Result<()> {
-    let asked = AskedRows::of("transactions")?;
-    let json = arguments.json.map(File::create).transpose()?;
-    let settings = arguments.settings;
+fn run_transactions(arguments: &Transactions) -> Result<()> {
+    let mut run = Run::of("transactions", &arguments.common)?;
+    let settings = arguments.settings();
     let report = with_progress(|tell| transactions::run(&settings, tell))?;
-    if let Some(mut file) = json {
-        file.write_all(report.json_lines(&asked).as_bytes())?;
-    }
-    println!(
-        "{} entries of 20 + 100 B, batches of {} B, {} rounds, seed {}, {}",
-        settings.entries,
-        settings.batch_bytes,
-        settings.rounds,
-        settings.seed,
-        machine()?
+    let transactions::Settings { entries, batch_bytes, rounds, seed, .. } = settings;
+    let amount = format!(
+        "{entries} entries of 20 + 100 B, batches of {batch_bytes} B, {rounds} rounds, seed {seed}"
     );
-    print!("{}", report.table(&asked));
-    report.check_complete(&asked)
+    run.print_complete(&amount, &report)
 }
 
-/// Measures a store whose memory is bounded, prints the table, writes the JSON lines.
-fn run_bounded(arguments: BoundedArguments) -> Result<()> {
-    let asked = AskedRows::of("memory")?;
-    let json = arguments.json.map(File::create).transpose()?;
-    let settings = arguments.settings;
+fn run_memory(arguments: &Memory) -> Result<()> {
+    let mut run = Run::of("memory", &arguments.common)?;
+    let settings = arguments.settings();
     let report = with_progress(|tell| bounded::run(&settings, tell))?;
-    if let Some(mut file) = json {
-        file.write_all(report.json_lines(&asked).as_bytes())?;
-    }
-    println!(
-        "{} entries of 20 + 800 B, a bound of {} B, {} rounds, seed {}, {}",
-        settings.entries,
-        settings.memory_bytes_max,
-        settings.rounds,
-        settings.seed,
-        machine()?
+    let bounded::Settings { entries, memory_bytes_max, rounds, seed, .. } = settings;
+    let amount = format!(
+        "{entries} entries of 20 + 800 B, a bound of {memory_bytes_max} B, {rounds} rounds, seed {seed}"
     );
-    print!("{}", report.table(&asked));
-    report.check_complete(&asked)
+    run.print_complete(&amount, &report)
 }
 
-/// Measures the log-structured merge tree, prints the table, writes the JSON lines.
-fn run_lsm(arguments: LsmArguments) -> Result<()> {
-    let asked = AskedRows::of("lsm")?;
-    let json = arguments.json.map(File::create).transpose()?;
-    let settings = arguments.settings;
+fn run_lsm(arguments: &Lsm) -> Result<()> {
+    let mut run = Run::of("lsm", &arguments.common)?;
+    let settings = arguments.settings();
     let report = with_progress(|tell| lsm::run::<AdamantEngine>(&settings, tell))?;
-    if let Some(mut file) = json {
-        file.write_all(report.json_lines(&asked).as_bytes())?;
-    }
     for set in &settings.sets {
         println!("{} entries of 20 + {} B", set.entries, set.value_bytes);
     }
-    println!("{} rounds, seed {}, {}", settings.rounds, settings.seed, machine()?);
-    print!("{}", report.table(&asked));
-    report.check_complete(&asked)
+    run.print_complete(&format!("{} rounds, seed {}", settings.rounds, settings.seed), &report)
 }
 
-/// Measures parts of the engine, prints the table, writes the JSON lines. These rows have no
-/// targets.
-fn run_lsm_sources(arguments: LsmSourcesArguments) -> Result<()> {
-    let asked = AskedRows::of("lsm")?;
-    let json = arguments.json.map(File::create).transpose()?;
-    let settings = arguments.settings;
+/// Parts of the engine: these rows have no targets.
+fn run_lsm_sources(arguments: &Lsm) -> Result<()> {
+    let mut run = Run::of("lsm", &arguments.common)?;
+    let settings = arguments.sources_settings();
     let report = with_progress(|tell| lsm::run_sources(&settings, tell))?;
-    if let Some(mut file) = json {
-        file.write_all(report.json_lines(&asked).as_bytes())?;
-    }
     let lsm::SourcesSettings { pairs, reads, rounds, seed, .. } = settings;
-    println!("{pairs} pairs a table, {reads} reads, {rounds} rounds, seed {seed}, {}", machine()?);
-    print!("{}", report.table(&asked));
-    Ok(())
+    run.print(
+        &format!("{pairs} pairs a table, {reads} reads, {rounds} rounds, seed {seed}"),
+        &report,
+    )
 }
 
 /// The child of the workload of opening after SIGKILL.

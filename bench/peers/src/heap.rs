@@ -15,8 +15,8 @@ use std::fs;
 
 use adamant_bench::harness::error::Result;
 
-use crate::results::figures::Figures;
 use crate::heap::settings::{Settings, USAGE};
+use crate::results::figures::Figures;
 use crate::results::rows;
 
 /// Folder of the pictures and rows, beside the report.

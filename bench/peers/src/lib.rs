@@ -11,4 +11,3 @@ pub mod heap;
 pub mod slice;
 pub mod soak;
 pub mod lsm;
-

@@ -17,11 +17,11 @@ use std::env;
 use std::fs;
 use std::process::{Command, Stdio};
 
+use adamant_bench::commands::lsm;
+use adamant_bench::engines::adamant::AdamantEngine;
 use adamant_bench::harness::asked::AskedRows;
 use adamant_bench::harness::engine::{Engine, LsmEngine};
-use adamant_bench::engines::adamant::AdamantEngine;
 use adamant_bench::harness::error::{Result, ensure};
-use adamant_bench::commands::lsm;
 use serde_json::Value;
 
 use crate::engines::fjall3::Fjall3Engine;
@@ -30,9 +30,9 @@ use crate::engines::rocksdb::RocksDbEngine;
 use crate::lsm::rows::Rows;
 use crate::lsm::settings::{Settings, USAGE};
 use crate::lsm::sources::SOURCES_COMMAND;
-use crate::run::machine::{self, Ticks};
 use crate::peer::Peer;
 use crate::results::text;
+use crate::run::machine::{self, Ticks};
 
 /// First argument of a process that measures one engine.
 const ENGINE_COMMAND: &str = "lsm-engine";

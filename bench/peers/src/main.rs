@@ -7,7 +7,10 @@ use adamant_bench::harness::error::Result;
 use adamant_peers::results::figures::Figures;
 use adamant_peers::results::notes::Notes;
 use adamant_peers::run::settings::{Settings, USAGE};
-use adamant_peers::{run::child, results::goals, heap, lsm, results::plots, results::report, run::rounds, results::rows, slice, soak};
+use adamant_peers::{
+    heap, lsm, results::goals, results::plots, results::report, results::rows, run::child,
+    run::rounds, slice, soak,
+};
 
 /// Folder of the pictures and rows, beside the report.
 const FOLDER: &str = "benchmarks";

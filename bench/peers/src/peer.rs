@@ -3,9 +3,9 @@
 //! Purpose: that durability is compared like with like: each mode says what it survives, by the
 //! engine's own documentation.
 
-use adamant_bench::harness::engine::{Durability, Engine};
 use adamant_bench::engines::adamant::AdamantEngine;
 use adamant_bench::engines::btree_map::BTreeMapEngine;
+use adamant_bench::harness::engine::{Durability, Engine};
 
 /// How an engine keeps its entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

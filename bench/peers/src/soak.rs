@@ -18,11 +18,11 @@ use adamant_bench::workload::soak::{Soaked, raw_waits, soak};
 use hdrhistogram::Histogram;
 use serde_json::Value;
 
-use crate::run::machine::{self, Ticks};
 use crate::peer::{Peer, Survives};
+use crate::results::text;
+use crate::run::machine::{self, Ticks};
 use crate::run::roster::{Task, with_engine};
 use crate::soak::settings::{Settings, USAGE};
-use crate::results::text;
 
 /// Bytes of values.
 const VALUE_BYTES: usize = 100;

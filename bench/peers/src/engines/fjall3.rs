@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use ::fjall::compaction::Leveled;
 use ::fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Slice};
-use adamant_bench::harness::engine::{Direction, Durability, Engine, LsmEngine, LsmSetup, Setup, Space};
+use adamant_bench::harness::engine::{
+    Direction, Durability, Engine, LsmEngine, LsmSetup, Setup, Space,
+};
 use adamant_bench::harness::error::Result;
 use adamant_bench::harness::key::Key;
 

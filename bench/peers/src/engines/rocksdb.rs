@@ -10,7 +10,9 @@ use ::rocksdb::{
     BlockBasedOptions, BottommostLevelCompaction, Cache, CompactOptions, DB, DBCompressionType,
     DBPinnableSlice, Options, WriteBatch, WriteOptions,
 };
-use adamant_bench::harness::engine::{Direction, Durability, Engine, LsmEngine, LsmSetup, Setup, Space};
+use adamant_bench::harness::engine::{
+    Direction, Durability, Engine, LsmEngine, LsmSetup, Setup, Space,
+};
 use adamant_bench::harness::error::Result;
 use adamant_bench::harness::key::Key;
 

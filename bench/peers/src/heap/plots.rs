@@ -7,8 +7,8 @@ use plotters::coord::Shift;
 use plotters::coord::ranged1d::ValueFormatter;
 use plotters::prelude::*;
 
-use crate::results::figures::Figures;
 use crate::heap::rounds::{LIBPMEMOBJ, engines, judged};
+use crate::results::figures::Figures;
 use crate::results::picture::Picture;
 use crate::results::text;
 

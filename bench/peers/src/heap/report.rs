@@ -3,9 +3,9 @@
 use adamant_bench::harness::error::Result;
 use serde_json::Value;
 
-use crate::results::figures::{Figures, Spread};
 use crate::heap::rounds::{engines, others};
 use crate::heap::table::{self, Judged};
+use crate::results::figures::{Figures, Spread};
 use crate::results::picture::{self, Picture};
 use crate::results::text;
 

@@ -9,9 +9,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
+use adamant_bench::commands::heap::{self, Medium, Outcome, group_names};
 use adamant_bench::harness::asked::AskedRows;
 use adamant_bench::harness::error::{Result, ensure};
-use adamant_bench::commands::heap::{self, Medium, Outcome, group_names};
 use serde_json::{Value, json};
 
 use crate::heap::settings::Settings;

@@ -7,8 +7,8 @@
 use adamant_bench::harness::asked::{Asked, AskedRows, Better};
 use adamant_bench::harness::error::Result;
 
-use crate::results::figures::{Figures, Spread};
 use crate::heap::rounds::{LIBPMEMOBJ, judged};
+use crate::results::figures::{Figures, Spread};
 
 /// A line of the table.
 #[derive(Clone, Copy, Debug)]

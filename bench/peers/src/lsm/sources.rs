@@ -10,9 +10,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use adamant_bench::commands::lsm::{SourcesSettings, run_sources};
 use adamant_bench::harness::asked::AskedRows;
 use adamant_bench::harness::error::{Result, ensure};
-use adamant_bench::commands::lsm::{SourcesSettings, run_sources};
 
 use super::bars::{Bars, Group};
 use super::rows::Rows;

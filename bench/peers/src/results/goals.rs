@@ -2,8 +2,8 @@
 
 use adamant_bench::harness::error::Result;
 
-use crate::results::figures::{Figures, Spread};
 use crate::peer::Kind;
+use crate::results::figures::{Figures, Spread};
 use crate::run::roster::JUDGED;
 
 /// What is asked of a row.

@@ -20,9 +20,9 @@ use adamant_bench::workload::session::Session;
 use adamant_bench::workload::write::{delete, overwrite, singles};
 use serde_json::Value;
 
+use crate::peer::Peer;
 use crate::run::calls;
 use crate::run::datasets::Dataset;
-use crate::peer::Peer;
 use crate::run::roster::{Task, with_engine};
 use crate::run::settings::Settings;
 use crate::run::waits::{self, Waits};

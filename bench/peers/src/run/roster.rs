@@ -2,9 +2,9 @@
 //!
 //! Purpose: from an engine's name, as it stands in arguments of child processes, to its type.
 
-use adamant_bench::harness::engine::Engine;
 use adamant_bench::engines::adamant::AdamantEngine;
 use adamant_bench::engines::btree_map::BTreeMapEngine;
+use adamant_bench::harness::engine::Engine;
 use adamant_bench::harness::error::Result;
 
 use crate::engines::fjall2::Fjall2Engine;

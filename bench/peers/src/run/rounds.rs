@@ -13,10 +13,10 @@ use std::time::Instant;
 use adamant_bench::harness::error::Result;
 use serde_json::{Value, json};
 
+use crate::peer::Kind;
 use crate::run::calls;
 use crate::run::child::{CALLS, CHILD_COMMAND, MAIN, MEMORY, WATCH};
 use crate::run::machine::{self, Ticks};
-use crate::peer::Kind;
 use crate::run::roster;
 use crate::run::settings::Settings;
 use crate::run::trace;

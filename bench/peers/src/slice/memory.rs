@@ -6,8 +6,8 @@
 use std::env;
 use std::process::{Command, Stdio};
 
-use adamant_bench::harness::error::{Result, ensure};
 use adamant_bench::commands::slice::{ByteString, VecBytes};
+use adamant_bench::harness::error::{Result, ensure};
 use serde_json::{Value, json};
 
 use crate::slice::types::{Counted, Hip, Shared, View};

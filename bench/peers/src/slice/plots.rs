@@ -2,17 +2,17 @@
 
 use std::path::Path;
 
-use adamant_bench::harness::error::Result;
 use adamant_bench::commands::slice::JUDGED;
+use adamant_bench::harness::error::Result;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use crate::results::figures::Figures;
 use crate::results::picture::Picture;
+use crate::results::text;
 use crate::slice::memory::LENGTHS;
 use crate::slice::table::{Judged, engines};
 use crate::slice::types::BYTEVIEW;
-use crate::results::text;
 
 /// Family of all text.
 const FONT: &str = "sans-serif";

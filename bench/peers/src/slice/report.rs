@@ -1,13 +1,13 @@
 //! The document: `slice.md`.
 
-use adamant_bench::harness::error::Result;
 use adamant_bench::commands::slice::JUDGED;
+use adamant_bench::harness::error::Result;
 
 use crate::results::figures::{Figures, Spread};
 use crate::results::picture::{self, Picture};
+use crate::results::text;
 use crate::slice::memory::LENGTHS;
 use crate::slice::table::{ABSOLUTE, BEST_RATIO_MAX, BYTEVIEW_RATIO_MAX, Judged, engines};
-use crate::results::text;
 
 /// Writes it; pictures were drawn into `folder`, as seen from it.
 ///

@@ -2,10 +2,10 @@
 
 use std::time::Instant;
 
+use adamant_bench::commands::slice::{self, JUDGED};
 use adamant_bench::harness::asked::AskedRows;
 use adamant_bench::harness::error::Result;
 use adamant_bench::harness::report::Report;
-use adamant_bench::commands::slice::{self, JUDGED};
 use serde_json::{Value, json};
 
 use crate::run::machine::{self, Ticks};

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use adamant_bench::harness::error::Result;
 use adamant_bench::commands::slice;
+use adamant_bench::harness::error::Result;
 
 /// What `slice --help` prints.
 pub const USAGE: &str = "\

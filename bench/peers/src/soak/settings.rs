@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use adamant_bench::harness::engine::Engine;
 use adamant_bench::engines::adamant::AdamantEngine;
+use adamant_bench::harness::engine::Engine;
 use adamant_bench::harness::error::Result;
 
 use crate::engines::fjall3::Fjall3Engine;

@@ -8,8 +8,8 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use crate::results::goals::{Bound, Judged};
 use crate::results::plots::{FONT, Plot, color_of};
-use crate::run::roster::JUDGED;
 use crate::results::text;
+use crate::run::roster::JUDGED;
 
 /// Pixels of a bar and the space around it.
 const ROW_PIXELS: i32 = 30;

@@ -1,10 +1,10 @@
 //! All figures, in tables with a column for each engine.
 
-use crate::run::datasets::DATASETS;
 use crate::results::figures::Figures;
 use crate::results::goals::best_peer;
-use crate::run::roster::JUDGED;
 use crate::results::text;
+use crate::run::datasets::DATASETS;
+use crate::run::roster::JUDGED;
 
 /// What names of rows begin with that count operations in a second, in the order of the report.
 const RATES: [&str; 11] = [

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use crate::peer::Kind;
 use crate::results::figures::Figures;
 use crate::results::goals::{Bound, Judged, best_peer};
 use crate::results::notes::Notes;
-use crate::peer::Kind;
 use crate::results::report::figures::{COSTS, is_rate};
-use crate::run::roster::JUDGED;
 use crate::results::text;
+use crate::run::roster::JUDGED;
 
 /// The table of the goals.
 pub(super) fn goals(judged: &[Judged]) -> String {
