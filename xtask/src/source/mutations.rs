@@ -172,20 +172,28 @@ fn parse(table: &str, text: &str) -> Result<Vec<Mutation>, String> {
         }
     }
     for mutation in &mut mutations {
-        mutation.changes.iter_mut().for_each(Change::trim);
+        mutation.changes.iter_mut().for_each(Change::finish);
         mutation.check()?;
     }
     Ok(mutations)
 }
 
 impl Change {
-    /// Removes empty lines at the end: they part the entries of a table.
-    fn trim(&mut self) {
+    /// Removes empty lines at the end, which part the entries of a table, and finds the lines that
+    /// are only moved.
+    fn finish(&mut self) {
         while self.from.last().is_some_and(String::is_empty)
             && self.to.last().is_some_and(|(line, _)| line.is_empty())
         {
             self.from.pop();
             self.to.pop();
+        }
+        for (line, index) in &mut self.to {
+            let words = line.trim();
+            let is_known = |at: usize| self.from.get(at).is_some_and(|from| from.trim() == words);
+            if !is_known(*index) {
+                *index = (0..self.from.len()).find(|at| is_known(*at)).unwrap_or(*index);
+            }
         }
     }
 }
@@ -280,7 +288,7 @@ mod tests {
     use super::*;
 
     const TABLE: &str = "== R1.a\nf.rs\n a\n-b\n+if !PLANTED {\n+    b\n+}\n\n== R2.b R2.c\nf.rs\n\
-                         -d\n+PLANTED(R2.b) || PLANTED(R2.c)\n";
+                         -d\n-e\n+PLANTED(R2.b) || PLANTED(R2.c)\n+ d\n";
 
     fn changed(table: &str, text: &str) -> Result<Mutated, Vec<String>> {
         let mutations = parse("t.txt", table).unwrap();
@@ -293,17 +301,17 @@ mod tests {
 
     #[test]
     fn changes_what_it_finds_once() {
-        let mutated = changed(TABLE, "a\nb\nc\nd\n").unwrap();
+        let mutated = changed(TABLE, "a\nb\nc\nd\ne\n").unwrap();
         let asks = |name: &str| format!("adamant_wire::mutants::is_planted(\"{name}\")");
         let (a, b, c) = (asks("R1.a"), asks("R2.b"), asks("R2.c"));
-        assert_eq!(mutated.text, format!("a\nif !{a} {{\n    b\n}}\nc\n{b} || {c}\n"));
-        let lines: Vec<usize> = (1..=6).map(|line| mutated.source_line(line)).collect();
-        assert_eq!(lines, [1, 2, 2, 2, 3, 4]);
+        assert_eq!(mutated.text, format!("a\nif !{a} {{\n    b\n}}\nc\n{b} || {c}\n d\n"));
+        let lines: Vec<usize> = (1..=7).map(|line| mutated.source_line(line)).collect();
+        assert_eq!(lines, [1, 2, 2, 2, 3, 5, 4]);
     }
 
     #[test]
     fn says_what_does_not_fit() {
-        for text in ["a\nb\nc\n", "a\nb\nd\nd\n"] {
+        for text in ["a\nb\nc\n", "a\nb\nd\ne\nd\ne\n"] {
             let problems = changed(TABLE, text).unwrap_err();
             let [problem] = &problems[..] else { panic!("{problems:?}") };
             assert!(problem.starts_with("t.txt:9: R2.b R2.c: expected"), "{problem}");
