@@ -31,9 +31,9 @@ impl Bank {
         let gained = self.balance(payee)? + amount;
         let number = self.journal.len()?;
         let mut batch = self.store.batch();
-        batch.insert(&self.accounts, payer, left.to_le_bytes())?;
-        batch.insert(&self.accounts, payee, gained.to_le_bytes())?;
-        batch.insert(&self.journal, format!("{number:08}"), format!("{payer} {payee} {amount}"))?;
+        batch.put(&self.accounts, payer, left.to_le_bytes())?;
+        batch.put(&self.accounts, payee, gained.to_le_bytes())?;
+        batch.put(&self.journal, format!("{number:08}"), format!("{payer} {payee} {amount}"))?;
         batch.commit()?;
         Ok(true)
     }

@@ -34,8 +34,8 @@ fn main() -> Result<()> {
                 return Ok(false);
             }
             book.lent_to = Some(reader.into());
-            books.within(tx).insert(&number, &book)?;
-            loans.within(tx).insert(&(reader, Reverse(day), number), &())?;
+            books.within(tx).put(&number, &book)?;
+            loans.within(tx).put(&(reader, Reverse(day), number), &())?;
             Ok::<_, Error>(true)
         })
     };

@@ -85,7 +85,7 @@ pub enum Error {
         /// The version of the engine's format in the catalogue.
         format: u16,
     },
-    /// The keyspace uses another engine than the requested one.
+    /// The keyspace uses another engine than the requested one, or than the call is for.
     WrongEngine {
         /// Its name.
         name: String,
@@ -415,7 +415,7 @@ impl fmt::Display for Error {
             Self::WrongEngine { name, expected, found } => write!(
                 f,
                 "the keyspace {name:?} was asked for with engine {expected} and is kept by \
-                 {found}; ask for no engine, or convert it (`adamant keyspace convert`)"
+                 {found}; ask for that one or for none, or convert it (`adamant keyspace convert`)"
             ),
             Self::EngineName { name, known } => {
                 write!(f, "there is no engine {name:?}; those that there are: {known}")

@@ -120,6 +120,7 @@ pub use keyspace::entry::Entry;
 pub use keyspace::handle::Keyspace;
 pub use keyspace::iterate::{Entries, Iter, Keys};
 pub use keyspace::load::Loaded;
+pub use keyspace::lsm::LsmKeyspace;
 pub use keyspace::moves::MovedRange;
 pub use keyspace::snapshot::Snapshot;
 pub use kind::KeyspaceKind;

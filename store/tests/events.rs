@@ -84,7 +84,7 @@ fn what_a_store_does_is_told_and_counted() {
     let mut other = store.begin().expect("a transaction");
     for transaction in [&mut one, &mut other] {
         transaction.get(&keyspace, "missing").expect("a get");
-        transaction.insert(&keyspace, "missing", "no more").expect("an insert");
+        transaction.put(&keyspace, "missing", "no more").expect("an insert");
     }
     one.commit().expect("nobody was there");
     assert!(other.commit().expect_err("somebody was there").is_conflict());

@@ -57,7 +57,7 @@ impl<'s> Before<'s> {
         let soon = expiring.after(std::time::Duration::from_secs(3600));
         expiring.insert("lease", "1", Some(soon)).unwrap();
         let mut transaction = store.begin().unwrap();
-        transaction.insert_reserved(&keyspace, "own", store.reserve(LENT_BYTES).unwrap()).unwrap();
+        transaction.put_reserved(&keyspace, "own", store.reserve(LENT_BYTES).unwrap()).unwrap();
         let (mut iter, mut entries) = (keyspace.iter(), keyspace.iter().entries());
         assert!(iter.next().is_some() && entries.next().is_some());
         Self {
@@ -170,7 +170,7 @@ fn keyspace_calls(calls: &mut Calls, keyspace: &Keyspace, value: ReservedValue) 
     calls.refused("insert", || keyspace.insert("key", "value"));
     calls.refused("put", || keyspace.put("key", "value"));
     calls.refused("delete", || keyspace.delete("large"));
-    calls.refused("insert_reserved", || keyspace.insert_reserved("key", value));
+    calls.refused("put_reserved", || keyspace.put_reserved("key", value));
     calls.refused("remove", || keyspace.remove("large"));
     calls.refused("take", || keyspace.take("large"));
     calls.refused("settle", || keyspace.settle());
@@ -188,13 +188,10 @@ fn keyspace_calls(calls: &mut Calls, keyspace: &Keyspace, value: ReservedValue) 
     });
     calls.refused("fetch_update", || keyspace.fetch_update("key", |_| Some("value")));
     calls.refused("update_fetch", || keyspace.update_fetch("key", |_| Some("value")));
-    calls.refused("compact", || match keyspace.engine() {
-        // It does nothing for other engines.
-        Engine::Lsm => keyspace.compact(),
-        _ => keyspace.clear(),
-    });
-    calls.refused("lsm_stats", || keyspace.lsm_stats());
-    calls.refused("lsm_levels", || keyspace.lsm_levels());
+    calls.refused("lsm", || keyspace.lsm().map(drop));
+    calls.refused("lsm compact", || keyspace.lsm()?.compact());
+    calls.refused("lsm stats", || keyspace.lsm()?.stats());
+    calls.refused("lsm levels", || keyspace.lsm()?.levels());
 }
 
 fn snapshot_calls(calls: &mut Calls, snapshot: &Snapshot, keyspace: &Keyspace) {
@@ -218,8 +215,8 @@ fn transaction_calls(calls: &mut Calls, mut transaction: Transaction, keyspace: 
     calls.harmless("set_savepoint", || own.set_savepoint());
     calls.refused("transaction get", || own.get(keyspace, "own"));
     calls.refused("transaction contains", || own.contains(keyspace, "own"));
-    calls.refused("transaction insert", || own.insert(keyspace, "key", "value"));
-    calls.refused("transaction remove", || own.remove(keyspace, "own"));
+    calls.refused("transaction put", || own.put(keyspace, "key", "value"));
+    calls.refused("transaction delete", || own.delete(keyspace, "own"));
     calls.refused("transaction take", || own.take(keyspace, "own"));
     calls.refused("transaction first", || own.first(keyspace));
     calls.refused("transaction last", || own.last(keyspace));
@@ -256,7 +253,7 @@ fn typed_calls(calls: &mut Calls, before: &Before<'_>) {
     calls.refused("typed at iter", || at.iter().next().transpose());
     calls.harmless("typed batch", || {
         let mut batch = before.store.batch();
-        typed.insert_into(&mut batch, "two", &2).and_then(|()| typed.remove_from(&mut batch, "one"))
+        typed.put_into(&mut batch, "two", &2).and_then(|()| typed.delete_from(&mut batch, "one"))
     });
 }
 
@@ -293,8 +290,7 @@ fn all_calls(mut before: Before<'_>, mut batch: Batch, scratch: &Path) -> Calls 
     snapshot_calls(&mut calls, &before.snapshot, &keyspace);
     typed_calls(&mut calls, &before);
     expiring_calls(&mut calls, &before);
-    calls
-        .refused("typed within", || before.typed.within(&mut before.transaction).insert("two", &2));
+    calls.refused("typed within", || before.typed.within(&mut before.transaction).put("two", &2));
     calls.refused("expiring within", || {
         before.expiring.within(&mut before.transaction).remove("lease")
     });
@@ -309,9 +305,9 @@ fn all_calls(mut before: Before<'_>, mut batch: Batch, scratch: &Path) -> Calls 
         before.entries.find_map(Result::err).map_or(Ok(()), Err)
     });
     calls.harmless("a sync point", || before.point.wait().is_err());
-    calls.harmless("batch insert", || batch.insert(&keyspace, "key", "value"));
+    calls.harmless("batch put", || batch.put(&keyspace, "key", "value"));
     calls.harmless("batch remove", || {
-        (batch.remove(&keyspace, "key"), batch.len(), batch.is_empty())
+        (batch.delete(&keyspace, "key"), batch.len(), batch.is_empty())
     });
     calls.harmless("batch durability", || batch.durability(Durability::Sync).len());
     calls.refused("batch commit", || batch.commit());
@@ -381,7 +377,7 @@ fn a_child_drops_everything_and_the_parent_goes_on() {
         for number in 0..3_000_u32 {
             keyspace.put(number.to_le_bytes(), [round; 100]).unwrap();
         }
-        keyspace.compact().unwrap();
+        keyspace.lsm().unwrap().compact().unwrap();
     }
     // A merge in the background would free its tables; the child must not.
     let mut iter = store.snapshot().unwrap().iter(&keyspace);

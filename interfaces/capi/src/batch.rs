@@ -57,9 +57,7 @@ pub extern "C" fn adamant_batch_put(
     value: Slice,
 ) -> c_int {
     run(|| {
-        batch.with(|batch| {
-            Ok(batch.insert(keyspace.keyspace()?, key.bytes()?, value.bytes()?)?)
-        })?;
+        batch.with(|batch| Ok(batch.put(keyspace.keyspace()?, key.bytes()?, value.bytes()?)?))?;
         Ok(ADAMANT_OK)
     })
 }
@@ -72,7 +70,7 @@ pub extern "C" fn adamant_batch_delete(
     key: Slice,
 ) -> c_int {
     run(|| {
-        batch.with(|batch| Ok(batch.remove(keyspace.keyspace()?, key.bytes()?)?))?;
+        batch.with(|batch| Ok(batch.delete(keyspace.keyspace()?, key.bytes()?)?))?;
         Ok(ADAMANT_OK)
     })
 }

@@ -276,7 +276,7 @@ pub extern "C" fn adamant_transaction_put(
 ) -> c_int {
     run(|| {
         let mut state = hold(transaction.get()?)?;
-        state.open()?.insert(keyspace.keyspace()?, key.bytes()?, value.bytes()?)?;
+        state.open()?.put(keyspace.keyspace()?, key.bytes()?, value.bytes()?)?;
         state.writes += 1;
         Ok(ADAMANT_OK)
     })
@@ -291,7 +291,7 @@ pub extern "C" fn adamant_transaction_delete(
 ) -> c_int {
     run(|| {
         let mut state = hold(transaction.get()?)?;
-        state.open()?.remove(keyspace.keyspace()?, key.bytes()?)?;
+        state.open()?.delete(keyspace.keyspace()?, key.bytes()?)?;
         state.writes += 1;
         Ok(ADAMANT_OK)
     })

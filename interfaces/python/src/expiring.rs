@@ -73,7 +73,7 @@ fn remove_span(all: &mut ExpiringTransaction<'_>, span: &Span) -> adamant::Resul
         if keys.is_empty() {
             return Ok(());
         }
-        keys.iter().try_for_each(|key| all.remove(key).map(|_| ()))?;
+        keys.iter().try_for_each(|key| all.delete(key))?;
     }
 }
 
@@ -105,12 +105,13 @@ impl Expiring {
         key: &Bound<'_, PyAny>,
         value: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        Self::set(slf, key, value, None, None)
+        Self::put(slf, key, value, None, None)
     }
 
-    /// Sets the value of a key, and its expiry: after ttl, at a deadline, or never.
+    /// Sets the value of a key, and its expiry: after ttl, at a deadline, or never. A number counts
+    /// seconds, for a deadline since 1970.
     #[pyo3(signature = (key, value, /, *, ttl=None, deadline=None))]
-    fn set(
+    fn put(
         slf: &Bound<'_, Self>,
         key: &Bound<'_, PyAny>,
         value: &Bound<'_, PyAny>,
@@ -119,7 +120,7 @@ impl Expiring {
     ) -> PyResult<()> {
         let reader = slf.as_super().get();
         let (key, value, ends) = (reader.key(key)?, reader.value(value)?, Ends::of(ttl, deadline)?);
-        Self::change(slf, |expiring, all| all.insert(&key, &value, ends.by(expiring)).map(|_| ()))
+        Self::change(slf, |expiring, all| all.put(&key, &value, ends.by(expiring)))
     }
 
     /// Changes the expiry of a value; returns whether the key exists.
@@ -187,6 +188,13 @@ impl Expiring {
         Ok(next.map(|next| moment::seconds(next.millis())))
     }
 
+    /// Deletes a key and its expiry, whether it exists or not.
+    #[pyo3(signature = (key, /))]
+    fn delete(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<()> {
+        let key = slf.as_super().get().key(key)?;
+        Self::change(slf, |_, all| all.delete(&key))
+    }
+
     fn __delitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<()> {
         if let Ok(slice) = key.cast::<PySlice>() {
             let span = slf.as_super().get().span_of(slice)?;
@@ -226,7 +234,7 @@ impl Expiring {
             let end = if last { entries.next_back() } else { entries.next() };
             drop(entries);
             let Some((key, value, _)) = end.transpose()? else { return Ok(None) };
-            all.remove(&key)?;
+            all.delete(&key)?;
             Ok(Some((key, value)))
         })?;
         slf.as_super().get().pair(slf.py(), entry)?.ok_or_else(|| {
@@ -252,7 +260,7 @@ impl Expiring {
         let found = Self::change(slf, |_, all| {
             let found = all.get(&key)?;
             if found.is_none() {
-                all.insert(&key, &value, None)?;
+                all.put(&key, &value, None)?;
             }
             Ok(found)
         })?;
@@ -272,7 +280,7 @@ impl Expiring {
             })?;
         }
         Self::change(slf, |_, all| {
-            pairs.iter().try_for_each(|(key, value)| all.insert(key, value, None).map(|_| ()))
+            pairs.iter().try_for_each(|(key, value)| all.put(key, value, None))
         })
     }
 }

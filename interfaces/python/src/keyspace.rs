@@ -49,9 +49,28 @@ impl Keyspace {
         key: &Bound<'_, PyAny>,
         value: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
+        Self::put(slf, key, value)
+    }
+
+    /// Sets the value of a key, whether it had one or not: like `keyspace[key] = value`.
+    #[pyo3(signature = (key, value, /))]
+    fn put(
+        slf: &Bound<'_, Self>,
+        key: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
         let reader = slf.as_super().get();
         let (key, value) = (reader.key(key)?, reader.value(value)?);
         reader.on_keyspace(slf.py(), |keyspace| keyspace.put(&key, &value))
+    }
+
+    /// Deletes a key, whether it exists or not. The engine lsm does not read for it, as it does for
+    /// discard() and del.
+    #[pyo3(signature = (key, /))]
+    fn delete(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<()> {
+        let reader = slf.as_super().get();
+        let bytes = reader.key(key)?;
+        reader.on_keyspace(slf.py(), |keyspace| keyspace.delete(&bytes))
     }
 
     fn __delitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -63,7 +82,7 @@ impl Keyspace {
         if Self::discard(slf, key)? { Ok(()) } else { Err(errors::missing_key(key)) }
     }
 
-    /// Removes a key if it exists; returns whether it did.
+    /// Removes a key if it exists; returns whether it did, for which the engine lsm has to read.
     #[pyo3(signature = (key, /))]
     fn discard(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         let reader = slf.as_super().get();
@@ -192,9 +211,10 @@ impl Keyspace {
         reader.on_keyspace(slf.py(), |it| it.swap(&key, it, &other_key))
     }
 
-    /// Merges a keyspace of the engine lsm into one sorted run.
-    fn compact(slf: &Bound<'_, Self>) -> PyResult<()> {
-        slf.as_super().get().on_keyspace(slf.py(), adamant::Keyspace::compact)
+    /// What only a keyspace of the engine lsm has; WrongEngine for the others.
+    fn lsm(slf: &Bound<'_, Self>) -> PyResult<LsmKeyspace> {
+        slf.as_super().get().on_keyspace(slf.py(), |keyspace| keyspace.lsm().map(drop))?;
+        Ok(LsmKeyspace { keyspace: slf.clone().unbind() })
     }
 
     /// Sets the values of many keys, in one commit.
@@ -207,9 +227,24 @@ impl Keyspace {
         for source in sources {
             each_pair(&source, |key, value| {
                 let (key, value) = (reader.key(key)?, reader.value(value)?);
-                batch.insert(keyspace, &key, &value).map_err(errors::of_store)
+                batch.put(keyspace, &key, &value).map_err(errors::of_store)
             })?;
         }
         slf.py().detach(|| batch.commit()).map_err(errors::of_store)
+    }
+}
+
+/// What only a keyspace of the engine lsm has.
+#[pyclass(frozen, module = "adamant._native")]
+pub(crate) struct LsmKeyspace {
+    keyspace: Py<Keyspace>,
+}
+
+#[pymethods]
+impl LsmKeyspace {
+    /// Merges the keyspace into one sorted run.
+    fn compact(&self, py: Python<'_>) -> PyResult<()> {
+        let keyspace = self.keyspace.bind(py);
+        keyspace.as_super().get().on_keyspace(py, |keyspace| keyspace.lsm()?.compact())
     }
 }

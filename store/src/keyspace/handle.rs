@@ -4,7 +4,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use adamant_heap::durability::Durability;
-use adamant_lsm::{LsmStats, TableMeta as LsmTable};
 use adamant_wire::mutants::is_planted;
 
 use crate::common::shared::Shared;
@@ -76,73 +75,6 @@ impl Keyspace {
     /// ```
     pub fn engine(&self) -> Engine {
         self.state.engine()
-    }
-
-    /// Merges a keyspace of the engine `lsm` into one sorted run without obsolete versions: as
-    /// small and as fast to read as it can be. Does nothing for other engines. O(n); readers and
-    /// writers go on.
-    ///
-    /// ```
-    /// # let store = adamant::Store::in_memory()?;
-    ///
-    /// use adamant::{Engine, KeyspaceOptions};
-    ///
-    /// let visits = store.keyspace_with("visits", KeyspaceOptions::new().engine(Engine::Lsm))?;
-    /// visits.put("today", "1")?;
-    /// visits.compact()?;
-    /// assert_eq!(visits.lsm_stats()?.map(|stats| stats.memtables[0].entries), Some(0));
-    /// # Ok::<(), adamant::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// No space, damage, a store that is closed, poisoned or read-only.
-    pub fn compact(&self) -> Result<()> {
-        match self.map()?.lsm() {
-            Some(tree) => self.shared.workers().compact_all(self.name(), tree),
-            None => Ok(()),
-        }
-    }
-
-    /// Figures of a keyspace of the engine `lsm` since the store was opened; `None` for other
-    /// engines. O(tables), reads no file.
-    ///
-    /// ```
-    /// use adamant::{Engine, KeyspaceOptions, Store};
-    ///
-    /// let store = Store::in_memory()?;
-    /// let visits = store.keyspace_with("visits", KeyspaceOptions::new().engine(Engine::Lsm))?;
-    /// visits.insert("today", "1")?;
-    /// let stats = visits.lsm_stats()?.expect("it is of that engine");
-    /// assert_eq!(stats.memtables[0].entries, 1);
-    /// # Ok::<(), adamant::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// Damage, a keyspace that was dropped, a store that is closed.
-    pub fn lsm_stats(&self) -> Result<Option<LsmStats>> {
-        Ok(self.map()?.lsm().map(|tree| tree.stats()))
-    }
-
-    /// The tables of a keyspace of the engine `lsm` by level: those of level 0 from the newest to
-    /// the oldest, the others by key; `None` for other engines. O(tables), reads no file.
-    ///
-    /// ```
-    /// # let store = adamant::Store::in_memory()?;
-    ///
-    /// use adamant::{Engine, KeyspaceOptions};
-    ///
-    /// let visits = store.keyspace_with("visits", KeyspaceOptions::new().engine(Engine::Lsm))?;
-    /// visits.put("today", "1")?;
-    /// visits.compact()?;
-    /// let levels = visits.lsm_levels()?.expect("it is of that engine");
-    /// assert_eq!(levels.iter().map(Vec::len).sum::<usize>(), 1);
-    /// # Ok::<(), adamant::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// Damage, a keyspace that was dropped, a store that is closed.
-    pub fn lsm_levels(&self) -> Result<Option<Vec<Vec<LsmTable>>>> {
-        Ok(self.map()?.lsm().map(|tree| tree.levels()))
     }
 
     /// The map that holds the entries now.

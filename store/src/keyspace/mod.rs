@@ -7,6 +7,7 @@ pub(crate) mod snapshot;
 pub(crate) mod iterate;
 pub(crate) mod lend;
 pub(crate) mod load;
+pub(crate) mod lsm;
 pub(crate) mod moves;
 pub(crate) mod remove_range;
 pub(crate) mod read;

@@ -21,7 +21,11 @@ use crate::keyspace::snapshot::ViewOf;
 const LOOK_ENTRIES_MAX: usize = 256;
 
 impl Keyspace {
-    /// The value of a key, or `None`. O(log n), and a copy of a value of up to 4 KiB.
+    /// The value of a key, or `None`.
+    ///
+    /// O(log n), and a copy of a value of up to 4 KiB: one descent in `bplus`, `btree`, `critbit`
+    /// and `redblack`; in `lsm` a search of the memtables, and of the tables from the newest down
+    /// until one has the key, which may read the device.
     ///
     /// A longer value is not copied: the slice borrows its block in the store's memory. The block
     /// does not change while the slice lives, whatever becomes of the key, of the keyspace and of

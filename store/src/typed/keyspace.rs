@@ -92,7 +92,7 @@ impl Keyspace {
     /// // Larger numbers are needed: each entry is written anew, in one commit.
     /// store.exclusive(|tx| {
     ///     for (name, age) in small.iter().collect::<Result<Vec<_>, _>>()? {
-    ///         tx.insert(&ages, name, u32::from(age).to_le_bytes())?;
+    ///         tx.put(&ages, name, u32::from(age).to_le_bytes())?;
     ///     }
     ///     Ok::<_, adamant::Error>(())
     /// })?;
@@ -118,7 +118,7 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
         &self.keyspace
     }
 
-    /// The value of a key. O(log n).
+    /// The value of a key. Costs as [`Keyspace::get`]: O(log n), and decoding.
     ///
     /// # Errors
     /// As [`Keyspace::get`]; [`Error::Encoding`] if the value is not of type `V`.
@@ -134,7 +134,62 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
         self.keyspace.contains(encode_key(key))
     }
 
-    /// Sets the value of a key, in a commit of its own; true if it replaced another one. O(log n).
+    /// Sets the value of a key, whether it had one or not, in a commit of its own. Costs as
+    /// [`Keyspace::put`]: O(log n), and reads no file in `lsm`.
+    ///
+    /// # Errors
+    /// As [`Keyspace::put`].
+    pub fn put<Q, W>(&self, key: &Q, value: &W) -> Result<()>
+    where
+        Q: KeyFor<K> + ?Sized,
+        W: ValueFor<V> + ?Sized,
+    {
+        self.keyspace.put(encode_key(key), self.encode(value, &mut Vec::new())?)
+    }
+
+    /// Like [`TypedKeyspace::put`], as one of the changes of a batch.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let ages = store.keyspace("ages")?.typed::<String, u32>()?;
+    /// let mut batch = store.batch();
+    /// ages.put_into(&mut batch, "ada", &36)?;
+    /// ages.put_into(&mut batch, "bob", &41)?;
+    /// batch.commit()?;
+    /// assert_eq!(ages.len()?, 2);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Batch::put`].
+    pub fn put_into<Q, W>(&self, batch: &mut Batch, key: &Q, value: &W) -> Result<()>
+    where
+        Q: KeyFor<K> + ?Sized,
+        W: ValueFor<V> + ?Sized,
+    {
+        batch.put(&self.keyspace, encode_key(key), self.encode(value, &mut Vec::new())?)
+    }
+
+    /// Deletes a key, whether it exists or not, in a commit of its own. Costs as
+    /// [`Keyspace::delete`]: O(log n), and reads no file in `lsm`.
+    ///
+    /// # Errors
+    /// As [`Keyspace::delete`].
+    pub fn delete<Q: KeyFor<K> + ?Sized>(&self, key: &Q) -> Result<()> {
+        self.keyspace.delete(encode_key(key))
+    }
+
+    /// Like [`TypedKeyspace::delete`], as one of the changes of a batch.
+    ///
+    /// # Errors
+    /// As [`Batch::delete`].
+    pub fn delete_from<Q: KeyFor<K> + ?Sized>(&self, batch: &mut Batch, key: &Q) -> Result<()> {
+        batch.delete(&self.keyspace, encode_key(key))
+    }
+
+    /// Like [`TypedKeyspace::put`], and reports whether the key had a value: true if it was
+    /// replaced. Costs as [`Keyspace::insert`]: O(log n), and in `lsm` a search as well, which may
+    /// read the device.
     ///
     /// # Errors
     /// As [`Keyspace::insert`].
@@ -146,30 +201,8 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
         self.keyspace.insert(encode_key(key), self.encode(value, &mut Vec::new())?)
     }
 
-    /// Like [`TypedKeyspace::insert`], as one of the changes of a batch.
-    ///
-    /// ```
-    /// # let store = adamant::Store::in_memory()?;
-    /// let ages = store.keyspace("ages")?.typed::<String, u32>()?;
-    /// let mut batch = store.batch();
-    /// ages.insert_into(&mut batch, "ada", &36)?;
-    /// ages.insert_into(&mut batch, "bob", &41)?;
-    /// batch.commit()?;
-    /// assert_eq!(ages.len()?, 2);
-    /// # Ok::<(), adamant::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Batch::insert`].
-    pub fn insert_into<Q, W>(&self, batch: &mut Batch, key: &Q, value: &W) -> Result<()>
-    where
-        Q: KeyFor<K> + ?Sized,
-        W: ValueFor<V> + ?Sized,
-    {
-        batch.insert(&self.keyspace, encode_key(key), self.encode(value, &mut Vec::new())?)
-    }
-
-    /// Removes a key, in a commit of its own; returns whether it existed. O(log n).
+    /// Like [`TypedKeyspace::delete`], and reports whether the key existed. Costs as
+    /// [`Keyspace::remove`]: O(log n), and in `lsm` a search as well, which may read the device.
     ///
     /// # Errors
     /// As [`Keyspace::remove`].
@@ -177,15 +210,8 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
         self.keyspace.remove(encode_key(key))
     }
 
-    /// Like [`TypedKeyspace::remove`], as one of the changes of a batch.
-    ///
-    /// # Errors
-    /// As [`Batch::remove`].
-    pub fn remove_from<Q: KeyFor<K> + ?Sized>(&self, batch: &mut Batch, key: &Q) -> Result<()> {
-        batch.remove(&self.keyspace, encode_key(key))
-    }
-
-    /// Removes a key and returns its value. O(log n).
+    /// Removes a key and returns its value. Costs as [`Keyspace::take`]: O(log n), and in `lsm` a
+    /// search, which may read the device.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;

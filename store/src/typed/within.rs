@@ -128,26 +128,26 @@ impl<K: Key, V: Value> TypedTransaction<'_, K, V> {
         found.map(|bytes| self.keyspace.value(bytes)).transpose()
     }
 
-    /// Sets the value of a key. Like [`Transaction::insert`].
+    /// Sets the value of a key, whether it had one or not. Like [`Transaction::put`].
     ///
     /// # Errors
-    /// As [`Transaction::insert`].
-    pub fn insert<Q, W>(&mut self, key: &Q, value: &W) -> Result<()>
+    /// As [`Transaction::put`].
+    pub fn put<Q, W>(&mut self, key: &Q, value: &W) -> Result<()>
     where
         Q: KeyFor<K> + ?Sized,
         W: ValueFor<V> + ?Sized,
     {
         let mut spare = Vec::new();
         let value = self.keyspace.encode(value, &mut spare)?;
-        self.transaction.insert(self.keyspace.untyped(), encode_key(key), value)
+        self.transaction.put(self.keyspace.untyped(), encode_key(key), value)
     }
 
-    /// Removes a key. Like [`Transaction::remove`].
+    /// Deletes a key, whether it exists or not. Like [`Transaction::delete`].
     ///
     /// # Errors
-    /// As [`Transaction::remove`].
-    pub fn remove<Q: KeyFor<K> + ?Sized>(&mut self, key: &Q) -> Result<()> {
-        self.transaction.remove(self.keyspace.untyped(), encode_key(key))
+    /// As [`Transaction::delete`].
+    pub fn delete<Q: KeyFor<K> + ?Sized>(&mut self, key: &Q) -> Result<()> {
+        self.transaction.delete(self.keyspace.untyped(), encode_key(key))
     }
 
     /// Removes a key and returns its value. Like [`Transaction::take`].

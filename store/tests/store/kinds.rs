@@ -85,12 +85,12 @@ fn what_is_stored_is_only_looked_at() {
             plain.move_to("key", lent, "new").err(),
             plain.swap("key", lent, "key").err(),
             plain.move_range(.., lent).err(),
-            lent.insert_reserved("new", store.reserve(10).unwrap()).err(),
-            store.batch().insert(lent, "key", "").err(),
+            lent.put_reserved("new", store.reserve(10).unwrap()).err(),
+            store.batch().put(lent, "key", "").err(),
             store.batch().move_to(&plain, "key", lent, "key").err(),
-            store.begin().unwrap().insert(lent, "key", "").err(),
-            store.begin().unwrap().remove(lent, "key").err(),
-            store.exclusive(|tx| tx.insert(lent, "key", "")).err(),
+            store.begin().unwrap().put(lent, "key", "").err(),
+            store.begin().unwrap().delete(lent, "key").err(),
+            store.exclusive(|tx| tx.put(lent, "key", "")).err(),
         ];
         for (number, refused) in refused.into_iter().enumerate() {
             assert!(matches!(refused, Some(Error::WrongKind { .. })), "{number}: {refused:?}");

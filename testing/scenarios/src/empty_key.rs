@@ -4,7 +4,7 @@ use std::ops::Bound;
 
 use adamant::Slice;
 
-use crate::place::{Place, assert_whole};
+use crate::place::{Place, assert_whole, compact};
 
 /// The empty key is the lowest of all, and otherwise a key like any other, in every call that takes
 /// or returns one.
@@ -37,14 +37,14 @@ pub fn is_a_key(place: &dyn Place) {
     let during = store.snapshot().unwrap();
     let mut reader = store.begin().unwrap();
     assert!(reader.contains(&keyspace, "").unwrap());
-    reader.insert(&keyspace, "b", "").unwrap();
+    reader.put(&keyspace, "b", "").unwrap();
     assert_eq!(keyspace.take("").unwrap(), Some("alone".into()));
     assert!(reader.commit().unwrap_err().is_conflict());
     assert_eq!((before.get(&keyspace, "").unwrap(), keyspace.get("").unwrap()), (None, None));
     assert_eq!(during.first(&keyspace).unwrap(), Some(("".into(), "alone".into())));
     assert_eq!(during.range(&keyspace, ..).keys().map(Result::unwrap).collect::<Vec<_>>(), all);
     let mut writer = store.begin().unwrap();
-    writer.insert(&keyspace, "", "again").unwrap();
+    writer.put(&keyspace, "", "again").unwrap();
     assert_eq!(writer.first(&keyspace).unwrap(), Some(("".into(), "again".into())));
     let seen = writer.iter(&keyspace).map(|entry| entry.unwrap().0).collect::<Vec<_>>();
     assert_eq!(seen, all);
@@ -58,7 +58,7 @@ pub fn is_a_key(place: &dyn Place) {
     let loaded = keyspace.load_sorted(all.iter().map(|key| (key, key))).unwrap();
     assert_eq!((loaded.entries, keyspace.len().unwrap()), (4, 4));
     keyspace.extend([("", "last")]).unwrap();
-    keyspace.compact().unwrap();
+    compact(&keyspace);
     assert_whole(&store);
     drop((keyspace, before, during));
     store.close().unwrap();

@@ -43,7 +43,7 @@ pub fn ranges(place: &dyn Place) {
         for _ in 0..random.usize(..200) {
             let (key, bytes) =
                 (key(&mut random, 150), if random.u8(..30) == 0 { 6_000 } else { 9 });
-            batch.insert(&keyspace, &key, vec![round; bytes]).unwrap();
+            batch.put(&keyspace, &key, vec![round; bytes]).unwrap();
             model.insert(key, vec![round; bytes]);
         }
         batch.commit().unwrap();
@@ -104,7 +104,7 @@ pub fn ranges_conflict(place: &dyn Place) {
         }
         let mut transaction = store.begin().unwrap();
         read(&mut transaction);
-        transaction.insert(&keyspace, "written", "1").unwrap();
+        transaction.put(&keyspace, "written", "1").unwrap();
         let (start, end) = removed.split_once(' ').unwrap();
         keyspace.remove_range(start..end).unwrap();
         transaction.commit()

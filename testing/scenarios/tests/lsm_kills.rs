@@ -198,8 +198,8 @@ fn child(trial: &Trial, seed: u64, round: u64) {
         for (keyspace, key, value) in changes {
             let keyspace = &keyspaces[keyspace];
             match value {
-                Some(value) => batch.insert(keyspace, key, value).expect("insert"),
-                None => batch.remove(keyspace, key).expect("remove"),
+                Some(value) => batch.put(keyspace, key, value).expect("insert"),
+                None => batch.delete(keyspace, key).expect("remove"),
             }
         }
         batch.durability(durability);
@@ -208,7 +208,7 @@ fn child(trial: &Trial, seed: u64, round: u64) {
             notes.write(Notes::RETURNED, number);
         }
         if let Some(merged) = merged {
-            keyspaces[merged].compact().expect("merge");
+            keyspaces[merged].lsm().unwrap().compact().expect("merge");
         }
     }
 }

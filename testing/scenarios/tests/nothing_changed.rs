@@ -56,7 +56,7 @@ const OPERATIONS: &[(&str, Operation)] = &[
     ("batch of nothing", |w| w.store.batch().commit()),
     ("batch that removes nothing", |w| {
         let mut batch = w.store.batch();
-        batch.remove(&w.all, "absent")?;
+        batch.delete(&w.all, "absent")?;
         batch.rename(&w.all, "absent", "new")?;
         batch.commit()
     }),
@@ -67,11 +67,11 @@ const OPERATIONS: &[(&str, Operation)] = &[
     ("transaction that takes nothing", |w| {
         w.store.transaction(|tx| tx.take(&w.all, "absent").map(|_| ()))
     }),
-    ("transaction that removes nothing", |w| w.store.transaction(|tx| tx.remove(&w.all, "absent"))),
+    ("transaction that removes nothing", |w| w.store.transaction(|tx| tx.delete(&w.all, "absent"))),
     ("transaction undone to its savepoint", |w| {
         let mut transaction = w.store.begin()?;
         transaction.set_savepoint();
-        transaction.insert(&w.all, "new", "1")?;
+        transaction.put(&w.all, "new", "1")?;
         assert!(transaction.undo_savepoint());
         transaction.commit()
     }),

@@ -184,7 +184,7 @@ impl Transaction {
             for (key, value) in table.reserved() {
                 split(transaction, &[Operation { key, value: None }])?;
                 if let Some(value) = value.take() {
-                    map.insert_reserved(transaction, key, value)?;
+                    map.put_reserved(transaction, key, value)?;
                 }
             }
         }
