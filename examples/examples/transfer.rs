@@ -41,7 +41,7 @@ impl Bank {
 
 fn main() -> Result<()> {
     let bank = Bank::new(Store::in_memory()?)?;
-    bank.accounts.insert("ada", 100_u64.to_le_bytes())?;
+    bank.accounts.put("ada", 100_u64.to_le_bytes())?;
 
     assert!(bank.pay("ada", "blaise", 30)?);
     assert!(bank.pay("blaise", "sophie", 10)?);

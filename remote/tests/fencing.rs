@@ -41,15 +41,15 @@ const WRITES: [(&str, Write); 10] = [
     ("remove a range", |store| store.open_keyspace("main")?.remove_range(..)),
     ("batch", |store| {
         let (keyspace, mut batch) = (store.open_keyspace("main")?, store.batch());
-        batch.insert(&keyspace, "k", "late")?;
-        batch.insert(&keyspace, "l", "late")?;
+        batch.put(&keyspace, "k", "late")?;
+        batch.put(&keyspace, "l", "late")?;
         batch.commit()
     }),
     ("transaction", |store| {
         let keyspace = store.open_keyspace("main")?;
         store.transaction(|tx| {
             tx.get(&keyspace, "k")?;
-            tx.insert(&keyspace, "k", "late")
+            tx.put(&keyspace, "k", "late")
         })
     }),
     ("create a keyspace", |store| store.create_keyspace("late").map(drop)),

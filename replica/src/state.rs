@@ -358,10 +358,10 @@ fn apply_ending(
     match change {
         Change::PutEnding { key, value, deadline, .. } => {
             let deadline = deadline.map(Deadline::from_millis);
-            keyspace.within(transaction).insert(key, value, deadline)?;
+            keyspace.within(transaction).put(key, value, deadline)?;
         }
         Change::DeleteEnding { key, .. } => {
-            keyspace.within(transaction).remove(key)?;
+            keyspace.within(transaction).delete(key)?;
         }
         &Change::Expire { now, entries_max, .. } => {
             let entries_max = usize::try_from(entries_max).unwrap_or(usize::MAX);

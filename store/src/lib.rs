@@ -14,8 +14,8 @@
 //! // Changes to any keyspaces become one commit, which survives power loss.
 //! let mut batch = store.batch();
 //! for (name, town) in [("ada", "London"), ("blaise", "Paris"), ("sophie", "Paris")] {
-//!     batch.insert(&people, name, town)?;
-//!     batch.insert(&by_town, format!("{town}/{name}"), "")?;
+//!     batch.put(&people, name, town)?;
+//!     batch.put(&by_town, format!("{town}/{name}"), "")?;
 //! }
 //! batch.commit()?;
 //!

@@ -48,7 +48,7 @@ pub extern "C" fn adamant_batch_new(store: In<StoreHandle>, batch: Out<*mut Batc
     })
 }
 
-/// Will set the value of a key. The bytes are copied.
+/// Will set the value of a key, whether it had one or not. The bytes are copied.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_batch_put(
     batch: Changed<BatchHandle>,
@@ -62,7 +62,7 @@ pub extern "C" fn adamant_batch_put(
     })
 }
 
-/// Will take a key out, if it is there.
+/// Will delete a key, whether it exists or not.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_batch_delete(
     batch: Changed<BatchHandle>,

@@ -266,7 +266,7 @@ pub extern "C" fn adamant_transaction_get(
     })
 }
 
-/// Sets the value of a key.
+/// Sets the value of a key, whether it had one or not, without reading it: so it cannot conflict.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_transaction_put(
     transaction: Changed<TransactionHandle>,
@@ -282,7 +282,7 @@ pub extern "C" fn adamant_transaction_put(
     })
 }
 
-/// Takes a key out, if it is there.
+/// Deletes a key, whether it exists or not, without reading it: so it cannot conflict.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_transaction_delete(
     transaction: Changed<TransactionHandle>,

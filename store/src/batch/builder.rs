@@ -95,7 +95,7 @@ impl Batch {
     /// ```
     /// # let store = adamant::Store::in_memory()?;
     /// let towns = store.keyspace("towns")?;
-    /// towns.insert("Bern", "134,000")?;
+    /// towns.put("Bern", "134,000")?;
     /// let mut batch = store.batch();
     /// batch.delete(&towns, "Bern")?;
     /// batch.put(&towns, "Bienne", "56,000")?;
@@ -123,7 +123,7 @@ impl Batch {
     /// ```
     /// let store = adamant::Store::in_memory()?;
     /// let logs = store.keyspace("logs")?;
-    /// logs.insert("today", "...")?;
+    /// logs.put("today", "...")?;
     ///
     /// let mut batch = store.batch();
     /// batch.rename(&logs, "today", "yesterday")?;
@@ -153,7 +153,7 @@ impl Batch {
     /// # let store = adamant::Store::in_memory()?;
     ///
     /// let (waiting, done) = (store.keyspace("waiting")?, store.keyspace("done")?);
-    /// waiting.insert("job 1", "sweep")?;
+    /// waiting.put("job 1", "sweep")?;
     /// let mut batch = store.batch();
     /// batch.move_to(&waiting, "job 1", &done, "job 1")?;
     /// batch.put(&done, "last", "job 1")?;

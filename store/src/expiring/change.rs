@@ -82,7 +82,7 @@ impl Expiring {
     /// ```
     /// # let store = adamant::Store::in_memory()?;
     /// let tokens = store.expiring("tokens")?;
-    /// tokens.insert("42", "ada", None)?;
+    /// tokens.put("42", "ada", None)?;
     /// assert_eq!(tokens.take("42")?, Some("ada".into()));
     /// assert_eq!(tokens.take("42")?, None, "a token is used once");
     /// # Ok::<(), adamant::Error>(())
@@ -100,7 +100,7 @@ impl Expiring {
     /// ```
     /// # let store = adamant::Store::in_memory()?;
     /// let sessions = store.expiring("sessions")?;
-    /// sessions.insert("42", "ada", Some(sessions.after(std::time::Duration::from_secs(60))))?;
+    /// sessions.put("42", "ada", Some(sessions.after(std::time::Duration::from_secs(60))))?;
     /// assert!(sessions.set_deadline("42", None)?, "it stays");
     /// assert!(!sessions.set_deadline("43", None)?, "there is none");
     /// # Ok::<(), adamant::Error>(())
@@ -120,7 +120,7 @@ impl Expiring {
     /// # let store = adamant::Store::in_memory()?;
     /// let sessions = store.expiring("sessions")?.with_clock(|| 1000);
     /// for name in ["ada", "bob", "eve"] {
-    ///     sessions.insert(name, "", Some(sessions.after(std::time::Duration::from_millis(5))))?;
+    ///     sessions.put(name, "", Some(sessions.after(std::time::Duration::from_millis(5))))?;
     /// }
     /// let later = sessions.with_clock(|| 1005);
     /// assert_eq!((later.remove_expired(2)?, later.remove_expired(2)?, later.remove_expired(2)?), (2, 1, 0));
@@ -155,7 +155,7 @@ impl Expiring {
     /// ```
     /// # let store = adamant::Store::in_memory()?;
     /// let sessions = store.expiring("sessions")?;
-    /// sessions.insert("42", "ada", Some(sessions.after(std::time::Duration::from_secs(60))))?;
+    /// sessions.put("42", "ada", Some(sessions.after(std::time::Duration::from_secs(60))))?;
     /// sessions.clear()?;
     /// assert!(sessions.is_empty()? && sessions.next_deadline()?.is_none());
     /// # Ok::<(), adamant::Error>(())

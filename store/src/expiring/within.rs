@@ -227,7 +227,7 @@ impl ExpiringTransaction<'_> {
     /// use adamant::{Deadline, Error};
     ///
     /// let (sessions, log) = (store.expiring("sessions")?, store.keyspace("log")?);
-    /// sessions.insert("ada", "", Some(Deadline::from_millis(1_000)))?;
+    /// sessions.put("ada", "", Some(Deadline::from_millis(1_000)))?;
     /// store.transaction(|tx| {
     ///     let removed = sessions.within(tx).remove_expired(100)?;
     ///     tx.put(&log, "today", format!("{removed} sessions have ended"))?;

@@ -23,7 +23,7 @@ use crate::limits::check_plain;
 /// ```
 /// let store = adamant::Store::in_memory()?;
 /// let towns = store.keyspace("towns")?;
-/// towns.insert("Bern", "134,000")?;
+/// towns.put("Bern", "134,000")?;
 /// assert_eq!(towns.get("Bern")?.as_deref(), Some(&b"134,000"[..]));
 /// assert_eq!(towns.get("Rome")?, None);
 /// # Ok::<(), adamant::Error>(())
@@ -90,7 +90,7 @@ impl Keyspace {
     ///
     /// let store = Store::in_memory()?;
     /// let quick = store.keyspace("visits")?.with_durability(Durability::Deferred);
-    /// quick.insert("today", "1")?;
+    /// quick.put("today", "1")?;
     /// store.sync()?;
     /// # Ok::<(), adamant::Error>(())
     /// ```

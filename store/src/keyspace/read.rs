@@ -37,7 +37,7 @@ impl Keyspace {
     /// ```
     /// # let store = adamant::Store::in_memory()?;
     /// let towns = store.keyspace("towns")?;
-    /// towns.insert("Bern", "134,000")?;
+    /// towns.put("Bern", "134,000")?;
     /// assert_eq!(towns.get("Bern")?, Some("134,000".into()));
     /// assert_eq!(towns.get("Rome")?, None);
     /// # Ok::<(), adamant::Error>(())
@@ -63,7 +63,7 @@ impl Keyspace {
     /// ```
     /// let store = adamant::Store::in_memory()?;
     /// let texts = store.keyspace("texts")?;
-    /// texts.insert("greeting", "hello, world")?;
+    /// texts.put("greeting", "hello, world")?;
     /// let commas = texts.get_with("greeting", |value| value.iter().filter(|b| **b == b',').count())?;
     /// assert_eq!(commas, Some(1));
     /// # Ok::<(), adamant::Error>(())
@@ -86,7 +86,7 @@ impl Keyspace {
     /// ```
     /// let store = adamant::Store::in_memory()?;
     /// let towns = store.keyspace("towns")?;
-    /// towns.insert("Bern", "134,000")?;
+    /// towns.put("Bern", "134,000")?;
     /// assert_eq!(towns.get_briefly("Bern", |value| value.len())?, Some(7));
     /// # Ok::<(), adamant::Error>(())
     /// ```
@@ -120,7 +120,7 @@ impl Keyspace {
     /// ```
     /// # let store = adamant::Store::in_memory()?;
     /// let towns = store.keyspace("towns")?;
-    /// towns.insert("Bern", "134,000")?;
+    /// towns.put("Bern", "134,000")?;
     /// assert!(towns.contains("Bern")? && !towns.contains("Rome")?);
     /// # Ok::<(), adamant::Error>(())
     /// ```
@@ -173,7 +173,7 @@ impl Keyspace {
     /// # let store = adamant::Store::in_memory()?;
     /// let towns = store.keyspace("towns")?;
     /// assert!(towns.is_empty()?);
-    /// towns.insert("Bern", "134,000")?;
+    /// towns.put("Bern", "134,000")?;
     /// assert_eq!(towns.len()?, 1);
     /// # Ok::<(), adamant::Error>(())
     /// ```

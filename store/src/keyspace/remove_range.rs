@@ -42,7 +42,7 @@ impl Keyspace {
     /// let store = Store::in_memory()?;
     /// let visits = store.keyspace_with("visits", KeyspaceOptions::new().engine(Engine::Lsm))?;
     /// for day in ["2026-03-01", "2026-03-02", "2026-04-01"] {
-    ///     visits.insert(day, "")?;
+    ///     visits.put(day, "")?;
     /// }
     /// visits.remove_range("2026-03".."2026-04")?;
     /// assert_eq!(visits.len()?, 1);
@@ -50,7 +50,7 @@ impl Keyspace {
     /// ```
     ///
     /// # Errors
-    /// As [`Keyspace::insert`]; the chunks before the failing one are gone.
+    /// As [`Keyspace::put`]; the chunks before the failing one are gone.
     pub fn remove_range(&self, range: impl KeyBounds) -> Result<()> {
         self.check_writes()?;
         let mut rest = KeyRange::new(&range);

@@ -147,7 +147,7 @@ impl Keyspace {
     /// ```
     /// let store = adamant::Store::in_memory()?;
     /// let jobs = store.keyspace("jobs")?;
-    /// jobs.insert("1", "sweep")?;
+    /// jobs.put("1", "sweep")?;
     /// assert_eq!(jobs.take("1")?, Some("sweep".into()));
     /// assert_eq!(jobs.take("1")?, None);
     /// # Ok::<(), adamant::Error>(())
@@ -176,7 +176,7 @@ impl Keyspace {
     /// ```
     /// let store = adamant::Store::in_memory()?;
     /// let cache = store.keyspace("cache")?;
-    /// cache.insert("page", "text")?;
+    /// cache.put("page", "text")?;
     /// let before = store.snapshot()?;
     /// cache.clear()?;
     /// assert!(cache.is_empty()?);
@@ -201,7 +201,7 @@ impl Keyspace {
     ///     // Somebody may have written it with less durability than this handle has.
     ///     names.settle()?;
     /// } else {
-    ///     names.insert("ada", "1")?;
+    ///     names.put("ada", "1")?;
     /// }
     /// # Ok::<(), adamant::Error>(())
     /// ```

@@ -103,7 +103,7 @@ fn step(tx: &mut Transaction, all: &[Keyspace], random: &mut Rng, next: &mut u64
         }
         6..9 => {
             *next += 1;
-            tx.put(handle, [key], next.to_le_bytes()).expect("an insert");
+            tx.put(handle, [key], next.to_le_bytes()).expect("a put");
             Step::Write { keyspace, key, value: Some(*next) }
         }
         _ => {
@@ -259,7 +259,7 @@ fn run_one(tx: &mut Transaction, all: &[Keyspace], random: &mut Rng, number_: u6
             let found = tx.get(handle, [key]).expect("a get").map_or(0, |value| number(&value));
             made.reads.push(((keyspace, key), found));
             if random.bool() && found != number_ {
-                tx.put(handle, [key], number_.to_le_bytes()).expect("an insert");
+                tx.put(handle, [key], number_.to_le_bytes()).expect("a put");
                 made.writes.push(((keyspace, key), found));
             }
         }

@@ -47,7 +47,7 @@ use crate::reserved::{ReservedValue, Written};
 /// ```
 /// let store = adamant::Store::in_memory()?;
 /// let stock = store.keyspace("stock")?;
-/// stock.insert("apples", "1")?;
+/// stock.put("apples", "1")?;
 ///
 /// let mut one = store.begin()?;
 /// let mut other = store.begin()?;
@@ -223,7 +223,8 @@ impl Transaction {
         self.attempt = attempt;
     }
 
-    /// The value of a key: the transaction's own write, or the value when it began. O(log n).
+    /// The value of a key: the transaction's own write, or the value when it began. Costs as
+    /// [`Snapshot::get`], O(log n); an own write is found in memory.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -276,7 +277,7 @@ impl Transaction {
     /// if !transaction.contains(&names, "ada")? {
     ///     transaction.put(&names, "ada", "mine")?;
     /// }
-    /// names.insert("ada", "somebody's")?;
+    /// names.put("ada", "somebody's")?;
     /// assert!(transaction.commit().unwrap_err().is_conflict());
     /// # Ok::<(), adamant::Error>(())
     /// ```
@@ -383,7 +384,7 @@ impl Transaction {
     /// ```
     /// # let store = adamant::Store::in_memory()?;
     /// let users = store.keyspace("users")?;
-    /// users.insert("7", "Ada")?;
+    /// users.put("7", "Ada")?;
     /// store.transaction(|tx| tx.delete(&users, "7"))?;
     /// assert!(users.is_empty()?);
     /// # Ok::<(), adamant::Error>(())
@@ -406,7 +407,7 @@ impl Transaction {
     /// ```
     /// # let store = adamant::Store::in_memory()?;
     /// let stock = store.keyspace("stock")?;
-    /// stock.insert("apples", "7")?;
+    /// stock.put("apples", "7")?;
     /// let mut transaction = store.begin()?;
     /// assert_eq!(transaction.take(&stock, "apples")?, Some("7".into()));
     /// transaction.commit()?;

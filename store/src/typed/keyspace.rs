@@ -30,7 +30,7 @@ const SHOWN_BYTES_MAX: usize = 24;
 /// ```
 /// # let store = adamant::Store::in_memory()?;
 /// let ages = store.keyspace("ages")?.typed::<String, u32>()?;
-/// ages.insert("ada", &36)?;
+/// ages.put("ada", &36)?;
 /// assert_eq!(ages.get("ada")?, Some(36));
 /// // The same entry, as bytes.
 /// assert_eq!(ages.untyped().get("ada")?, Some([36, 0, 0, 0].into()));
@@ -47,7 +47,7 @@ impl Keyspace {
     /// ```
     /// # let store = adamant::Store::in_memory()?;
     /// let ages = store.keyspace("ages")?.typed::<String, u32>()?;
-    /// ages.insert("ada", &36)?;
+    /// ages.put("ada", &36)?;
     /// assert_eq!(ages.get("ada")?, Some(36));
     /// # Ok::<(), adamant::Error>(())
     /// ```
@@ -88,7 +88,7 @@ impl Keyspace {
     /// # let store = adamant::Store::in_memory()?;
     /// let ages = store.keyspace("ages")?;
     /// let small = ages.typed::<String, u8>()?;
-    /// small.insert("ada", &36)?;
+    /// small.put("ada", &36)?;
     /// // Larger numbers are needed: each entry is written anew, in one commit.
     /// store.exclusive(|tx| {
     ///     for (name, age) in small.iter().collect::<Result<Vec<_>, _>>()? {
@@ -216,7 +216,7 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
     /// ```
     /// # let store = adamant::Store::in_memory()?;
     /// let jobs = store.keyspace("jobs")?.typed::<u64, String>()?;
-    /// jobs.insert(&7, "sweep")?;
+    /// jobs.put(&7, "sweep")?;
     /// assert_eq!(jobs.take(&7)?, Some("sweep".to_string()));
     /// assert!(!jobs.contains(&7)?);
     /// # Ok::<(), adamant::Error>(())
@@ -235,7 +235,7 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
     /// # let store = adamant::Store::in_memory()?;
     /// let readings = store.keyspace("readings")?.typed::<i32, f64>()?;
     /// for (hour, degrees) in [(-1, 3.5), (0, 4.0), (1, 4.5)] {
-    ///     readings.insert(&hour, &degrees)?;
+    ///     readings.put(&hour, &degrees)?;
     /// }
     /// readings.remove_range(..0)?;
     /// assert_eq!(readings.first()?, Some((0, 4.0)));
@@ -285,8 +285,8 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
     /// ```
     /// # let store = adamant::Store::in_memory()?;
     /// let ages = store.keyspace("ages")?.typed::<String, u32>()?;
-    /// ages.insert("ada", &36)?;
-    /// ages.insert("bob", &41)?;
+    /// ages.put("ada", &36)?;
+    /// ages.put("bob", &41)?;
     /// let oldest = ages.iter().filter_map(Result::ok).max_by_key(|(_, age)| *age);
     /// assert_eq!(oldest, Some(("bob".to_string(), 41)));
     /// # Ok::<(), adamant::Error>(())
@@ -301,7 +301,7 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
     /// # let store = adamant::Store::in_memory()?;
     /// let readings = store.keyspace("readings")?.typed::<i32, f64>()?;
     /// for (hour, degrees) in [(-1, 3.5), (0, 4.0), (1, 4.5)] {
-    ///     readings.insert(&hour, &degrees)?;
+    ///     readings.put(&hour, &degrees)?;
     /// }
     /// let entries: Result<Vec<_>, _> = readings.range(-1..=0).collect();
     /// assert_eq!(entries?, [(-1, 3.5), (0, 4.0)]);
@@ -316,8 +316,8 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
     /// ```
     /// # let store = adamant::Store::in_memory()?;
     /// let posts = store.keyspace("posts")?.typed::<(String, u64), String>()?;
-    /// posts.insert(&("ada", 1), "hello")?;
-    /// posts.insert(&("adam", 1), "hi")?;
+    /// posts.put(&("ada", 1), "hello")?;
+    /// posts.put(&("adam", 1), "hi")?;
     /// assert_eq!(posts.prefix(&("ada",)).count(), 1, "the first part is whole");
     /// # Ok::<(), adamant::Error>(())
     /// ```
@@ -390,8 +390,8 @@ impl<'k, K, V> Decoded<'k, Iter, K, V> {
     /// ```
     /// # let store = adamant::Store::in_memory()?;
     /// let readings = store.keyspace("readings")?.typed::<(String, u64), f64>()?;
-    /// readings.insert(&("Oslo", 1_700_000_000), &-3.5)?;
-    /// readings.insert(&("Oslo", 1_700_003_600), &-4.0)?;
+    /// readings.put(&("Oslo", 1_700_000_000), &-3.5)?;
+    /// readings.put(&("Oslo", 1_700_003_600), &-4.0)?;
     /// let last = readings.prefix(&("Oslo",)).keys().next_back().transpose()?;
     /// assert_eq!(last, Some(("Oslo".to_string(), 1_700_003_600)));
     /// # Ok::<(), adamant::Error>(())

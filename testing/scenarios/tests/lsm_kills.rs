@@ -198,8 +198,8 @@ fn child(trial: &Trial, seed: u64, round: u64) {
         for (keyspace, key, value) in changes {
             let keyspace = &keyspaces[keyspace];
             match value {
-                Some(value) => batch.put(keyspace, key, value).expect("insert"),
-                None => batch.delete(keyspace, key).expect("remove"),
+                Some(value) => batch.put(keyspace, key, value).expect("put"),
+                None => batch.delete(keyspace, key).expect("delete"),
             }
         }
         batch.durability(durability);

@@ -3,8 +3,8 @@
 pub(crate) mod import;
 pub(crate) mod export;
 pub(crate) mod get;
-pub(crate) mod set;
-pub(crate) mod del;
+pub(crate) mod put;
+pub(crate) mod delete;
 pub(crate) mod rename;
 pub(crate) mod scan;
 pub(crate) mod keyspace;

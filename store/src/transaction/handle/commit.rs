@@ -31,7 +31,7 @@ impl Transaction {
     /// # let store = adamant::Store::in_memory()?;
     /// let stock = store.keyspace("stock")?;
     /// let mut transaction = store.begin()?;
-    /// transaction.insert(&stock, "apples", "7")?;
+    /// transaction.put(&stock, "apples", "7")?;
     /// transaction.commit()?;
     /// assert_eq!(stock.get("apples")?, Some("7".into()));
     /// # Ok::<(), adamant::Error>(())
