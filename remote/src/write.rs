@@ -19,8 +19,7 @@ enum Change<'v> {
 
 impl Keyspace {
     /// Sets the value of a key, whether it had one or not, without reading it. Returns when the
-    /// commit is in the objects, as all changes do: one write to them, which commits of several threads
-    /// share.
+    /// commit is in the objects, as all changes do: one object, which commits at the same time share.
     ///
     /// ```
     /// # let store = adamant_remote::Store::in_memory()?;

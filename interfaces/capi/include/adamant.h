@@ -849,8 +849,8 @@ uint64_t adamant_expiring_after(const adamant_expiring *expiring, uint64_t time_
 
 /**
  * Sets the value of a key, whether it had one or not, and when it expires: at
- * adamant_expiring_after(...) or ADAMANT_NEVER, at once if that is over. O(log n); the old entry is
- * found first, in the engine lsm by a search that may read the device, since its deadline goes.
+ * adamant_expiring_after(...) or ADAMANT_NEVER, at once if that is over. O(log n); it finds the old
+ * entry first, in the engine lsm by a search that may read the device, since its deadline goes.
  */
 int adamant_expiring_put(adamant_expiring *expiring,
                          adamant_slice key,
@@ -873,8 +873,8 @@ int adamant_expiring_insert(adamant_expiring *expiring,
                             int *replaced);
 
 /**
- * Like adamant_expiring_delete, at the same cost, but ADAMANT_NOT_FOUND if the key did not exist, or
- * was over.
+ * Like adamant_expiring_delete, at the same cost, but ADAMANT_NOT_FOUND if the key did not exist,
+ * or was over.
  */
 int adamant_expiring_remove(adamant_expiring *expiring, adamant_slice key);
 

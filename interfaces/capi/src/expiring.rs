@@ -110,8 +110,8 @@ pub extern "C" fn adamant_expiring_after(expiring: In<ExpiringHandle>, time_ms: 
 }
 
 /// Sets the value of a key, whether it had one or not, and when it expires: at
-/// adamant_expiring_after(...) or ADAMANT_NEVER, at once if that is over. O(log n); the old entry is
-/// found first, in the engine lsm by a search that may read the device, since its deadline goes.
+/// adamant_expiring_after(...) or ADAMANT_NEVER, at once if that is over. O(log n); it finds the old
+/// entry first, in the engine lsm by a search that may read the device, since its deadline goes.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_expiring_put(
     expiring: Changed<ExpiringHandle>,
@@ -152,8 +152,8 @@ pub extern "C" fn adamant_expiring_insert(
     })
 }
 
-/// Like adamant_expiring_delete, at the same cost, but ADAMANT_NOT_FOUND if the key did not exist, or
-/// was over.
+/// Like adamant_expiring_delete, at the same cost, but ADAMANT_NOT_FOUND if the key did not exist,
+/// or was over.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_expiring_remove(expiring: Changed<ExpiringHandle>, key: Slice) -> c_int {
     run(|| Ok(found(expiring.get()?.remove(key.bytes()?)?)))

@@ -8,7 +8,7 @@ use super::within::ExpiringTransaction;
 use crate::error::Result;
 
 impl Expiring {
-    /// Sets the value and the deadline of a key, whether it had them or not, in a commit of its own.
+    /// Sets the value and the deadline of a key, whether it had one or not, in a commit of its own.
     ///
     /// O(log n) with every engine, plus O(log n) for the row of each deadline, old and new. It
     /// finds the entry first, in `lsm` by a search that may read the device, since the row of its
