@@ -78,8 +78,8 @@ impl Transaction {
         Ok(self.get(keyspace, key)?.is_some())
     }
 
-    /// Sets the value of a key, without reading it. It conflicts with another commit that writes the
-    /// key meanwhile.
+    /// Sets the value of a key, without reading it. It conflicts with another commit that writes
+    /// the key meanwhile.
     ///
     /// # Errors
     /// A key or value of invalid length, a keyspace of another store.

@@ -19,7 +19,8 @@ enum Change<'v> {
 
 impl Keyspace {
     /// Sets the value of a key, whether it had one or not, without reading it. Returns when the
-    /// commit is in the objects, as all changes do: one object, which commits at the same time share.
+    /// commit is in the objects, as all changes do: one object, which commits at the same time
+    /// share.
     ///
     /// ```
     /// # let store = adamant_remote::Store::in_memory()?;

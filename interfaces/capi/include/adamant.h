@@ -849,8 +849,9 @@ uint64_t adamant_expiring_after(const adamant_expiring *expiring, uint64_t time_
 
 /**
  * Sets the value of a key, whether it had one or not, and when it expires: at
- * adamant_expiring_after(...) or ADAMANT_NEVER, at once if that is over. O(log n); it finds the old
- * entry first, in the engine lsm by a search that may read the device, since its deadline goes.
+ * adamant_expiring_after(...) or ADAMANT_NEVER, at once if that is over. O(log n); it finds the
+ * old entry first, in the engine lsm by a search that may read the device, since its deadline
+ * goes.
  */
 int adamant_expiring_put(adamant_expiring *expiring,
                          adamant_slice key,

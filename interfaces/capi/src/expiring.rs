@@ -110,8 +110,9 @@ pub extern "C" fn adamant_expiring_after(expiring: In<ExpiringHandle>, time_ms: 
 }
 
 /// Sets the value of a key, whether it had one or not, and when it expires: at
-/// adamant_expiring_after(...) or ADAMANT_NEVER, at once if that is over. O(log n); it finds the old
-/// entry first, in the engine lsm by a search that may read the device, since its deadline goes.
+/// adamant_expiring_after(...) or ADAMANT_NEVER, at once if that is over. O(log n); it finds the
+/// old entry first, in the engine lsm by a search that may read the device, since its deadline
+/// goes.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_expiring_put(
     expiring: Changed<ExpiringHandle>,
