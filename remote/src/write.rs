@@ -174,12 +174,12 @@ impl Keyspace {
         }
     }
 
-    /// Removes the entries of a range, in one commit: as many as fit in memory, because SlateDB
+    /// Deletes the entries of a range, in one commit: as many as fit in memory, because SlateDB
     /// removes keys one by one. O(n).
     ///
     /// # Errors
     /// As [`Keyspace::put`].
-    pub fn remove_range(&self, range: impl KeyBounds) -> Result<()> {
+    pub fn delete_range(&self, range: impl KeyBounds) -> Result<()> {
         let db = self.shared.writer("removing a range")?;
         loop {
             let tx = self.shared.wait(db.begin(IsolationLevel::SerializableSnapshot))?;
@@ -193,12 +193,12 @@ impl Keyspace {
         }
     }
 
-    /// Removes all entries, as [`Keyspace::remove_range`].
+    /// Removes all entries, as [`Keyspace::delete_range`].
     ///
     /// # Errors
     /// As [`Keyspace::put`].
     pub fn clear(&self) -> Result<()> {
-        self.remove_range(..)
+        self.delete_range(..)
     }
 
     /// Reads a key and changes it atomically: repeats if another commit comes between.

@@ -38,7 +38,7 @@ const WRITES: [(&str, Write); 10] = [
     ("compare and swap", |store| {
         store.open_keyspace("main")?.compare_and_swap("k", Some("early"), Some("late")).map(drop)
     }),
-    ("remove a range", |store| store.open_keyspace("main")?.remove_range(..)),
+    ("remove a range", |store| store.open_keyspace("main")?.delete_range(..)),
     ("batch", |store| {
         let (keyspace, mut batch) = (store.open_keyspace("main")?, store.batch());
         batch.put(&keyspace, "k", "late")?;

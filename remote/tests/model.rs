@@ -83,7 +83,7 @@ fn single(keyspaces: &[Keyspace; 3], models: &mut [Map; 3], random: &mut Rng, co
         }
         6 => {
             let end = [&key[..], b"~"].concat();
-            keyspace.remove_range(&key..&end).unwrap();
+            keyspace.delete_range(&key..&end).unwrap();
             model.retain(|known, _| *known < key || *known >= end);
         }
         _ => {

@@ -232,7 +232,7 @@ impl Log {
 
     fn remove_through(&self, index: u64) -> Result<()> {
         let entries = self.entries.with_durability(Durability::Buffered);
-        Ok(entries.remove_range(..=entry_key(index))?)
+        Ok(entries.delete_range(..=entry_key(index))?)
     }
 
     fn finish_purge(&self) -> Result<()> {

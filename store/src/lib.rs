@@ -36,7 +36,7 @@
 //!   nothing of it. [`Durability`] says what a commit waits for.
 //! - [`Keyspace::rename`], [`Keyspace::move_to`], [`Keyspace::swap`] and [`Keyspace::move_range`]
 //!   move values of any size without copying them, also between keyspaces and trees.
-//! - [`Keyspace::remove_range`] removes a range; from a keyspace of [`Engine::Lsm`] in one small
+//! - [`Keyspace::delete_range`] deletes a range; from a keyspace of [`Engine::Lsm`] in one small
 //!   commit.
 //! - [`Keyspace::load_sorted`] and [`Keyspace::extend`] fill keyspaces from iterators of any
 //!   length.

@@ -11,6 +11,7 @@ use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
+use adamant::expiring::ReservedExpiring;
 use adamant::typed::TypedKeyspace;
 use adamant::{
     Attempts, Batch, Durability, Engine, Entries, Error, ExclusiveTransaction, Expiring, Iter,
@@ -40,6 +41,7 @@ struct Before<'s> {
     entries: Entries,
     point: SyncPoint,
     value: ReservedValue,
+    expiring_values: [ReservedExpiring; 2],
     lent: Slice,
 }
 
@@ -68,6 +70,7 @@ impl<'s> Before<'s> {
             entries,
             point: store.sync_point().unwrap(),
             value: store.reserve(LENT_BYTES).unwrap(),
+            expiring_values: [(); 2].map(|()| expiring.reserve(LENT_BYTES).unwrap()),
             lent: keyspace.get("large").unwrap().unwrap(),
             keyspace,
             typed,
@@ -175,7 +178,7 @@ fn keyspace_calls(calls: &mut Calls, keyspace: &Keyspace, value: ReservedValue) 
     calls.refused("take", || keyspace.take("large"));
     calls.refused("settle", || keyspace.settle());
     calls.refused("clear", || keyspace.clear());
-    calls.refused("remove_range", || keyspace.remove_range(..));
+    calls.refused("delete_range", || keyspace.delete_range(..));
     calls.refused("rename", || keyspace.rename("large", "small"));
     calls.refused("move_to", || keyspace.move_to("large", keyspace, "small"));
     calls.refused("swap", || keyspace.swap("large", keyspace, "small"));
@@ -237,10 +240,12 @@ fn typed_calls(calls: &mut Calls, before: &Before<'_>) {
     calls.harmless("untyped", || typed.untyped().name().len());
     calls.refused("typed get", || typed.get("one"));
     calls.refused("typed contains", || typed.contains("one"));
+    calls.refused("typed put", || typed.put("two", &2));
+    calls.refused("typed delete", || typed.delete("one"));
     calls.refused("typed insert", || typed.insert("two", &2));
     calls.refused("typed remove", || typed.remove("one"));
     calls.refused("typed take", || typed.take("one"));
-    calls.refused("typed remove_range", || typed.remove_range(..));
+    calls.refused("typed delete_range", || typed.delete_range(..));
     calls.refused("typed first", || typed.first());
     calls.refused("typed last", || typed.last());
     calls.refused("typed len", || typed.len());
@@ -271,6 +276,8 @@ fn expiring_calls(calls: &mut Calls, before: &Before<'_>) {
     calls.refused("expiring len", || leases.len());
     calls.refused("expiring is_empty", || leases.is_empty());
     calls.refused("next_deadline", || leases.next_deadline());
+    calls.refused("expiring put", || leases.put("new", "1", soon()));
+    calls.refused("expiring delete", || leases.delete("lease"));
     calls.refused("expiring insert", || leases.insert("new", "1", soon()));
     calls.refused("expiring remove", || leases.remove("lease"));
     calls.refused("expiring take", || leases.take("lease"));
@@ -294,6 +301,19 @@ fn all_calls(mut before: Before<'_>, mut batch: Batch, scratch: &Path) -> Calls 
     calls.refused("expiring within", || {
         before.expiring.within(&mut before.transaction).remove("lease")
     });
+    calls.refused("expiring put within", || {
+        before.expiring.within(&mut before.transaction).put("new", "1", None)
+    });
+    let [one, other] = before.expiring_values;
+    calls.refused("expiring put_reserved within", || {
+        before.expiring.within(&mut before.transaction).put_reserved("new", one, None)
+    });
+    calls.refused("expiring insert_reserved within", || {
+        before.expiring.within(&mut before.transaction).insert_reserved("new", other, None)
+    });
+    calls.refused("expiring delete within", || {
+        before.expiring.within(&mut before.transaction).delete("lease")
+    });
     calls.harmless("split_stored", || {
         before.expiring.within(&mut before.transaction).split_stored(&"12345678".into()).is_ok()
     });
@@ -306,7 +326,7 @@ fn all_calls(mut before: Before<'_>, mut batch: Batch, scratch: &Path) -> Calls 
     });
     calls.harmless("a sync point", || before.point.wait().is_err());
     calls.harmless("batch put", || batch.put(&keyspace, "key", "value"));
-    calls.harmless("batch remove", || {
+    calls.harmless("batch delete", || {
         (batch.delete(&keyspace, "key"), batch.len(), batch.is_empty())
     });
     calls.harmless("batch durability", || batch.durability(Durability::Sync).len());
@@ -425,7 +445,8 @@ fn every_public_call_is_tried() {
         "keyspace/lend.rs",
         "keyspace/load.rs",
         "keyspace/moves.rs",
-        "keyspace/remove_range.rs",
+        "keyspace/delete_range.rs",
+        "keyspace/lsm.rs",
         "keyspace/snapshot.rs",
         "keyspace/atomic.rs",
         "batch/builder.rs",

@@ -731,10 +731,10 @@ int adamant_load_sorted(adamant_keyspace *keyspace,
                         uint64_t *replaced);
 
 /**
- * Takes out all keys of a range; NULL for all keys. A large range goes in pieces, each of which is
+ * Deletes all keys of a range; NULL for all keys. A large range goes in pieces, each of which is
  * a commit.
  */
-int adamant_remove_range(adamant_keyspace *keyspace, const adamant_range *range);
+int adamant_delete_range(adamant_keyspace *keyspace, const adamant_range *range);
 
 /**
  * Takes all entries out, in one small commit.

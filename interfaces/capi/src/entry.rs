@@ -147,16 +147,16 @@ pub extern "C" fn adamant_load_sorted(
     })
 }
 
-/// Takes out all keys of a range; NULL for all keys. A large range goes in pieces, each of which is
+/// Deletes all keys of a range; NULL for all keys. A large range goes in pieces, each of which is
 /// a commit.
 #[unsafe(no_mangle)]
-pub extern "C" fn adamant_remove_range(
+pub extern "C" fn adamant_delete_range(
     keyspace: Changed<KeyspaceHandle>,
     range: In<Range>,
 ) -> c_int {
     run(|| {
         let bounds = Bounds::of(&range)?;
-        keyspace.keyspace()?.remove_range(bounds.pair())?;
+        keyspace.keyspace()?.delete_range(bounds.pair())?;
         Ok(ADAMANT_OK)
     })
 }

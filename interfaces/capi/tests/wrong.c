@@ -68,7 +68,7 @@ static void test_null(adamant_store *store, adamant_keyspace *keyspace, const ch
     BAD(adamant_insert_unique(NULL, T("a"), T("b"), NULL));
     BAD(adamant_delete(NULL, T("a")));
     BAD(adamant_remove(NULL, T("a")));
-    BAD(adamant_remove_range(NULL, NULL));
+    BAD(adamant_delete_range(NULL, NULL));
     BAD(adamant_clear(NULL));
     BAD(adamant_move(keyspace, T("here"), NULL, T("b")));
     BAD(adamant_swap(NULL, T("here"), keyspace, T("b")));
@@ -239,7 +239,7 @@ static void test_lengths(adamant_store *store, adamant_keyspace *keyspace)
     adamant_cursor_free(cursor);
     range = adamant_range_prefix(adamant_bytes(NULL, 3));
     CODE(ADAMANT_INVALID, adamant_cursor_new(keyspace, &range, &cursor));
-    CODE(ADAMANT_INVALID, adamant_remove_range(keyspace, &range));
+    CODE(ADAMANT_INVALID, adamant_delete_range(keyspace, &range));
     OK(adamant_contains(keyspace, T("here")));
     free(large);
 }

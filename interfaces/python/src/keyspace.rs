@@ -77,7 +77,7 @@ impl Keyspace {
         let reader = slf.as_super().get();
         if let Ok(slice) = key.cast::<PySlice>() {
             let span = reader.span_of(slice)?;
-            return reader.on_keyspace(slf.py(), |keyspace| keyspace.remove_range(span.bounds()));
+            return reader.on_keyspace(slf.py(), |keyspace| keyspace.delete_range(span.bounds()));
         }
         if Self::discard(slf, key)? { Ok(()) } else { Err(errors::missing_key(key)) }
     }

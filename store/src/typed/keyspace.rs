@@ -229,7 +229,7 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
         self.keyspace.take(encode_key(key))?.map(|bytes| self.value(bytes)).transpose()
     }
 
-    /// Removes all entries in a range of keys, like [`Keyspace::remove_range`].
+    /// Deletes all entries in a range of keys, like [`Keyspace::delete_range`].
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -237,15 +237,15 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
     /// for (hour, degrees) in [(-1, 3.5), (0, 4.0), (1, 4.5)] {
     ///     readings.put(&hour, &degrees)?;
     /// }
-    /// readings.remove_range(..0)?;
+    /// readings.delete_range(..0)?;
     /// assert_eq!(readings.first()?, Some((0, 4.0)));
     /// # Ok::<(), adamant::Error>(())
     /// ```
     ///
     /// # Errors
-    /// As [`Keyspace::remove_range`].
-    pub fn remove_range(&self, range: impl KeyBoundsFor<K>) -> Result<()> {
-        self.keyspace.remove_range(range.encoded())
+    /// As [`Keyspace::delete_range`].
+    pub fn delete_range(&self, range: impl KeyBoundsFor<K>) -> Result<()> {
+        self.keyspace.delete_range(range.encoded())
     }
 
     /// The entry with the lowest key. O(log n).

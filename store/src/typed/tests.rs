@@ -135,9 +135,12 @@ fn a_keyspace_of_types_is_the_keyspace() -> Result<(), Error> {
 
     let copy = store.keyspace("copy")?.typed::<(String, i32), Slice>()?;
     for (name, round) in &all {
-        copy.insert(&(&**name, *round), "")?;
+        copy.put(&(&**name, *round), "")?;
     }
-    copy.remove_range(("ad", i32::MIN)..("ada", 2))?;
+    copy.put(&("eve", 3), "")?;
+    copy.delete(&("eve", 3))?;
+    copy.delete(&("eve", 3))?;
+    copy.delete_range(("ad", i32::MIN)..("ada", 2))?;
     assert_eq!(names(copy.iter())?, own(&[("", 1), ("ada", 2), ("bob", 0)]));
 
     let before = store.snapshot()?;

@@ -75,7 +75,7 @@ fn what_is_stored_is_only_looked_at() {
             lent.take("key").err(),
             lent.delete("key").err(),
             lent.clear().err(),
-            lent.remove_range(..).err(),
+            lent.delete_range(..).err(),
             lent.insert_unique("new", "").err(),
             lent.compare_and_swap("key", None::<&str>, Some("")).err(),
             lent.load_sorted([("new", "")]).err(),

@@ -310,17 +310,17 @@ fn a_range_without_an_end_takes_all_above_its_start() {
     for number in 2_000..3_000 {
         data.delete(format!("{number:05}")).unwrap();
     }
-    data.remove_range("01500"..).unwrap();
+    data.delete_range("01500"..).unwrap();
     assert_eq!(data.last().unwrap().unwrap().0, *"01499");
     data.put("01700", "new").unwrap();
     data.put(&long, "the highest of all").unwrap();
-    data.remove_range("01600"..).unwrap();
+    data.delete_range("01600"..).unwrap();
     assert_eq!(data.last().unwrap().unwrap().0, *"01499");
     assert!(!data.contains(&long).unwrap());
-    data.remove_range("9"..).unwrap();
+    data.delete_range("9"..).unwrap();
     data.lsm().unwrap().compact().unwrap();
     assert_eq!(data.len().unwrap(), 1_500);
-    data.remove_range(..).unwrap();
+    data.delete_range(..).unwrap();
     assert!(data.is_empty().unwrap());
     assert!(store.check().unwrap().is_clean());
 }
@@ -343,10 +343,10 @@ fn a_range_whose_end_cannot_be_read_is_refused() {
     }
     let store = Store::open_with(&path, small()).unwrap();
     let data = keyspace(&store, "data");
-    let refused = data.remove_range("00500"..).map(drop);
+    let refused = data.delete_range("00500"..).map(drop);
     assert!(refused.is_err_and(|error| error.is_damaged()));
     // A removal without that search works, and a later change finds the writer lock free.
-    data.remove_range("00000".."00500").unwrap();
+    data.delete_range("00000".."00500").unwrap();
     assert_eq!(data.lsm().unwrap().stats().unwrap().memtables[0].entries, 1);
     data.put("k", "v").unwrap();
     assert_eq!(data.get("k").unwrap(), Some("v".into()));

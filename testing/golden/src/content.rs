@@ -138,7 +138,7 @@ pub fn fill_lsm(store: &Store) -> Result<()> {
         batch.commit()?;
         if round % 7 == 3 {
             let start = round * 9;
-            log.remove_range(format!("key {start:03}")..format!("key {:03}", start + 8))?;
+            log.delete_range(format!("key {start:03}")..format!("key {:03}", start + 8))?;
         }
     }
     // The long ones fill memtables; those after them stay in the next ones.
@@ -148,7 +148,7 @@ pub fn fill_lsm(store: &Store) -> Result<()> {
         keyspace.insert("in the memtable too", noise(2, 1_000))?;
         keyspace.remove("blob 01")?;
     }
-    log.remove_range("key 295".."l")?;
+    log.delete_range("key 295".."l")?;
     store.keyspace_with("empty", options)?;
     drop(snapshot);
     Ok(())

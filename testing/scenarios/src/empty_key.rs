@@ -51,9 +51,9 @@ pub fn is_a_key(place: &dyn Place) {
     writer.commit().unwrap();
     assert_eq!(keyspace.compare_and_swap("", Some("again"), Some("swapped")).unwrap(), Ok(()));
     // Removed as part of a range, with every kind of start.
-    keyspace.remove_range((excluded, Bound::Included("a"))).unwrap();
+    keyspace.delete_range((excluded, Bound::Included("a"))).unwrap();
     assert_eq!(keys((Bound::Unbounded, Bound::Unbounded)), all[..1]);
-    keyspace.remove_range(.."a").unwrap();
+    keyspace.delete_range(.."a").unwrap();
     assert!(keyspace.is_empty().unwrap());
     let loaded = keyspace.load_sorted(all.iter().map(|key| (key, key))).unwrap();
     assert_eq!((loaded.entries, keyspace.len().unwrap()), (4, 4));
@@ -66,7 +66,7 @@ pub fn is_a_key(place: &dyn Place) {
     let keyspace = place.keyspace(&store, "main");
     assert_eq!(keyspace.first().unwrap(), Some(("".into(), "last".into())));
     assert_eq!(keyspace.range(""..="").count(), 1);
-    assert_eq!(keyspace.remove_range((included, included)).unwrap(), ());
+    assert_eq!(keyspace.delete_range((included, included)).unwrap(), ());
     assert_eq!(keyspace.first().unwrap().map(|(key, _)| key), Some("\0".into()));
     assert_whole(&store);
 }

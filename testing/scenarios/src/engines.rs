@@ -61,7 +61,15 @@ pub fn engines_are_kept(place: &dyn Place) {
         );
         assert!(error.to_string().contains(engine.name()), "{error}");
     }
-    assert_eq!(store.open_keyspace("main").unwrap().engine(), engine);
+    let keyspace = store.open_keyspace("main").unwrap();
+    assert_eq!(keyspace.engine(), engine);
+    match keyspace.lsm() {
+        Ok(lsm) => assert!(engine == Engine::Lsm && lsm.stats().is_ok()),
+        Err(Error::WrongEngine { name, expected, found }) => {
+            assert_eq!((&*name, expected, found), ("main", "lsm", engine.name()));
+        }
+        Err(error) => panic!("{error}"),
+    }
     assert_eq!(store.keyspaces().unwrap()[0].engine, engine);
     assert!(matches!("heap".parse::<Engine>(), Err(Error::EngineName { .. })));
     assert_eq!(engine.name().parse::<Engine>().unwrap(), engine);

@@ -49,7 +49,7 @@ pub fn ranges(place: &dyn Place) {
         batch.commit().unwrap();
         let (before, snapshot) = (entries(&keyspace), store.snapshot().unwrap());
         let range = (bound(&mut random), bound(&mut random));
-        keyspace.remove_range(range.clone()).unwrap();
+        keyspace.delete_range(range.clone()).unwrap();
         let lower_is_met = |key: &Vec<u8>| match &range.0 {
             Bound::Unbounded => true,
             Bound::Included(lower) => key >= lower,
@@ -84,9 +84,9 @@ pub fn ranges(place: &dyn Place) {
             assert!(entries(&keyspace).into_iter().eq(model.clone()), "reopened in {round}");
         }
     }
-    keyspace.remove_range(..).unwrap();
+    keyspace.delete_range(..).unwrap();
     assert!(keyspace.is_empty().unwrap() && keyspace.first().unwrap().is_none());
-    keyspace.remove_range("b".."a").unwrap();
+    keyspace.delete_range("b".."a").unwrap();
     assert_whole(&store);
 }
 
@@ -106,7 +106,7 @@ pub fn ranges_conflict(place: &dyn Place) {
         read(&mut transaction);
         transaction.put(&keyspace, "written", "1").unwrap();
         let (start, end) = removed.split_once(' ').unwrap();
-        keyspace.remove_range(start..end).unwrap();
+        keyspace.delete_range(start..end).unwrap();
         transaction.commit()
     };
     let get = |tx: &mut adamant::Transaction| {

@@ -278,7 +278,7 @@ impl Way {
                 });
                 removed.unwrap_or_else(|error| panic!("from {start} on: {error}"));
             }),
-            Self::Range => keyspace.remove_range("record"..="record 9").unwrap(),
+            Self::Range => keyspace.delete_range("record"..="record 9").unwrap(),
             Self::Clear => keyspace.clear().unwrap(),
         }
     }

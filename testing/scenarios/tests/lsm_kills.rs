@@ -78,8 +78,8 @@ impl Removal {
     fn run(&self, keyspaces: &[Keyspace]) -> adamant::Result<()> {
         let keyspace = &keyspaces[self.keyspace];
         match &self.end {
-            Some(end) => keyspace.remove_range(&self.start[..]..&end[..]),
-            None => keyspace.remove_range(&self.start[..]..),
+            Some(end) => keyspace.delete_range(&self.start[..]..&end[..]),
+            None => keyspace.delete_range(&self.start[..]..),
         }
     }
 

@@ -41,8 +41,8 @@ const OPERATIONS: &[(&str, Operation)] = &[
     ("compare_and_swap", |w| w.all.compare_and_swap("there", Some("2"), Some("3")).map(|_| ())),
     ("fetch_update", |w| w.all.fetch_update("absent", |_| None::<&str>).map(|_| ())),
     ("update_fetch", |w| w.all.update_fetch("absent", |_| None::<&str>).map(|_| ())),
-    ("remove_range", |w| w.all.remove_range("x".."y")),
-    ("remove_range of no range", |w| w.all.remove_range("y".."x")),
+    ("delete_range", |w| w.all.delete_range("x".."y")),
+    ("delete_range of no range", |w| w.all.delete_range("y".."x")),
     ("clear", |w| w.other.clear()),
     ("rename", |w| w.all.rename("absent", "new").map(|_| ())),
     ("rename to itself", |w| w.all.rename("there", "there").map(|_| ())),
@@ -83,6 +83,7 @@ const OPERATIONS: &[(&str, Operation)] = &[
         w.store.transaction(|tx| all.within(tx).take("absent").map(|_| ()))
     }),
     ("expiring remove", |w| w.ending.remove("absent").map(|_| ())),
+    ("expiring delete", |w| w.ending.delete("absent")),
     ("expiring take", |w| w.ending.take("absent").map(|_| ())),
     ("expiring set_deadline of nothing", |w| w.ending.set_deadline("absent", None).map(|_| ())),
     ("expiring set_deadline to the same", |w| {

@@ -247,7 +247,7 @@ fn what_is_kept_for_an_older_snapshot_costs_a_newer_one_nothing() {
     let (store, all) = filled(Engine::Bplus, ENTRIES + 1);
     let other = store.keyspace("other").unwrap();
     let older = store.snapshot().unwrap();
-    all.remove_range(..number(ENTRIES)).unwrap();
+    all.delete_range(..number(ENTRIES)).unwrap();
     let walked = || all.shared.versions().walked();
     let before = walked();
     let mut transaction = store.begin().unwrap();
@@ -283,7 +283,7 @@ fn what_is_looked_up_for_a_snapshot_counts_as_kept_for_it() {
     const CHANGED: u32 = 1_000;
     let (store, all) = filled(Engine::Bplus, 20_000);
     let older = store.snapshot().unwrap();
-    all.remove_range(..number(19_000)).unwrap();
+    all.delete_range(..number(19_000)).unwrap();
     let newer = store.snapshot().unwrap();
     for key in 0..CHANGED {
         all.insert(number(key), "new").unwrap();

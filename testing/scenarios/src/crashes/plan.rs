@@ -175,10 +175,10 @@ impl Plan {
                 assert_eq!(taken.as_deref(), had(name, key).map(Arc::as_ref));
             }
             Plan::RemoveRange { name, start, end: Some(end) } => {
-                keyspace(name)?.remove_range(&start[..]..&end[..])?;
+                keyspace(name)?.delete_range(&start[..]..&end[..])?;
             }
             Plan::RemoveRange { name, start, end: None } => {
-                keyspace(name)?.remove_range(&start[..]..)?;
+                keyspace(name)?.delete_range(&start[..]..)?;
             }
             Plan::Single(Change { name, key, value: Some(value) }) => {
                 let replaced = keyspace(name)?.insert(key, value)?;
