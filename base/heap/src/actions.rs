@@ -9,8 +9,6 @@
 //! reusable when a thread next has the image exclusively (`Heap::recycle`).
 //! Thread safety: any thread. A thread that has a view must call none of these except `reserve`.
 
-use adamant_wire::mutants::is_planted;
-
 use crate::durability::Durability;
 use crate::error::{Error, Result};
 use crate::heap::Heap;
@@ -166,10 +164,9 @@ impl Heap {
         if let Some(ticket) = ticket {
             let is_done = || self.requests.is_done(ticket);
             if let Some(mut permit) = self.writer_queue.wait_unless(is_done)
-                && (!is_done() || is_planted("C1.what-was-taken-along-is-done-again"))
+                && !is_done()
             {
-                let again = is_done().then_some(request);
-                self.act_now(&mut permit, again)?;
+                self.act_now(&mut permit, None)?;
             }
             match self.requests.outcome(ticket) {
                 Ok(sequence) => return Ok(Some(sequence)),
@@ -258,7 +255,7 @@ impl Heap {
         frees.sort_unstable();
         let mut last = None;
         for (block, ticket) in frees.drain(..) {
-            let is_twice = last == Some(block) && !is_planted("C1.a-block-is-freed-twice-at-once");
+            let is_twice = last == Some(block);
             let judged = if is_twice { Err(freed(block)) } else { self.judge(arena, block) };
             match judged {
                 Ok(place) => changes.free(&self.space.classes, Word::of(place)),

@@ -14,8 +14,6 @@
 use std::cell::Cell;
 use std::mem::forget;
 
-use adamant_wire::mutants::is_planted;
-
 use crate::durability::Durability;
 use crate::error::{Error, Result};
 use crate::heap::Heap;
@@ -95,9 +93,6 @@ impl Heap {
         &self,
         work: &mut impl FnMut(&mut Transaction<'_>) -> std::result::Result<T, E>,
     ) -> std::result::Result<(T, Option<u64>), E> {
-        if is_planted("C1.an-error-of-one-change-reaches-the-others") {
-            return Err(failed().into());
-        }
         let mut write = self.begin_write()?;
         let result = work(&mut write)?;
         Ok((result, write.show(None)?))
@@ -138,8 +133,7 @@ impl Heap {
                 result.is_some()
             };
             let record = self.lend(&mut change, (bytes, leaves));
-            let is_again = is_planted("C1.what-was-changed-for-another-is-changed-again");
-            if let (Some(_), Some(result), false) = (record, result, is_again) {
+            if let (Some(_), Some(result)) = (record, result) {
                 return Ok((result, record));
             }
         }

@@ -13,7 +13,6 @@ use adamant_medium::direct::DirectDirectory;
 use adamant_medium::error::Error as MediumError;
 use adamant_medium::persist::Flushing;
 use adamant_medium::storage::{Directory, Lock};
-use adamant_wire::mutants::is_planted;
 use parking_lot::Mutex;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, IntoBytes};
@@ -398,7 +397,7 @@ impl Heap {
     /// Whether this is the child of a fork: then nothing of the heap may be touched.
     #[inline]
     pub(crate) fn is_child(&self) -> bool {
-        !is_planted("R6.a-child-goes-on") && self.space.image.fork().is_child()
+        self.space.image.fork().is_child()
     }
 
     /// Fails in the child of a fork, as all calls do there. One load, no waiting: in a child, a
@@ -425,9 +424,6 @@ impl Heap {
     /// `Error::Poisoned` if that fails or failed; `Error::Misuse` in the child of a fork.
     pub fn settle(&self, durability: Durability) -> Result<()> {
         self.refuse_child()?;
-        if is_planted("R1.what-changes-nothing-waits-for-nothing") {
-            return Ok(());
-        }
         self.journal.finish(self.last_commit(), durability)
     }
 

@@ -6,11 +6,8 @@
 
 #![forbid(unsafe_code)]
 
-// Both need assertions, too: a release build of a whole workspace has the features of its test
+// Needs assertions, too: a release build of a whole workspace has the features of its test
 // programs.
-#[cfg_attr(all(feature = "mutants", debug_assertions), path = "planted.rs")]
-pub mod mutants;
-
 #[cfg_attr(all(feature = "faults", debug_assertions), path = "planned.rs")]
 pub mod faults;
 

@@ -12,7 +12,6 @@ use std::sync::Arc;
 use adamant_heap::Salvage;
 use adamant_medium::names::name_of;
 use adamant_medium::storage::Directory;
-use adamant_wire::mutants::is_planted;
 
 use crate::care::rescue::{RepairReport, rescue};
 use crate::care::unfinished::{LOCK_NAME, Unfinished, parent_of};
@@ -100,20 +99,14 @@ pub(crate) fn save(
     // successor has it.
     let unfinished = Unfinished::beside(Arc::clone(parent), name, UNFINISHED_SUFFIX)?;
     let directory = unfinished.directory()?;
-    let is_early = is_planted("rename.a-repaired-store-before-it-is-durable");
     let target = Store::open_directory(Arc::clone(&directory), options)?;
     let mut report = rescue(&salvage, &lsm_trees_at(source), &target)?;
-    if is_early {
-        take_place(parent.as_ref(), unfinished.name(), name, &damaged)?;
-    }
     target.close()?;
     // Locked, so that no process commits to it before its name is durable: else the renaming could
     // not be undone.
     let _lock = directory.lock(LOCK_NAME)?;
     let new = unfinished.keep();
-    if !is_early {
-        take_place(parent.as_ref(), &new, name, &damaged)?;
-    }
+    take_place(parent.as_ref(), &new, name, &damaged)?;
     report.damaged_path = Some(parent.path().join(name_of(&damaged)));
     Ok(report)
 }
@@ -141,19 +134,14 @@ fn take_place(parent: &dyn Directory, new: &str, name: &str, damaged: &str) -> R
             return Err(error.into());
         }
     };
-    if is_planted("rename.a-repaired-store-is-not-synced") {
-        return Ok(());
-    }
     let Err(error) = parent.sync() else { return Ok(()) };
-    if !is_planted("rename.a-doubtful-repair-stays") {
-        // Undone as above, and durably: later commits must not be in the store that a power cut
-        // gives the other name.
-        let taken_back = match is_exchanged {
-            true => parent.exchange(name, damaged).and_then(|()| parent.rename(damaged, new)),
-            false => parent.rename(name, new).and_then(|()| parent.rename(damaged, name)),
-        };
-        let _ = taken_back.and_then(|()| parent.sync());
-    }
+    // Undone as above, and durably: later commits must not be in the store that a power cut
+    // gives the other name.
+    let taken_back = match is_exchanged {
+        true => parent.exchange(name, damaged).and_then(|()| parent.rename(damaged, new)),
+        false => parent.rename(name, new).and_then(|()| parent.rename(damaged, name)),
+    };
+    let _ = taken_back.and_then(|()| parent.sync());
     Err(error.into())
 }
 

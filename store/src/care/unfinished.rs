@@ -14,7 +14,6 @@ use adamant_medium::error::Error as MediumError;
 use adamant_medium::names::{name_of, text_of};
 use adamant_medium::os::OsDirectory;
 use adamant_medium::storage::Directory;
-use adamant_wire::mutants::is_planted;
 
 use crate::error::{Error, Result};
 use crate::store::open::NO_FOLDER;
@@ -70,11 +69,6 @@ impl Unfinished {
         Ok(self.parent.subdirectory(&self.name)?)
     }
 
-    /// Its temporary name.
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-
     /// Leaves it under its temporary name, for the caller to rename.
     pub(crate) fn keep(mut self) -> String {
         self.is_finished = true;
@@ -92,18 +86,10 @@ impl Unfinished {
         // could not be undone.
         let _lock = self.directory()?.lock(LOCK_NAME)?;
         self.parent.rename(&self.name, &self.final_name)?;
-        if is_planted("rename.a-finished-store-is-not-synced") {
-            self.is_finished = true;
-            return Ok(());
-        }
         let Err(error) = self.parent.sync() else {
             self.is_finished = true;
             return Ok(());
         };
-        if is_planted("rename.a-doubtful-name-stays") {
-            self.is_finished = true;
-            return Err(error.into());
-        }
         // From now on the name may look durable and not be. Unless the undo is durable, its files
         // stay: a power cut may bring the name back.
         let taken_back = self.parent.rename(&self.final_name, &self.name);
@@ -122,15 +108,11 @@ impl Unfinished {
         self.parent.exchange(&self.name, &self.final_name)?;
         // A power cut may undo that until the sync, so nothing is removed before.
         self.is_finished = true;
-        if !is_planted("rename.a-successor-is-not-synced")
-            && let Err(error) = self.parent.sync()
-        {
-            if !is_planted("rename.a-doubtful-successor-stays") {
-                // No later sync may make that durable, and later commits would be in the store that
-                // a power cut gives the other name. Best effort: exchange them again, and sync.
-                let taken_back = self.parent.exchange(&self.name, &self.final_name);
-                let _ = taken_back.and_then(|()| self.parent.sync());
-            }
+        if let Err(error) = self.parent.sync() {
+            // No later sync may make that durable, and later commits would be in the store that
+            // a power cut gives the other name. Best effort: exchange them again, and sync.
+            let taken_back = self.parent.exchange(&self.name, &self.final_name);
+            let _ = taken_back.and_then(|()| self.parent.sync());
             return Err(error.into());
         }
         self.is_finished = false;

@@ -13,7 +13,6 @@ use adamant_heap::Transaction;
 use adamant_heap::access::{Read, Write};
 use adamant_heap::layout::{DIRECTORY_ROOT, ROOT_COUNT};
 use adamant_heap::ptr::Ptr;
-use adamant_wire::mutants::is_planted;
 
 use crate::bounds::Direction;
 use crate::common::catalogue_entry::CatalogueEntry;
@@ -58,7 +57,7 @@ impl Catalogue {
     pub(crate) fn open<R: Read>(heap: &R, root: u64, lsm_trees: Arc<LsmTrees>) -> Result<Self> {
         let pointer = Ptr::<StoreHead>::new(root);
         let head = heap.read(pointer)?;
-        if head.magic != STORE_MAGIC && !is_planted("checksum.store-head") {
+        if head.magic != STORE_MAGIC {
             return Err(Error::Damaged {
                 what: format!(
                     "the heap's root {root:#x} names no store: expected {STORE_MAGIC:?} there, \
@@ -68,7 +67,7 @@ impl Catalogue {
             });
         }
         let is_known = (STORE_FORMAT_MIN..=STORE_FORMAT).contains(&head.format.get());
-        if !is_known && !is_planted("checksum.store-format") {
+        if !is_known {
             return Err(Error::Damaged {
                 what: format!(
                     "the store's head has format {}, this version knows {STORE_FORMAT_MIN} to \
@@ -227,9 +226,6 @@ impl Catalogue {
     ) -> Result<()> {
         let replaced = self.tree.insert(heap, new_name.as_bytes(), &entry.to_bytes())?;
         assert!(!replaced, "a keyspace gets a name that was free under the same lock");
-        if is_planted("rename.a-keyspace-keeps-its-old-name") {
-            return Ok(());
-        }
         let removed = self.tree.remove(heap, name.as_bytes())?;
         assert!(removed, "a keyspace is renamed that was found under the same lock");
         Ok(())

@@ -5,7 +5,6 @@
 
 use std::ops::Deref;
 
-use adamant_wire::mutants::is_planted;
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::engine::map::Map;
@@ -57,9 +56,6 @@ impl CatalogueEntry {
     pub(crate) fn with_map(&self, map: &Map) -> Self {
         let KeyspaceEntry { id, kind, types_bytes, .. } = self.fixed;
         let fixed = KeyspaceEntry { kind, types_bytes, ..map.entry(id.get()) };
-        if is_planted("types.another-tree-has-none") {
-            return Self::new(KeyspaceEntry { types_bytes: 0.into(), ..fixed });
-        }
         Self { fixed, types: self.types.clone() }
     }
 

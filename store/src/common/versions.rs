@@ -22,7 +22,6 @@ use adamant_heap::access::Read;
 use adamant_heap::{View, events};
 use adamant_lsm::Sequences;
 use adamant_slice::Slice;
-use adamant_wire::mutants::is_planted;
 use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
 use tracing::warn;
 
@@ -82,9 +81,6 @@ pub(crate) struct Versions {
     /// Snapshots closed within a closure under the lock, and whether there are any.
     closed: Mutex<Vec<u64>>,
     has_closed: AtomicBool,
-    /// A planted mistake that tests have to notice: ranges are not checked.
-    #[cfg(test)]
-    pub(crate) skips_ranges: AtomicBool,
 }
 
 impl Versions {
@@ -99,8 +95,6 @@ impl Versions {
             state: RwLock::default(),
             closed: Mutex::default(),
             has_closed: AtomicBool::new(false),
-            #[cfg(test)]
-            skips_ranges: AtomicBool::new(false),
         }
     }
 
@@ -363,10 +357,6 @@ impl Versions {
         if read.keys.iter().any(|key| keyspace.keys.get(key).is_some_and(is_newer)) {
             return Ok(true);
         }
-        #[cfg(test)]
-        if self.skips_ranges.load(Ordering::Relaxed) {
-            return Ok(false);
-        }
         let state = &*seen.state;
         let looked_at = Cell::new(0);
         let is_newer = |(_, versions): (&Slice, &VecDeque<Version>)| {
@@ -449,9 +439,6 @@ impl Recorder<'_> {
         let versions = keyspace.keys.get(key);
         if versions.and_then(|versions| versions.back()).is_some_and(|(n, _)| *n > self.newest) {
             // Every open snapshot sees that version, or an older one.
-            return Ok(());
-        }
-        if is_planted("S2.snapshots-see-an-overwrite") {
             return Ok(());
         }
         let found = tree.find_with_block(heap, key)?;

@@ -18,7 +18,6 @@ use adamant_lsm::{
     TreeContext, number_of,
 };
 use adamant_medium::storage::Directory;
-use adamant_wire::mutants::is_planted;
 use parking_lot::Mutex;
 
 use crate::engine::write_stall::WriteStall;
@@ -103,9 +102,7 @@ impl LsmTrees {
         let next_file = heap.read(Ptr::<StoreHead>::new(head))?.next_file.get();
         let tables = self.subdirectory(TABLES_NAME, is_first)?;
         let blobs = self.subdirectory(BLOBS_NAME, is_first)?;
-        if !is_planted("rename.shelves-have-no-durable-names") {
-            self.directory.sync()?;
-        }
+        self.directory.sync()?;
         let environment = TreeContext::new(
             (tables, blobs),
             uuid()?,
@@ -124,8 +121,7 @@ impl LsmTrees {
     /// The directory with a name, made if need be; durable once the store's directory was synced.
     /// `is_first`: no file was ever kept in it.
     fn subdirectory(&self, name: &str, is_first: bool) -> Result<Arc<dyn Directory>> {
-        let may_be_doubtful = is_first && !is_planted("rename.a-left-shelf-keeps-its-name");
-        if may_be_doubtful && self.directory.list()?.iter().any(|known| known == name) {
+        if is_first && self.directory.list()?.iter().any(|known| known == name) {
             // Left by an attempt whose sync failed: its name may look durable and not be. Renaming
             // it writes the name again.
             let again = format!("{name}.new");
@@ -226,16 +222,9 @@ impl LsmTrees {
                     copy.write_at(&piece[..bytes], at)?;
                     at += bytes as u64;
                 }
-                if !is_planted("rename.a-copied-table-is-not-synced") {
-                    copy.sync()?;
-                }
+                copy.sync()?;
             }
-            if !is_planted("rename.copied-tables-have-no-durable-names") {
-                to.sync()?;
-            }
-        }
-        if is_planted("rename.copied-shelves-have-no-durable-names") {
-            return Ok(());
+            to.sync()?;
         }
         Ok(target.sync()?)
     }

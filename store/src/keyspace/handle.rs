@@ -4,7 +4,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use adamant_heap::durability::Durability;
-use adamant_wire::mutants::is_planted;
 
 use crate::common::shared::Shared;
 use crate::common::state::KeyspaceState;
@@ -49,7 +48,7 @@ impl Keyspace {
 
     /// Fails unless this handle may write.
     pub(crate) fn check_writes(&self) -> Result<()> {
-        if self.is_lent && !is_planted("expiring.everybody-writes-what-is-lent") {
+        if self.is_lent {
             return check_plain(self.name(), self.state.kind);
         }
         Ok(())

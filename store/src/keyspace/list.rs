@@ -12,7 +12,6 @@ use std::sync::Arc;
 use adamant_heap::access::Read;
 use adamant_heap::durability::Durability;
 use adamant_heap::{HeldWritePermit, Transaction};
-use adamant_wire::mutants::is_planted;
 
 use crate::common::catalogue::{Catalogue, is_visible, kind_of};
 use crate::common::catalogue_entry::CatalogueEntry;
@@ -29,9 +28,7 @@ use crate::limits::{check_name, check_plain};
 /// have been another keyspace's before.
 fn check_kind(name: &str, expected: Option<KeyspaceKind>, found: KeyspaceKind) -> Result<()> {
     match expected {
-        Some(expected) if expected != found && !is_planted("expiring.any-kind-is-dropped") => {
-            Err(Error::NotExpiring { name: name.into() })
-        }
+        Some(expected) if expected != found => Err(Error::NotExpiring { name: name.into() }),
         _ => Ok(()),
     }
 }
@@ -226,9 +223,6 @@ impl Shared {
                     Some(entry) if kind_of(name, &entry)? == kind => {}
                     Some(_) => return Err(Error::NotExpiring { name: name.into() }),
                 }
-                if is_planted("expiring.the-deadlines-come-later") {
-                    break;
-                }
             }
             Ok(())
         })
@@ -283,7 +277,7 @@ impl Shared {
         self.change_list(None, Durability::Sync, &names, |transaction, list| {
             let (entry, kind) = self.known(transaction, name)?;
             self.rename_one(transaction, list, (name, &entry), new_name)?;
-            if kind == KeyspaceKind::Expiring && !is_planted("expiring.one-half-keeps-its-name") {
+            if kind == KeyspaceKind::Expiring {
                 self.rename_deadlines(transaction, list, &beside, &new_beside)?;
             }
             Ok(())
@@ -350,7 +344,6 @@ impl Shared {
             let is_ending = |kind| kind == KeyspaceKind::Expiring;
             match (is_ending(first_kind), is_ending(second_kind)) {
                 (false, false) => Ok(()),
-                _ if is_planted("expiring.one-half-keeps-its-name") => Ok(()),
                 (true, true) => {
                     let first = self.deadlines(transaction, &beside)?;
                     let second = self.deadlines(transaction, &beside_other)?;
@@ -430,7 +423,7 @@ impl Shared {
             check_kind(name, expected, kind)?;
             self.drop_one(transaction, list, name, &entry)?;
             let mut dropped = vec![entry.id.get()];
-            if kind == KeyspaceKind::Expiring && !is_planted("expiring.deadlines-are-not-dropped") {
+            if kind == KeyspaceKind::Expiring {
                 let entry = self.deadlines(transaction, &beside)?;
                 self.drop_one(transaction, list, &beside, &entry)?;
                 dropped.push(entry.id.get());

@@ -8,6 +8,7 @@ pub(crate) mod field;
 pub(crate) mod numbers;
 pub(crate) mod stress;
 pub(crate) mod planted;
+pub(crate) mod copy;
 pub(crate) mod programs;
 pub(crate) mod mutants;
 pub(crate) mod proof_lines;

@@ -1,20 +1,21 @@
 //! `cargo xtask mutants`: mutation testing with planted faults.
 //!
 //! Purpose: a passing test proves little unless it fails when the code is wrong. Each rule of the
-//! design, each test of a checksum and each order of a rename can be left out by name (feature
-//! `mutants` of adamant-wire). The simulator leaves out calls that flush, fence and sync, one place
-//! in the source after the other; and some tests plant faults of their own. This runs the tests
-//! that should notice, prints which did, and fails if a fault was not noticed.
+//! design, each test of a checksum and each order of a rename can be left out by name, in a copy of
+//! the sources (`copy.rs`) that the tables of `xtask/mutations` change. The simulator leaves out
+//! calls that flush, fence and sync, one place in the source after the other; and some tests plant
+//! faults of their own. This runs the tests that should notice, prints which did, and fails if a
+//! fault was not noticed.
 //! Invariants: a test counts only if it passes with nothing planted; a fault counts as noticed only
-//! if the test reached it. The names in the sources equal those of the list.
+//! if the test reached it. The names in the tables equal those of the list.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::campaigns::copy::Copy;
 use crate::campaigns::planted::{MISTAKES_OF_TESTS, Mutant, PLANTED, SITES, Suite, Test};
 use crate::campaigns::programs::{Programs, Ran};
-use crate::source::sources;
+use crate::source::mutations::{self, Mutation};
 use crate::source::workspace::Workspace;
 use crate::testing::workers::side_by_side;
 
@@ -48,9 +49,10 @@ pub(crate) fn run(options: &[&str]) -> Result<bool, String> {
         other => return Err(format!("expected --smoke or --only PREFIX, found {other:?}")),
     };
     let workspace = Workspace::load()?;
-    judge_names(&workspace.root)?;
+    let mutations = mutations::load(&workspace.root)?;
+    judge_names(&mutations)?;
     let jobs = jobs(&options);
-    let trial = Trial::new(&workspace, &jobs)?;
+    let trial = Trial::new(&workspace, &mutations, &jobs)?;
     trial.run(jobs)?;
     Ok(trial.finish())
 }
@@ -109,6 +111,7 @@ type Calls = BTreeMap<String, (bool, String)>;
 
 /// Programs, tests that are known to pass, and verdicts.
 struct Trial {
+    copy: Copy,
     programs: Programs,
     sound: Mutex<BTreeSet<Test>>,
     verdicts: Mutex<Vec<Verdict>>,
@@ -117,11 +120,12 @@ struct Trial {
 
 impl Trial {
     /// Builds only the programs with the tests of these faults: building takes most of the time.
-    fn new(workspace: &Workspace, jobs: &[Job]) -> Result<Self, String> {
+    fn new(workspace: &Workspace, mutations: &[Mutation], jobs: &[Job]) -> Result<Self, String> {
         let suites = jobs.iter().flat_map(Job::tests).map(|test| test.suite).collect();
-        let programs = Programs::build(workspace, &suites)?;
+        let copy = Copy::make(workspace, mutations)?;
+        let programs = Programs::build(workspace, &copy, &suites)?;
         let (sound, verdicts, calls) = Default::default();
-        Ok(Self { programs, sound, verdicts, calls })
+        Ok(Self { copy, programs, sound, verdicts, calls })
     }
 
     /// Runs all jobs in parallel: nearly every test uses one processor.
@@ -195,7 +199,7 @@ impl Trial {
         let mut calls = locked(&self.calls);
         for (call, noticed) in ran.lines.iter().filter_map(|line| verdict_of(line)) {
             let (verb, place) = call.split_once(" at ").unwrap_or(("call", call));
-            let name = format!("call.{}@{place}", verb.replace(' ', "-"));
+            let name = format!("call.{}@{}", verb.replace(' ', "-"), self.copy.source_place(place));
             let why = match noticed {
                 Some(said) => format!("{}: {said}", name_of(test)),
                 None if ran.has_passed => format!("needless, {} says why", name_of(test)),
@@ -273,16 +277,11 @@ fn verdict_of(line: &str) -> Option<(&str, Option<&str>)> {
     (is_call && is_count).then_some((call, Some(said).filter(|said| *said != "NOT NOTICED")))
 }
 
-/// Verifies that the names in the sources equal those of the list.
-fn judge_names(root: &Path) -> Result<(), String> {
-    let mut found = BTreeSet::new();
-    for folder in ["base", "engines", "store"] {
-        for file in sources::rust_files(&root.join(folder))? {
-            let text = sources::read(&file)?;
-            found.extend(text.split('"').filter(|word| is_name(word)).map(str::to_owned));
-        }
-    }
-    let listed: BTreeSet<String> = PLANTED.iter().map(|mutant| mutant.name.to_owned()).collect();
+/// Verifies that the names of the mutations equal those of the list.
+fn judge_names(mutations: &[Mutation]) -> Result<(), String> {
+    let found: BTreeSet<&str> =
+        mutations.iter().flat_map(|mutation| &mutation.names).map(String::as_str).collect();
+    let listed: BTreeSet<&str> = PLANTED.iter().map(|mutant| mutant.name).collect();
     if listed.len() < PLANTED.len() {
         return Err("a mistake is listed twice in planted.rs".into());
     }
@@ -291,25 +290,15 @@ fn judge_names(root: &Path) -> Result<(), String> {
     if missing.is_empty() && gone.is_empty() {
         return Ok(());
     }
-    Err(format!("planted.rs does not list {missing:?}, and the sources do not have {gone:?}"))
-}
-
-/// Whether a text is the name of a fault: `R1.reuses-the-log`, `C10.a-put-waits`, `checksum.page`.
-fn is_name(word: &str) -> bool {
-    let Some((rule, what)) = word.split_once('.') else { return false };
-    let is_rule = match rule.as_bytes() {
-        [b'R' | b'C' | b'S', b'1'..=b'9', rest @ ..] => rest.iter().all(u8::is_ascii_digit),
-        _ => false,
-    };
-    let is_known = is_rule || matches!(rule, "checksum" | "rename" | "expiring" | "types");
-    is_known
-        && !what.is_empty()
-        && what.bytes().all(|byte| byte == b'-' || byte.is_ascii_lowercase())
+    Err(format!(
+        "planted.rs lists no tests of {missing:?}, and xtask/mutations has no entry of {gone:?}"
+    ))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source::sources;
 
     #[test]
     fn reads_verdicts_of_the_simulator() {
@@ -326,16 +315,12 @@ mod tests {
     }
 
     #[test]
-    fn knows_names() {
-        assert!(is_name("R1.reuses-the-log") && is_name("checksum.page"));
-        assert!(!is_name("R0.x") && !is_name("R1.") && !is_name("R1.Two words") && !is_name("R1"));
-    }
-
-    /// The command reports a missing name, too, but after an hour.
-    #[test]
-    fn names_are_those_of_the_sources() {
+    fn mutations_fit_the_sources_and_have_tests() {
         let workspace = Workspace::load().unwrap();
-        judge_names(&workspace.root).unwrap();
+        let mutations = mutations::load(&workspace.root).unwrap();
+        judge_names(&mutations).unwrap();
+        let problems = mutations::apply(&workspace.root, &mutations).err();
+        assert!(problems.is_none(), "{}", problems.unwrap().join("\n"));
         let of_mistakes = PLANTED.iter().flat_map(|mutant| mutant.tests);
         let tests = of_mistakes.chain(SITES).chain(MISTAKES_OF_TESTS.iter().map(|(_, test)| test));
         let mut texts = BTreeMap::new();

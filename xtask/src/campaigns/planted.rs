@@ -1,9 +1,11 @@
 //! The faults that `cargo xtask mutants` plants, with the tests that must notice each.
 //!
-//! Purpose: one line for every place in the sources that calls `mutants::is_planted`. The command
-//! checks that the list is complete and has no other names. The order within a rule is that of the
-//! design; the tests of a line are tried one after the other until one notices.
+//! Purpose: one line for every name in the tables of `xtask/mutations`, which say what each fault
+//! is. The command checks that the list is complete and has no other names. The order within a rule
+//! is that of the design; the tests of a line are tried one after the other until one notices.
 //! Thread safety: constants.
+
+use std::collections::BTreeSet;
 
 /// A test program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -226,6 +228,10 @@ const LET_IN: Test =
     STORE_WHOLE.test("pieces::who_reads_beside_large_commits_sees_all_of_them_or_nothing");
 const MAP_CRASHES: Test = MAPS.test("bplus::changes");
 
+const HELD_BACK: Test =
+    HEAP.test("journal::tests::holds::what_is_held_back_is_there_after_a_crash");
+const SERIALIZABLE: Test =
+    STORE.test("tests::serializability::what_each_transaction_read_is_there_at_its_commit");
 const SHARED_RECORD: Test = HEAP.test("actions::tests::all_that_wait_share_a_record");
 const OWN_OUTCOMES: Test =
     HEAP.test("actions::tests::what_cannot_be_done_is_told_to_who_asked_and_hurts_nobody");
@@ -247,6 +253,8 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("R1.recovery-goes-on-after-a-failed-sync", &[FAILED_RECOVERY]),
     mutant("R1.what-memory-is-written-to-by-calls-is-not-synced", &[UNMAPPED]),
     mutant("R1.what-changes-nothing-waits-for-nothing", &[NOTHING_CHANGED]),
+    mutant("R1.a-checkpoint-passes-what-is-held-back", &[HELD_BACK]),
+    mutant("R1.a-place-is-looked-for-behind-the-last-hold", &[HELD_BACK]),
     mutant("R2.counts-before-its-commit-frame", &[LARGE]),
     mutant("R2.commit-covers-no-parts", &[FORGED_PARTS]),
     mutant("R2.frames-need-no-chain", &[OTHER_HISTORY]),
@@ -361,6 +369,7 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("S2.who-is-let-in-sees-an-overwrite", &[LET_IN]),
     mutant("S2.an-overwrite-is-not-put-back", &[SAVEPOINTS]),
     mutant("S2.an-overwrite-is-in-no-record", &[MAP_CRASHES, SAVEPOINTS]),
+    mutant("S.transactions-read-ranges-unseen", &[SERIALIZABLE]),
     mutant("C1.begins-outside-the-turn", &[RUNNING]),
     mutant("C1.copies-without-the-allocator", &[ALLOCATOR]),
     mutant("C2.a-panic-behind-the-append-is-undone", &[TOLD]),
@@ -397,28 +406,8 @@ pub(crate) const PLANTED: &[Mutant] = &[
 /// Faults that tests plant by themselves, and the tests, which pass if the fault is noticed.
 pub(crate) const MISTAKES_OF_TESTS: &[(&str, Test)] = &[
     (
-        "R6.a-page-that-no-sync-covers",
-        HEAP.test("memory::evictor::tests::a_page_that_no_sync_covers_is_missed"),
-    ),
-    (
-        "R6.a-page-with-a-reservation",
-        HEAP.test("memory::evictor::tests::a_page_with_a_reservation_is_missed"),
-    ),
-    (
-        "R1.a-checkpoint-passes-what-is-held-back",
-        HEAP.test("journal::tests::holds::a_checkpoint_that_passes_what_is_held_back_is_noticed"),
-    ),
-    (
-        "R1.a-place-is-looked-for-behind-the-last-hold",
-        HEAP.test("journal::tests::holds::a_place_looked_for_behind_the_last_hold_is_noticed"),
-    ),
-    (
         "R9.inputs-go-before-their-commit-is-durable",
         LSM_TREE.test("crashes::inputs_that_are_removed_too_early_are_noticed"),
-    ),
-    (
-        "S.transactions-read-ranges-unseen",
-        STORE.test("tests::serializability::a_planted_mistake_is_noticed"),
     ),
     (
         "simulator.a-flush-or-fence-of-a-toy",
@@ -433,3 +422,10 @@ pub(crate) const SITES: &[Test] = &[
     HEAP_CRASHES.test("left_out::a_missing_flush_or_fence_of_memory_is_noticed"),
     LSM_TREE.test("crashes::a_sync_of_a_file_or_a_directory_that_is_left_out_is_noticed"),
 ];
+
+/// The packages of all tests.
+pub(crate) fn packages() -> BTreeSet<&'static str> {
+    let of_mistakes = MISTAKES_OF_TESTS.iter().map(|(_, test)| test);
+    let tests = PLANTED.iter().flat_map(|mutant| mutant.tests).chain(SITES).chain(of_mistakes);
+    tests.map(|test| test.suite.package).collect()
+}

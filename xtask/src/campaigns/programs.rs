@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::campaigns::planted::{Suite, Test};
+use crate::campaigns::copy::Copy;
+use crate::campaigns::planted::{self, Suite, Test};
 use crate::source::workspace::Workspace;
 use crate::testing::parts;
-use crate::testing::together;
 
 /// Far longer than any of the tests takes on a slow machine.
 const TEST_TIME_MAX: Duration = Duration::from_secs(600);
@@ -39,22 +39,29 @@ pub(crate) struct Ran {
 }
 
 impl Programs {
-    /// Builds the test programs, in which faults can be planted.
+    /// Builds the test programs in a copy of the tree in which faults can be planted.
     ///
     /// # Errors
     /// In words, when cargo fails.
-    pub(crate) fn build(workspace: &Workspace, suites: &BTreeSet<Suite>) -> Result<Self, String> {
+    pub(crate) fn build(
+        workspace: &Workspace,
+        copy: &Copy,
+        suites: &BTreeSet<Suite>,
+    ) -> Result<Self, String> {
         let packages: BTreeSet<&str> = suites.iter().map(|suite| suite.package).collect();
         let targets: BTreeSet<&str> = suites.iter().map(|suite| suite.target).collect();
         let mut command = Command::new(env!("CARGO"));
-        // The packages that are tested together include those that turn the feature on.
-        command.args(together::words("test TOGETHER --no-run --lib"));
-        command.arg("--message-format=json-render-diagnostics");
+        command.args(["test", "--no-run", "--lib", "--message-format=json-render-diagnostics"]);
+        // Of all, whatever is asked for: other packages may want other features of those below.
+        for package in planted::packages() {
+            command.args(["--package", package]);
+        }
         for target in targets.iter().filter(|target| !target.is_empty()) {
             command.args(["--test", target]);
         }
         let output = command
-            .current_dir(&workspace.root)
+            .current_dir(&copy.root)
+            .env("CARGO_TARGET_DIR", &copy.target)
             .stderr(Stdio::inherit())
             .output()
             .map_err(|error| format!("could not run cargo: {error}"))?;
@@ -76,7 +83,7 @@ impl Programs {
                 let of = |name: &&str| workspace.package(name).map(|package| &package.folder);
                 packages
                     .iter()
-                    .find(|name| of(name).is_some_and(|its| workspace.root.join(its) == *folder))
+                    .find(|name| of(name).is_some_and(|its| copy.root.join(its) == *folder))
             };
             let Some(package) = is_its(&folder) else { continue };
             let kinds = message["target"]["kind"].as_array();

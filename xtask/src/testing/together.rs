@@ -3,7 +3,7 @@
 //! Purpose: two sets of packages for all tests. Cargo compiles a library once for each set of
 //! features that the chosen packages want of it, so testing single packages would compile
 //! everything below them again: a minute each. `TOGETHER` is most of it. It includes the programs
-//! of campaigns, and so the hooks for planted faults. `USERS` is without those, as users get them:
+//! of campaigns, and so the hook that refuses a block. `USERS` is without those, as users get them:
 //! the command and the library for C.
 
 use std::path::{Path, PathBuf};

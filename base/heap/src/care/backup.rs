@@ -8,7 +8,6 @@
 use std::sync::atomic::Ordering;
 
 use adamant_medium::storage::Directory;
-use adamant_wire::mutants::is_planted;
 
 use crate::error::{Error, Result};
 use crate::heap::Heap;
@@ -61,17 +60,10 @@ impl Heap {
         // The sync below makes its name durable; an empty log needs no files.
         directory.subdirectory(LOG_NAME)?;
         let file = directory.create(POOL_NEW_NAME)?;
-        let is_named = is_planted("rename.a-copy-before-it-is-durable");
-        if is_named {
-            directory.rename(POOL_NEW_NAME, POOL_NAME)?;
-            directory.sync()?;
-        }
         let pool = PoolFile::begin(file, uuid)?;
         let sequence = self.journal.back_up(&pool, &|| self.refuse_closing())?;
         directory.sync()?;
-        if !is_named {
-            directory.rename(POOL_NEW_NAME, POOL_NAME)?;
-        }
+        directory.rename(POOL_NEW_NAME, POOL_NAME)?;
         directory.sync()?;
         Ok(sequence)
     }

@@ -14,8 +14,6 @@
 //! end of the file an access would raise a signal, whether the page was written to or not, so fresh
 //! memory replaces these pages first.
 
-use adamant_wire::mutants::is_planted;
-
 use crate::error::Result;
 use crate::heap::Heap;
 use crate::image::mapping::Exclusive;
@@ -104,10 +102,8 @@ impl Heap {
         journal.wait_for_space()?;
         // Covers most of the log, while no other thread waits.
         self.checkpoint()?;
-        let is_first = !is_planted("C8.shrinking-takes-the-checkpoint-last");
-        let held = is_first.then(|| journal.hold_checkpoints()).transpose()?;
+        let mut checkpoints = journal.hold_checkpoints()?;
         self.alone(|_, image, writer| {
-            let mut checkpoints = held.map_or_else(|| journal.hold_checkpoints(), Ok)?;
             prepare(writer);
             self.recycle_all(image);
             self.allocator().shrink(image, &mut checkpoints)
@@ -171,9 +167,7 @@ impl BlockAllocator<'_> {
         // The tail begins behind every record that names these pages: a crash between a hole and
         // its checksums leaves pages that do not match them, and pages that a record only frees are
         // not verified.
-        if !is_planted("C5.a-hole-in-the-tail-of-its-pages") {
-            journal.checkpoint_alone(checkpoints, &[])?;
-        }
+        journal.checkpoint_alone(checkpoints, &[])?;
         self.announce(&mut arena, &plan, image)?;
         // From here on the pages may be holes, whatever fails.
         plan.holes.iter().for_each(|&(start, end)| arena.holes.add(start, end));

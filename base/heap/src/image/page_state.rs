@@ -29,7 +29,6 @@ mod pieces;
 use std::ops::{Range, RangeInclusive};
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
-use adamant_wire::mutants::is_planted;
 use parking_lot::Mutex;
 
 use crate::collections::zones::Zones;
@@ -109,12 +108,6 @@ pub(crate) struct Pages {
     /// Bytes that were copied in groups; locked while a group is copied.
     copied_bytes: Mutex<u64>,
     verifying: Mutex<()>,
-    /// A planted mistake, which tests must notice: held pieces are dropped, too.
-    #[cfg(test)]
-    pub(crate) skips_held: std::sync::atomic::AtomicBool,
-    /// Another: pages that no checkpoint covers are dropped.
-    #[cfg(test)]
-    pub(crate) drops_dirty: std::sync::atomic::AtomicBool,
 }
 
 /// Zone of a page, and index of its word there.
@@ -146,10 +139,6 @@ impl Pages {
             copied_end: AtomicU64::new(copied - copied % GROUP_PAGES),
             copied_bytes: Mutex::new(0),
             verifying: Mutex::new(()),
-            #[cfg(test)]
-            skips_held: std::sync::atomic::AtomicBool::new(false),
-            #[cfg(test)]
-            drops_dirty: std::sync::atomic::AtomicBool::new(false),
         }
     }
 
@@ -194,7 +183,7 @@ impl Pages {
     /// As [`Memory::judge`].
     #[inline]
     pub(crate) fn touch(&self, offset: u64, len: u64, memory: &impl Memory) -> Result<()> {
-        if len == 0 || is_planted("R6.stores-are-not-marked") {
+        if len == 0 {
             return Ok(());
         }
         let common = self.epoch.load(Ordering::Relaxed) << EPOCH_SHIFT | VERIFIED | OWN;
@@ -213,14 +202,12 @@ impl Pages {
             let end = last.min(start - start % GROUP_PAGES + GROUP_PAGES - 1);
             let is_copied =
                 end < self.copied_end.load(Ordering::Acquire) && self.own_group(start, end, memory);
-            if !is_planted("C7.stores-judge-no-page") {
-                if is_copied {
-                    // Two calls for the whole group. A damaged page is reported to its next user.
-                    let group = start - start % GROUP_PAGES;
-                    let _ = self.verify_pages(group..=group + GROUP_PAGES - 1, memory);
-                }
-                self.verify_pages(start..=end, memory)?;
+            if is_copied {
+                // Two calls for the whole group. A damaged page is reported to its next user.
+                let group = start - start % GROUP_PAGES;
+                let _ = self.verify_pages(group..=group + GROUP_PAGES - 1, memory);
             }
+            self.verify_pages(start..=end, memory)?;
             for page in start..=end {
                 self.stamp(page, epoch, VERIFIED | OWN);
             }
@@ -255,10 +242,9 @@ impl Pages {
             (first..=last).for_each(own);
             return false;
         }
-        let is_copied = |page| !is_own(page) || is_planted("R6.copies-over-what-was-stored");
         let mut page = group.start;
         while page < group.end {
-            let end = (page..group.end).find(|page| !is_copied(*page)).unwrap_or(group.end);
+            let end = (page..group.end).find(|page| is_own(*page)).unwrap_or(group.end);
             if page < end {
                 memory.copy(page * PAGE_BYTES, (end - page) * PAGE_BYTES);
             }
@@ -287,9 +273,6 @@ impl Pages {
     /// # Errors
     /// As [`Memory::judge`].
     pub(crate) fn verify(&self, offset: u64, len: u64, memory: &impl Memory) -> Result<()> {
-        if is_planted("R7.no-page-is-judged-when-first-loaded") {
-            return Ok(());
-        }
         self.verify_pages(pages_of(offset, len), memory)
     }
 
@@ -330,9 +313,6 @@ impl Pages {
 
     /// The highest epoch of which that is so.
     pub(crate) fn covered(&self) -> u32 {
-        if self.drops_dirty() {
-            return EPOCH_MAX - 1;
-        }
         self.covered.load(Ordering::Acquire)
     }
 
@@ -344,26 +324,14 @@ impl Pages {
     /// The same; for a dirty page, an epoch that no checkpoint ever covers.
     pub(crate) fn epoch_if_clean(&self, page: u64) -> u32 {
         let word = self.load(page);
-        let is_kept = word & DIRTY != 0 && !self.drops_dirty();
-        if is_kept { EPOCH_MAX } else { word >> EPOCH_SHIFT }
-    }
-
-    #[cfg(not(test))]
-    fn drops_dirty(&self) -> bool {
-        is_planted("R6.drops-what-no-sync-covers")
-    }
-
-    #[cfg(test)]
-    fn drops_dirty(&self) -> bool {
-        self.drops_dirty.load(Ordering::Relaxed) || is_planted("R6.drops-what-no-sync-covers")
+        if word & DIRTY != 0 { EPOCH_MAX } else { word >> EPOCH_SHIFT }
     }
 
     /// Data pages are the file's again, or no longer exist: the next read of them verifies them
     /// again (C7). Their pieces are being dropped from, or no thread can reach them.
     pub(crate) fn forget(&self, start: u64, end: u64) {
-        let kept = if is_planted("C7.evicted-pages-stay-verified") { VERIFIED } else { 0 };
         for page in (start..end).filter(|page| self.load(*page) != 0) {
-            self.change(page, |word| word & kept);
+            self.change(page, |_| 0);
         }
     }
 

@@ -17,7 +17,6 @@ use adamant_medium::error::Error as MediumError;
 use adamant_medium::storage::{Directory, File};
 use adamant_wire::checksum::{crc32c, page_sum};
 use adamant_wire::le;
-use adamant_wire::mutants::is_planted;
 use parking_lot::{Mutex, MutexGuard};
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -303,9 +302,6 @@ impl PoolFile {
     /// # Errors
     /// Those of the medium, out of space among them.
     pub(crate) fn back(&self, start: u64, pages: u64) -> Result<()> {
-        if is_planted("R5.a-pool-has-no-space") {
-            return Ok(());
-        }
         self.by_zone(start, pages, |page, count| {
             Ok(self.file.allocate(file_offset(page * PAGE_BYTES), count * PAGE_BYTES)?)
         })
@@ -484,7 +480,7 @@ impl PoolFile {
             let slot = Checkpoint::read_from_bytes(&bytes).ok();
             let valid = slot.filter(|slot| {
                 let is_sound = slot.checksum.get() == self.checkpoint_checksum(slot);
-                (is_sound || is_planted("checksum.checkpoint")) && is_plausible(slot)
+                is_sound && is_plausible(slot)
             });
             newest = match (newest, valid) {
                 (Some(other), Some(slot)) if slot.number.get() < other.number.get() => Some(other),
@@ -592,9 +588,6 @@ impl PoolFile {
         for (index, page) in piece.bytes.chunks(PAGE_BYTES as usize).enumerate() {
             let expected = le::u32_at(&piece.sums, index * 4).unwrap_or(0);
             let offset = piece.offset + index as u64 * PAGE_BYTES;
-            if is_planted("R7.check-and-copy-judge-no-page") {
-                continue;
-            }
             if let Err(error) = self.judge_page(offset, page, expected) {
                 on_damage(offset, error);
             }
@@ -667,7 +660,7 @@ pub(crate) fn verify_pages(
 }
 
 fn judge_sum(file: &dyn File, heap_offset: u64, found: u32, expected: u32) -> Result<()> {
-    if found == expected || is_planted("checksum.page") {
+    if found == expected {
         return Ok(());
     }
     Err(Error::Damaged {
@@ -759,7 +752,7 @@ fn judge_header(file: &dyn File, bytes: &[u8]) -> Result<PoolHeader> {
     }
     // The checksum lies at the same offset in all versions, so damage and a newer version can be
     // told apart.
-    if found != expected && !is_planted("checksum.pool-header") {
+    if found != expected {
         return Err(damaged(
             0,
             format!(

@@ -6,7 +6,6 @@
 use std::sync::Arc;
 
 use adamant_medium::storage::Directory;
-use adamant_wire::mutants::is_planted;
 
 use super::handle::Journal;
 use crate::error::Result;
@@ -54,12 +53,6 @@ fn create_named(
     files.prepare_first()?;
     remove_if_there(directory.as_ref(), POOL_NEW_NAME)?;
     let file = directory.create(POOL_NEW_NAME)?;
-    if is_planted("rename.a-pool-before-it-is-durable") {
-        directory.rename(POOL_NEW_NAME, POOL_NAME)?;
-        directory.sync()?;
-        PoolFile::create(file, uuid, data_pages, initial_pages)?;
-        return Ok(Journal::open(directory, options)?.0);
-    }
     PoolFile::create(file, uuid, data_pages, initial_pages)?;
     // The pool is durable before its name. A log that has no name yet holds nothing.
     directory.rename(POOL_NEW_NAME, POOL_NAME)?;

@@ -15,7 +15,6 @@ use std::time::{Duration, Instant};
 
 use adamant_medium::fork::ForkGuard;
 use adamant_medium::storage::Directory;
-use adamant_wire::mutants::is_planted;
 use parking_lot::{Mutex, MutexGuard};
 use tracing::{Level, debug, enabled};
 
@@ -93,7 +92,7 @@ impl Journal {
             recover(&pool, log_directory.as_ref(), bytes_max)?;
         remove_if_there(directory.as_ref(), POOL_NEW_NAME)?;
         let files = Files::new(log_directory, options.log_bytes_max, files);
-        if applied.is_durable || is_planted("R4.trims-beside-a-checkpoint-in-the-cache") {
+        if applied.is_durable {
             files.trim()?;
         }
         let log = Log::new(*pool.uuid(), files, applied.cursor.sequence);
@@ -165,9 +164,6 @@ impl Journal {
                 source.note_named(record);
             }
         };
-        if is_planted("C8.room-is-waited-for-in-the-turn") && !shared.log.has_free(READY_BYTES) {
-            shared.make_room()?;
-        }
         let (sequence, switched) = shared.log.append(record, &named)?;
         if shared.options.background {
             let used = shared.used_bytes();

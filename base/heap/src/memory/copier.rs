@@ -10,8 +10,6 @@
 
 use std::sync::Arc;
 
-use adamant_wire::mutants::is_planted;
-
 use crate::error::Result;
 use crate::image::class::Class;
 use crate::image::mapping::Image;
@@ -54,7 +52,6 @@ impl Copier {
             if let (Some(run), Some(shape)) =
                 (page.checked_sub(back), self.space.classes.get(class.get()))
                 && is_open_run
-                && !is_planted("C3.copies-what-is-reserved")
             {
                 return copy_open(image, run, shape, offset, bytes);
             }
@@ -67,10 +64,9 @@ impl Copier {
 /// Copies a page of descriptors without the flags that only memory has.
 fn copy_descriptors(image: &Image, offset: u64, bytes: &mut PageBytes) -> Result<()> {
     let open = Descriptor { flags: FLAG_OPEN, ..Descriptor::default() }.word();
-    let kept = if is_planted("C3.writes-the-flag-of-open-runs") { u64::MAX } else { !open };
     let (words, _) = bytes.as_chunks_mut();
     for (at, word) in (offset..).step_by(8).zip(words) {
-        *word = (image.load_word(at)? & kept).to_le_bytes();
+        *word = (image.load_word(at)? & !open).to_le_bytes();
     }
     Ok(())
 }
@@ -118,8 +114,8 @@ impl PageSource for Copier {
         if is_alone {
             return work();
         }
-        let _turn = (!is_planted("C1.begins-outside-the-turn")).then(|| self.writer_queue.wait());
-        let _arena = (!is_planted("C1.copies-without-the-allocator")).then(|| self.space.arena());
+        let _turn = self.writer_queue.wait();
+        let _arena = self.space.arena();
         work();
     }
 
@@ -143,10 +139,7 @@ impl PageSource for Copier {
             if copies.is_full() {
                 return Ok(Some(page));
             }
-            let Some(mut dirty) = states.next_dirty(page) else { return Ok(None) };
-            if is_planted("C6.runs-go-over-clean-pages") && (1..64).contains(&(dirty - page)) {
-                dirty = page;
-            }
+            let Some(dirty) = states.next_dirty(page) else { return Ok(None) };
             page = match held_end(dirty) {
                 Some(end) => end,
                 None => {

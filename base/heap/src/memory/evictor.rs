@@ -19,7 +19,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use adamant_medium::huge::HUGE_PAGE_BYTES;
-use adamant_wire::mutants::is_planted;
 use parking_lot::{Condvar, Mutex};
 
 use crate::error::Result;
@@ -439,9 +438,6 @@ impl EvictionContext {
 impl Tools {
     /// Whether a block on these pages is borrowed.
     fn is_lent(&self, start: u64, end: u64) -> bool {
-        if is_planted("R6.drops-what-is-lent") {
-            return false;
-        }
         let (start, end) = (start * PAGE_BYTES, end * PAGE_BYTES);
         let after = self.borrowed.partition_point(|(_, lent_end)| *lent_end <= start);
         self.borrowed.get(after).is_some_and(|(lent_start, _)| *lent_start < end)

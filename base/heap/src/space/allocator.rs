@@ -13,7 +13,6 @@
 
 use adamant_medium::error::Error as MediumError;
 use adamant_wire::faults::refuses_reservation;
-use adamant_wire::mutants::is_planted;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U16, U32};
 
@@ -162,7 +161,7 @@ impl BlockAllocator<'_> {
         let Some(run) = arena.closed_run(class) else { return Ok(()) };
         // The free blocks of an open run are invisible to readers and are not written to the file.
         // A pin may still read blocks that are retired (C3).
-        if arena.may_have_retired(run) && !is_planted("C3.a-run-is-opened-over-retired-blocks") {
+        if arena.may_have_retired(run) {
             return Ok(());
         }
         let Some(image) = self.space.image.try_write() else { return Ok(()) };
@@ -362,9 +361,7 @@ impl BlockAllocator<'_> {
         record: &RecordBuilder,
         mut ranges: impl Iterator<Item = (u64, u64)>,
     ) -> Result<()> {
-        if !is_planted("C7.half-of-a-run-is-stored") {
-            ranges.try_for_each(|(offset, len)| self.space.image.touch(offset, len))?;
-        }
+        ranges.try_for_each(|(offset, len)| self.space.image.touch(offset, len))?;
         self.journal.writable()?.append(record)?;
         Ok(())
     }
@@ -469,9 +466,6 @@ impl BlockAllocator<'_> {
     /// them (R5). Continues into the free holes behind them as growth would, so that a bulk load
     /// after a shrink takes a handful of system calls.
     fn back(self, arena: &mut Arena, start: u64, pages: u64) -> Result<()> {
-        if is_planted("R5.holes-are-used-without-space") {
-            return Ok(());
-        }
         let end = start + pages;
         let step = growth_step(self.space.image.pages());
         while let Some((hole, hole_end)) = arena.holes.first_in(start, end) {

@@ -11,8 +11,6 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use adamant_wire::mutants::is_planted;
-
 use crate::collections::extents::Extents;
 use crate::collections::range_set::RangeSet;
 use crate::error::{Error, Result};
@@ -421,9 +419,7 @@ impl Arena {
 
     /// Frees pages. From now on no reader needs what a record says of them (C3).
     pub(crate) fn give_pages(&mut self, start: u64, pages: u64) {
-        if !is_planted("C3.free-pages-stay-dirty") {
-            self.states.note_clean(start..start + pages);
-        }
+        self.states.note_clean(start..start + pages);
         self.free.give(start, pages);
     }
 

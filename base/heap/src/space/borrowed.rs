@@ -17,7 +17,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use adamant_slice::{Lender, Slice};
-use adamant_wire::mutants::is_planted;
 use parking_lot::Mutex;
 
 use crate::error::{Error, Result};
@@ -154,8 +153,7 @@ impl BorrowedBlocks {
     /// Whether a slice of a block is left. Call it as [`BorrowedBlocks::refuse`].
     #[inline]
     pub(crate) fn is_lent(&self, place: BlockLocation) -> bool {
-        let is_lent = self.has_any() && self.is_on_loan(key_of(place));
-        is_lent && !is_planted("S2.an-overwrite-changes-what-is-lent")
+        self.has_any() && self.is_on_loan(key_of(place))
     }
 
     /// Whether a slice of any block may be left.

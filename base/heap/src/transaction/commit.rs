@@ -5,8 +5,6 @@
 
 use std::ops::Range;
 
-use adamant_wire::mutants::is_planted;
-
 use crate::error::{Error, Result};
 use crate::journal::Journal;
 use crate::space::block_bits::Finder;
@@ -25,11 +23,9 @@ pub(crate) struct Unwound<'j>(pub(crate) &'j Journal);
 
 impl Drop for Unwound<'_> {
     fn drop(&mut self) {
-        if !is_planted("C2.a-panic-behind-the-append-is-undone") {
-            self.0.poison(Error::Misuse {
-                what: "who is told of a commit must not panic before it is visible; open the heap again",
-            });
-        }
+        self.0.poison(Error::Misuse {
+            what: "who is told of a commit must not panic before it is visible; open the heap again",
+        });
     }
 }
 
@@ -50,11 +46,6 @@ impl Transaction<'_> {
         if !self.writer.record.is_empty() {
             let journal = journal.writable()?;
             self.admit_until_appended();
-            if let Some(along) = &mut along
-                && is_planted("C1.what-shares-a-record-is-done-before-it-is-appended")
-            {
-                along.is_done_by(journal.last_sequence());
-            }
             let sequence = journal.append(&self.writer.record)?;
             let unwound = Unwound(journal);
             committed = Some(sequence);

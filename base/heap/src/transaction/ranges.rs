@@ -13,8 +13,6 @@
 
 use std::ops::Range;
 
-use adamant_wire::mutants::is_planted;
-
 use crate::collections::offset_map::trim;
 use crate::error::Result;
 use crate::image::mapping::Exclusive;
@@ -172,11 +170,7 @@ impl Ranges {
             }
             Ok(())
         };
-        if is_planted("R5.what-was-saved-last-is-put-back-last") {
-            self.list.iter().try_for_each(&mut put_back)?;
-        } else {
-            self.list.iter().rev().try_for_each(&mut put_back)?;
-        }
+        self.list.iter().rev().try_for_each(&mut put_back)?;
         self.clear();
         Ok(())
     }
@@ -202,9 +196,7 @@ impl Ranges {
             let (range, kind) = (written.start..written.end, written.kind);
             match kind {
                 Kind::Unsaved => outer.add_unsaved(range),
-                Kind::Reserved(level)
-                    if level as usize == depth
-                        && !is_planted("S1.what-was-given-back-is-put-back") => {}
+                Kind::Reserved(level) if level as usize == depth => {}
                 _ if outer.has(&range, kind) => {}
                 _ => outer.save(range, written.old(&self.old), kind),
             }

@@ -13,8 +13,6 @@
 
 use std::mem;
 
-use adamant_wire::mutants::is_planted;
-
 use crate::error::Error;
 use crate::sync::{AtomicU64, Mutex, Ordering};
 
@@ -169,8 +167,7 @@ impl<B> Drop for Taken<'_, B> {
             self.requests.sequence.store(sequence, Ordering::Relaxed);
             return self.requests.end(self.last, std::iter::empty());
         }
-        let is_told = !is_planted("C1.a-request-is-acknowledged-without-a-record");
-        let alone = (self.first..=self.last).filter(|_| is_told);
+        let alone = self.first..=self.last;
         self.requests.end(self.last, alone.map(|ticket| (ticket, Refusal::Alone)));
     }
 }

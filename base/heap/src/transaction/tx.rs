@@ -8,7 +8,6 @@
 
 use std::ops::{Deref, DerefMut, Range};
 
-use adamant_wire::mutants::is_planted;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::error::{Error, Result};
@@ -200,11 +199,7 @@ impl<'h> Transaction<'h> {
         // Readers see the copies.
         let yields = self.yields_undone();
         let level = &mut self.writer.levels[depth];
-        let restored = if is_planted("R5.a-refused-commit-stays") {
-            Ok(())
-        } else {
-            level.ranges.restore(&mut self.image, yields)
-        };
+        let restored = level.ranges.restore(&mut self.image, yields);
         if let Err(error) = restored {
             // Saved ranges lie in pages that exist, and pages never go away. If this fails all the
             // same, memory no longer holds what was committed.

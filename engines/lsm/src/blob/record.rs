@@ -9,7 +9,6 @@ use std::fmt;
 
 use adamant_slice::Slice;
 use adamant_wire::checksum::crc32c;
-use adamant_wire::mutants::is_planted;
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::layout::{BLOB_FOOTER_BYTES, BlobFooter, FOOTER_MAGIC, RecordHeader};
@@ -69,7 +68,7 @@ pub(crate) fn value_of(
 ) -> Result<Slice, Fault> {
     let expected = record_checksum(seed, offset, header, key, &stored);
     let found = header.checksum.get();
-    if found != expected && !is_planted("checksum.blob-record") {
+    if found != expected {
         return Err(Fault::Checksum { expected, found });
     }
     let plain_bytes = header.plain_bytes.get() as usize;
@@ -104,5 +103,5 @@ pub(crate) fn parse_footer(seed: u32, bytes: &[u8; BLOB_FOOTER_BYTES]) -> Option
     let footer = BlobFooter::read_from_bytes(bytes).ok()?;
     let is_sound = footer.checksum.get() == footer_checksum(seed, &footer);
     let is_ours = footer.magic == FOOTER_MAGIC;
-    (is_ours && (is_sound || is_planted("checksum.blob-footer"))).then_some(footer)
+    (is_ours && is_sound).then_some(footer)
 }

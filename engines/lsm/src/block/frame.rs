@@ -11,7 +11,6 @@ use std::fmt;
 use adamant_medium::storage::File;
 use adamant_slice::{Builder, Slice};
 use adamant_wire::checksum::crc32c;
-use adamant_wire::mutants::is_planted;
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::compression::{Compression, Compressor, decompress};
@@ -120,19 +119,6 @@ pub(crate) fn peek(bytes: &[u8]) -> std::result::Result<Option<(BlockHeader, usi
     Ok(Some((header, BLOCK_HEADER_BYTES + header.stored_bytes.get() as usize)))
 }
 
-/// The planted fault that lets blocks of a kind pass with any checksum.
-fn mutant_of(kind: u8) -> &'static str {
-    match BlockKind::from_byte(kind) {
-        // An unknown kind is refused anyway, whatever its checksum.
-        Some(BlockKind::Data) | None => "checksum.table-block",
-        Some(BlockKind::Index) => "checksum.table-index",
-        Some(BlockKind::Filter) => "checksum.table-filter",
-        Some(BlockKind::Ranges) => "checksum.table-ranges",
-        Some(BlockKind::Top) => "checksum.table-top",
-        Some(BlockKind::Meta) => "checksum.table-meta",
-    }
-}
-
 /// The payload of a block, and its kind. `frame` is exactly the block, and lies at `offset`. Shares
 /// the frame's memory unless the block was compressed.
 pub(crate) fn open_any(
@@ -148,7 +134,7 @@ pub(crate) fn open_any(
     }
     let stored = &frame[BLOCK_HEADER_BYTES..];
     let expected = block_checksum(seed, offset, &header, stored);
-    if header.checksum.get() != expected && !is_planted(mutant_of(header.kind)) {
+    if header.checksum.get() != expected {
         return Err(Fault::Checksum { expected, found: header.checksum.get() });
     }
     let Some(kind) = BlockKind::from_byte(header.kind) else {

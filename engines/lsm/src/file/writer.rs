@@ -13,7 +13,6 @@ use std::sync::Arc;
 
 use adamant_medium::error::Error as MediumError;
 use adamant_medium::storage::{Directory, File};
-use adamant_wire::mutants::is_planted;
 
 use super::identity::{FileKind, Identity};
 use crate::error::{Error, Result};
@@ -153,14 +152,8 @@ impl FileWriter {
     pub(crate) fn finish(mut self) -> Result<u64> {
         self.flush()?;
         let (name_new, name) = (self.identity.name_new(), self.identity.name());
-        if is_planted("rename.a-table-before-it-is-durable") {
-            self.directory.rename(&name_new, &name)?;
-            self.directory.sync()?;
-            self.file.sync()?;
-        } else {
-            self.file.sync()?;
-            self.directory.rename(&name_new, &name)?;
-        }
+        self.file.sync()?;
+        self.directory.rename(&name_new, &name)?;
         self.is_finished = true;
         Ok(self.written_bytes)
     }

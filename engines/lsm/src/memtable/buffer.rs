@@ -9,7 +9,6 @@
 use adamant_heap::access::{Read, Write};
 use adamant_heap::ptr::Ptr;
 use adamant_wire::checksum::crc32c;
-use adamant_wire::mutants::is_planted;
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::record::{END_BYTES, Record, RecordHead, RecordPlace, Said, ValuePlace};
@@ -76,7 +75,7 @@ fn sum(block: u64, buffer: &Buffer) -> u64 {
 pub(crate) fn open<R: Read>(heap: &R, block: u64) -> Result<&Buffer> {
     let buffer = heap.read(Ptr::<Buffer>::new(block))?;
     end_of(block, buffer)?;
-    if buffer.sum.get() != sum(block, buffer) && !is_planted("checksum.memtable-buffer") {
+    if buffer.sum.get() != sum(block, buffer) {
         return Err(damaged(block, "is a buffer and has been changed"));
     }
     Ok(buffer)
@@ -96,7 +95,7 @@ fn end_of(block: u64, buffer: &Buffer) -> Result<(usize, u64)> {
     let end = buffer.end.get();
     let chunks = (end >> END_CHUNKS_SHIFT) as usize;
     let used = (end & ((1 << END_CHUNKS_SHIFT) - 1)) >> END_BYTES_SHIFT;
-    let is_sound = end == end_word(block, chunks, used) || is_planted("checksum.memtable-end");
+    let is_sound = end == end_word(block, chunks, used);
     let is_end = is_sound && (1..=BUFFER_CHUNKS).contains(&chunks);
     if buffer.magic != BUFFER_MAGIC || !is_end {
         return Err(damaged(block, "is no buffer of a log-structured merge tree"));
@@ -300,7 +299,7 @@ pub(crate) fn prove<'h, R: Read>(
         let found = bytes.get(at..)?.get(..len)?;
         let expected = head.sum(place(block, value.chunk as usize, start), key, found);
         let is_sound = u32::from_le_bytes(*sum) == expected;
-        (is_sound || is_planted("checksum.memtable-value")).then_some(found)
+        is_sound.then_some(found)
     };
     let what = "is in a record of a buffer that has been changed";
     proved().ok_or_else(|| damaged(chunk + at as u64, what))

@@ -9,7 +9,6 @@
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use adamant_wire::mutants::is_planted;
 use parking_lot::RwLock;
 
 use crate::key::RangeTombstone;
@@ -115,8 +114,5 @@ impl Emptied {
 
 /// The sequence numbers that readers look at.
 fn seen(sequences: &Sequences) -> Vec<u64> {
-    if is_planted("R9.ranges-forget-what-snapshots-see") {
-        return vec![sequences.visible()];
-    }
     sequences.seen()
 }

@@ -14,7 +14,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use adamant_heap::Salvage;
 use adamant_heap::access::{Read, Write};
 use adamant_slice::Slice;
-use adamant_wire::mutants::is_planted;
 
 use super::buffer::{self, flush_bytes};
 use super::emptied::Emptied;
@@ -560,9 +559,6 @@ impl Undo {
 
 impl Drop for Undo {
     fn drop(&mut self) {
-        if is_planted("R9.an-undone-transaction-leaves-entries") {
-            self.nodes.clear();
-        }
         for node in self.nodes.drain(..) {
             self.memtable.list.remove(node);
         }

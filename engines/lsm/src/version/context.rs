@@ -17,7 +17,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use adamant_heap::Heap;
 use adamant_medium::error::Error as MediumError;
 use adamant_medium::storage::Directory;
-use adamant_wire::mutants::is_planted;
 use parking_lot::Mutex;
 
 use crate::cache::Cache;
@@ -192,7 +191,7 @@ impl TreeContext {
         // Held, so that a failure is counted before the next sync succeeds.
         let mut failed = self.failed_syncs.lock();
         let directory = self.directory(shelf);
-        if *failed == failed_before || is_planted("rename.names-lost-beside-others-are-durable") {
+        if *failed == failed_before {
             let synced = directory.sync();
             *failed += u64::from(synced.is_err());
             return Ok(synced?);
@@ -214,15 +213,12 @@ impl TreeContext {
             let before = removed;
             for name in directory.list()? {
                 let Some((number, is_finished)) = number_of(&name) else { continue };
-                if !is_planted("R9.numbers-of-orphans-are-used-again") {
-                    self.next_file.fetch_max(number.saturating_add(1), Ordering::Relaxed);
-                }
+                self.next_file.fetch_max(number.saturating_add(1), Ordering::Relaxed);
                 if is_finished && is_listed(number) {
                     continue;
                 }
                 // A file that another store left here by mistake is not ours to remove.
-                let is_ours = owner_of(&**directory, &name)? == Some(self.uuid)
-                    || is_planted("R9.orphans-of-others-go");
+                let is_ours = owner_of(&**directory, &name)? == Some(self.uuid);
                 if is_ours || !is_finished {
                     directory.remove(&name)?;
                     removed += 1;
@@ -253,9 +249,7 @@ impl TreeContext {
             return Ok(());
         }
         // If it fails the heap is poisoned; the next opening removes them.
-        if !is_planted("R9.files-go-before-their-commit-is-durable") {
-            heap.sync()?;
-        }
+        heap.sync()?;
         obsolete.iter().for_each(|file| file.bury());
         Ok(())
     }
@@ -263,7 +257,7 @@ impl TreeContext {
     /// Removes a file that no reader uses any more, at once or when no backup copies files.
     pub(crate) fn remove(&self, shelf: Shelf, number: u64) {
         let mut removals = self.removals.lock();
-        if removals.pins > 0 && !is_planted("R9.files-go-beside-a-backup") {
+        if removals.pins > 0 {
             removals.waiting.push((shelf, number));
             return;
         }

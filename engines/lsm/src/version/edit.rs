@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use adamant_heap::Transaction;
 use adamant_heap::access::Write;
-use adamant_wire::mutants::is_planted;
 
 use crate::error::{Error, Result};
 use crate::head;
@@ -148,9 +147,6 @@ impl Edit {
 
 /// Stores the number of the next file, if it has changed.
 fn keep_next_file(heap: &mut Transaction<'_>, context: &TreeContext) -> Result<()> {
-    if is_planted("R9.numbers-are-used-again") {
-        return Ok(());
-    }
     let FileCounter { block, at } = context.counter();
     let next_file = u32::try_from(context.next_file()).map_err(|_| Error::FilesExhausted)?;
     let bytes = heap.write(block, at, size_of::<u32>())?;
@@ -174,9 +170,6 @@ fn rotate(
 
 /// Drops the oldest memtable, which is frozen.
 fn drop_oldest(heap: &mut Transaction<'_>, next: &mut Layers) -> Result<()> {
-    if is_planted("R9.memtables-flush-in-any-order") && next.frozen.len() > 1 {
-        next.frozen.swap(0, 1);
-    }
     let Some(oldest) = next.frozen.pop() else { return Ok(()) };
     let newer = next.frozen.last().unwrap_or(&next.active).buffer();
     forget_older(heap, newer)?;

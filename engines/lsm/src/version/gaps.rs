@@ -15,7 +15,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 
 use adamant_slice::Slice;
 use adamant_wire::key::NEXT;
-use adamant_wire::mutants::is_planted;
 use parking_lot::RwLock;
 
 use crate::key::RangeTombstone;
@@ -84,10 +83,7 @@ impl Gaps {
         // Either the thread that is about to add a gap sees the value, or this thread sees that
         // there may be a gap.
         fence(Ordering::SeqCst);
-        if !self.is_used.load(Ordering::Relaxed)
-            || self.state.read().gaps.over(key).is_none()
-            || is_planted("R9.gaps-hide-what-is-written")
-        {
+        if !self.is_used.load(Ordering::Relaxed) || self.state.read().gaps.over(key).is_none() {
             return;
         }
         let gaps = &mut self.state.write().gaps;

@@ -14,7 +14,6 @@ use std::sync::{Arc, OnceLock};
 use adamant_heap::Salvage;
 use adamant_heap::access::Read;
 use adamant_slice::Slice;
-use adamant_wire::mutants::is_planted;
 
 use crate::blob::BlobFile;
 use crate::error::{Error, Result};
@@ -88,9 +87,6 @@ impl TableFile {
 
 impl ObsoleteFile for TableFile {
     fn bury(&self) {
-        if is_planted("R9.files-go-beside-a-reader") {
-            self.context.remove(Shelf::Tables, self.meta.number);
-        }
         self.is_buried.store(true, Ordering::Release);
     }
 }

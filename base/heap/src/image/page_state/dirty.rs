@@ -8,8 +8,6 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-use adamant_wire::mutants::is_planted;
-
 use super::piece::Piece;
 use super::{DIRTY, EPOCH_MAX, EPOCH_SHIFT, PIECE_PAGES, Pages, TABLE_PAGE, Zone};
 use crate::layout::{ZONE_PAGES, ZONE_TABLE_PAGES};
@@ -43,8 +41,7 @@ impl Pages {
     /// A checkpoint that has ended this epoch (`None`: no epoch is left) copies a dirty page: until
     /// that is done the page stays in memory (R6).
     pub(crate) fn note_copied(&self, page: u64, epoch: Option<u32>) {
-        let is_stamped = !is_planted("R6.copies-are-not-stamped");
-        let epoch = if is_stamped { epoch.unwrap_or(EPOCH_MAX) } else { 0 };
+        let epoch = epoch.unwrap_or(EPOCH_MAX);
         self.change(page, |word| {
             let newest = epoch.max(word >> EPOCH_SHIFT) << EPOCH_SHIFT;
             newest | word & !(u32::MAX << EPOCH_SHIFT) & !DIRTY

@@ -4,8 +4,6 @@
 use std::ops::RangeInclusive;
 use std::sync::atomic::Ordering;
 
-use adamant_wire::mutants::is_planted;
-
 use super::piece::{ANONYMOUS, PIECE_BYTES, PIECE_PAGES, Piece, growth};
 use super::{Pages, Zone, pages_of};
 use crate::layout::{PAGE_BYTES, ZONE_PAGES};
@@ -79,9 +77,7 @@ impl Pages {
         self.dropping.store(piece + 1, Ordering::SeqCst);
         let dropping = Dropping { pages: self, piece };
         let held = self.piece(piece).map_or(0, |piece| piece.held.load(Ordering::SeqCst));
-        #[cfg(test)]
-        let held = if self.skips_held.load(Ordering::Relaxed) { 0 } else { held };
-        (held == 0 || is_planted("R6.drops-what-is-reserved")).then_some(dropping)
+        (held == 0).then_some(dropping)
     }
 
     /// Whether anonymous memory is behind a piece.

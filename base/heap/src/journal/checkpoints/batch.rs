@@ -10,7 +10,6 @@
 //! their checksums at a time, so that its holder finds that they match.
 
 use adamant_wire::checksum::page_sum;
-use adamant_wire::mutants::is_planted;
 
 use crate::error::Result;
 use crate::image::pool_file::{PoolFile, are_sums_close};
@@ -125,9 +124,7 @@ impl BatchWriter {
             name.durable = durable;
             table::write(pool, *name, &self.entries)?;
             name.batch += 1;
-            if !is_planted("C5.pages-before-their-names-are-durable") {
-                pool.file().sync()?;
-            }
+            pool.file().sync()?;
         }
         let mut done = 0;
         for group in batch.chunk_by(|one, other| are_sums_close(one.page, other.page)) {
@@ -156,9 +153,6 @@ pub(in crate::journal) fn settle(pool: &PoolFile, doubt: &Doubt) -> Result<u64> 
     let (mut writer, mut copies, mut torn) = (BatchWriter::unnamed(), Copies::default(), 0);
     doubt.look_at(pool, &mut |page, bytes, is_torn| {
         torn += u64::from(is_torn);
-        if is_torn && is_planted("C5.a-torn-page-is-damage") {
-            return Ok(());
-        }
         copies.add(page / PAGE_BYTES).copy_from_slice(bytes);
         if copies.is_full() {
             writer.write(pool, &copies.batch(), 0)?;
@@ -197,9 +191,6 @@ fn write_sums(
     entries: &[DoubtEntry],
     run: &mut Vec<u8>,
 ) -> Result<()> {
-    if is_planted("R7.sums-are-not-kept") {
-        return Ok(());
-    }
     let start = sum_file_offset(copies[0].page);
     let end = sum_file_offset(copies[copies.len() - 1].page) + 4;
     run.clear();

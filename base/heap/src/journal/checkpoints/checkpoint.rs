@@ -11,8 +11,6 @@
 
 use std::sync::Arc;
 
-use adamant_wire::mutants::is_planted;
-
 use crate::error::Result;
 use crate::image::pool_file::PoolFile;
 use crate::journal::checkpoints::batch::{BatchWriter, Copies};
@@ -130,15 +128,12 @@ impl Applied {
     }
 
     fn start_in(&mut self, pool: &PoolFile, log: &Log, file: Arc<LogFile>) -> Result<()> {
-        if !self.is_durable && !is_planted("R4.goes-on-from-a-checkpoint-in-the-cache") {
+        if !self.is_durable {
             // The checkpoint before this one may need the log file that is overwritten next.
             self.publish(pool, self.cursor.sequence, false)?;
         }
-        self.generation += u64::from(!is_planted("R4.goes-on-in-the-same-generation"));
+        self.generation += 1;
         self.cursor = log.start(file, self.generation, self.cursor.ordinal + 1)?;
-        if is_planted("R4.appends-before-the-generation-is-durable") {
-            return Ok(());
-        }
         self.publish(pool, self.cursor.sequence, false)
     }
 
@@ -189,11 +184,7 @@ impl Applied {
         let Some((begin, appended_bytes, epoch)) = begin else { return Ok(()) };
         // After each hold: the writer before may have ended writing with memory that is not in the
         // log (C2), and its appended record may be durable.
-        let check = || match is_planted("C2.a-checkpoint-follows-what-ended-writing") {
-            true => Ok(()),
-            false => log.poison.check(),
-        };
-        check()?;
+        log.poison.check()?;
         let mut step = to.pace.begin(appended_bytes, log.room_bytes(), source.dirty_pages());
         let mut writer = BatchWriter::new(self.number + 1, 0);
         let (mut copies, mut next) = (Copies::default(), Some(0));
@@ -210,35 +201,27 @@ impl Applied {
                     // Here: extents freed later are forgotten, and their free may not be durable.
                     held = to.holds.oldest(last);
                 });
-                check()?;
+                log.poison.check()?;
                 next = copied?;
             }
             let batch = copies.batch();
             if !batch.is_empty() {
-                if is_planted("R1.applies-before-the-log-is-durable") {
-                    log.write(last)?;
-                } else {
-                    log.sync(last)?;
-                }
+                log.sync(last)?;
                 writer.write(pool, &batch, last)?;
                 self.pool_bytes += batch.len() as u64 * PAGE_BYTES;
                 step.advance(batch.len() as u64);
             }
         }
-        if !is_planted("C4.what-is-left-out-waits-for-nothing") {
-            log.sync(last)?;
-        }
+        log.sync(last)?;
         for &(start, end) in asked.holes {
             let _no_reader = pool.hold_pages();
             pool.clear(start, end - start)?;
         }
         // The pool may grow meanwhile: pages backed now are durable after the sync.
         let pages = pool.pages_backed();
-        if !is_planted("R1.position-before-the-pool-is-durable") {
-            pool.file().sync()?;
-        }
+        pool.file().sync()?;
         self.pages = pages;
-        self.cursor = if is_planted("C9.publishes-the-end") { log.end() } else { begin };
+        self.cursor = begin;
         self.appended_bytes = appended_bytes;
         self.held = held;
         self.give_back(to, asked.is_last)?;
@@ -250,9 +233,7 @@ impl Applied {
     fn give_back(&mut self, to: Target<'_>, is_last: bool) -> Result<()> {
         let Target { pool, log, published, .. } = to;
         #[cfg(test)]
-        if to.holds.meanwhile() {
-            self.held = to.holds.oldest(log.stats().durable);
-        }
+        to.holds.meanwhile();
         let durable = log.stats().durable;
         if is_last {
             debug_assert!(self.held.is_none(), "all holds were given up");
@@ -260,10 +241,6 @@ impl Applied {
             self.cursor.position = 0;
         }
         let free_below = if is_last { u64::MAX } else { self.needed().ordinal };
-        if is_planted("R1.reuses-the-log-before-the-position") {
-            log.files.recycle(free_below)?;
-            return self.publish(pool, durable, false);
-        }
         self.publish(pool, durable, false)?;
         // Before that: a backup begins at the published position, and holds the files first.
         published(self);

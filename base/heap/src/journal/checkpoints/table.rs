@@ -13,7 +13,6 @@
 use std::collections::BTreeMap;
 
 use adamant_wire::checksum::{crc32c, page_sum};
-use adamant_wire::mutants::is_planted;
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::error::Result;
@@ -161,9 +160,6 @@ impl Doubt {
 /// # Errors
 /// Those of the medium.
 pub(in crate::journal) fn durable(pool: &PoolFile, newest: u64) -> Result<u64> {
-    if is_planted("R3.tables-prove-nothing") {
-        return Ok(0);
-    }
     let tables = unfinished(pool, newest)?;
     Ok(tables.iter().map(|(header, _)| header.durable.get()).max().unwrap_or(0))
 }
@@ -175,14 +171,11 @@ fn unfinished(pool: &PoolFile, newest: u64) -> Result<Vec<(DoubtHeader, Vec<Doub
         let Some((header, entries)) = read_table(pool, offset)? else { continue };
         let counters = [header.number.get(), header.batch.get(), header.durable.get()];
         let is_finished = counters[0] <= newest || counters.iter().any(|it| *it > COUNTER_MAX);
-        if !is_finished || is_planted("C5.a-name-of-a-finished-checkpoint-counts") {
+        if !is_finished {
             tables.push((header, entries));
         }
     }
     tables.sort_by_key(|(header, _)| header.batch.get());
-    if is_planted("C5.only-the-newest-table-counts") && tables.len() > 1 {
-        tables.remove(0);
-    }
     Ok(tables)
 }
 

@@ -10,7 +10,6 @@ use std::path::PathBuf;
 
 use adamant_medium::error::Result as MediumResult;
 use adamant_wire::frame::{self, FRAME_HEADER_BYTES, FrameError, Header, Kind};
-use adamant_wire::mutants::is_planted;
 
 use crate::error::{Error, Result};
 use crate::journal::records::files::Used;
@@ -106,9 +105,8 @@ impl<'f> ChainReader<'f> {
                 Ok(frame) => frame,
                 Err(error) => return Ok(Step::End(self.end(used, error.to_string()))),
             };
-            let follows = header.previous == self.previous || is_planted("R2.frames-need-no-chain");
-            let is_its = header.sequence == sequence || is_planted("R2.frames-of-any-record");
-            if !(follows && is_its) {
+            let follows = header.previous == self.previous;
+            if !(follows && header.sequence == sequence) {
                 let what = format!(
                     "expected a frame of record {sequence} after the frame with checksum {:#010x}, \
                      found one of record {} after {:#010x}",

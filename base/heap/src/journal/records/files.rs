@@ -14,7 +14,6 @@ use std::sync::Arc;
 
 use adamant_medium::error::Error as MediumError;
 use adamant_medium::storage::Directory;
-use adamant_wire::mutants::is_planted;
 use parking_lot::Mutex;
 
 use crate::error::{Error, Result};
@@ -237,7 +236,7 @@ impl Files {
             let mut state = self.state.lock();
             while state.used.front().is_some_and(|used| used.ordinal < ordinal) {
                 let Some(used) = state.used.pop_front() else { break };
-                if state.is_holding && !is_planted("C9.pins-are-forgotten") {
+                if state.is_holding {
                     state.bytes -= used.file.bytes;
                     state.held.push_back(used);
                 } else {
@@ -373,9 +372,7 @@ impl Files {
         while let Some(at) = Self::too_many(&state, self.bytes_max) {
             let is_older = |file: &&Arc<LogFile>| file.number != state.number_newest;
             for file in state.spare.iter().filter(is_older) {
-                if !is_planted("R4.gaps-in-the-log-look-like-its-end") {
-                    file.forget_header()?;
-                }
+                file.forget_header()?;
             }
             let Some(file) = state.spare.remove(at) else { break };
             state.bytes -= file.bytes;
@@ -395,11 +392,7 @@ impl Files {
         if state.spare.len() + state.used.len() <= least {
             return None;
         }
-        let stays = |file: &LogFile| {
-            let is_left = state.is_given && is_planted("R4.gives-the-newest-header-back");
-            is_newest(file) && !is_left && !is_planted("R4.removes-the-newest-header")
-        };
-        let older = (0..state.spare.len()).filter(|&at| !stays(&state.spare[at]));
+        let older = (0..state.spare.len()).filter(|&at| !is_newest(&state.spare[at]));
         let largest = older.max_by_key(|&at| state.spare[at].bytes)?;
         let file = &state.spare[largest];
         let is_kept = is_small(file) || state.bytes - file.bytes < state.kept_bytes;

@@ -14,7 +14,6 @@ use std::time::Instant;
 
 use adamant_wire::checksum::crc32c;
 use adamant_wire::frame::{self, FRAME_HEADER_BYTES, Kind};
-use adamant_wire::mutants::is_planted;
 use parking_lot::{Mutex, MutexGuard};
 use tracing::{Level, enabled, trace};
 
@@ -242,12 +241,7 @@ impl Log {
             return;
         }
         // A store instruction is durable by then; bytes written by a call are, once synced.
-        let is_synced = !is_planted("R1.what-memory-is-written-to-by-calls-is-not-synced");
-        let sync = |file: &Arc<LogFile>| if is_synced { file.file.sync() } else { Ok(()) };
-        match tail.pending.write(true, sync) {
-            Err(_) if is_planted("R5.goes-on-after-a-failed-write-to-memory") => {
-                self.group.note_durable(tail.cursor.sequence);
-            }
+        match tail.pending.write(true, |file| file.file.sync()) {
             Ok(()) => {
                 self.pending_bytes.store(0, Ordering::Relaxed);
                 self.written.fetch_max(tail.cursor.sequence, Ordering::AcqRel);
@@ -426,15 +420,9 @@ impl Log {
             written
         };
         let start = enabled!(target: events::LOG, Level::TRACE).then(Instant::now);
-        for (index, file) in syncing.iter().enumerate() {
-            if is_planted("R1.syncs-the-newest-file-only") && index + 1 < syncing.len() {
-                continue;
-            }
+        for file in syncing.iter() {
             self.syncs.fetch_add(1, Ordering::Relaxed);
-            let synced = file.file.sync();
-            if !is_planted("R1.goes-on-after-a-failed-sync") {
-                synced.map_err(|error| self.poison.set(error.into()))?;
-            }
+            file.file.sync().map_err(|error| self.poison.set(error.into()))?;
         }
         if let Some(start) = start {
             let (files, micros) = (syncing.len(), events::micros(start));
@@ -452,10 +440,7 @@ impl Log {
             self.pending_bytes.store(0, Ordering::Relaxed);
             tail.cursor.sequence
         };
-        let taken = writer.write_taken(synced_next);
-        if !is_planted("R5.goes-on-after-a-failed-write") {
-            taken.map_err(|error| self.poison.set(error.into()))?;
-        }
+        writer.write_taken(synced_next).map_err(|error| self.poison.set(error.into()))?;
         self.written.fetch_max(sequence, Ordering::AcqRel);
         Ok(sequence)
     }

@@ -13,7 +13,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use adamant_medium::error::Result as MediumResult;
 use adamant_medium::storage::{Directory, File};
 use adamant_wire::checksum::crc32c;
-use adamant_wire::mutants::is_planted;
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::error::{Error, Result};
@@ -77,11 +76,7 @@ impl LogFile {
     fn prepare_new(directory: &dyn Directory, number: u64, bytes: u64) -> Result<Self> {
         remove_if_there(directory, NEW_NAME)?;
         let file = directory.create(NEW_NAME)?;
-        if is_planted("R5.log-files-have-no-space") {
-            file.set_len(bytes)?;
-        } else {
-            file.allocate(0, bytes)?;
-        }
+        file.allocate(0, bytes)?;
         file.sync()?;
         let (written_bytes, has_header) = (AtomicU64::new(0), AtomicBool::new(false));
         let made = Self { number, file, bytes, written_bytes, has_header };
@@ -140,7 +135,7 @@ impl LogFile {
     /// of its generation, and generation and ordinal mostly grow by the same: the older ordinal and
     /// CRC under the newer generation have the checksum of the newer header.
     fn forget_torn(&self, offset: u64) -> MediumResult<()> {
-        if offset == 0 && self.file.is_direct() && !is_planted("R4.a-header-over-a-header") {
+        if offset == 0 && self.file.is_direct() {
             self.file.write_at(&[0; LOG_HEAD_BYTES as usize], 0)?;
         }
         Ok(())
@@ -196,7 +191,7 @@ impl LogFile {
         self.file.read_at(&mut bytes, 0)?;
         let header = LogHeader::read_from_bytes(&bytes).ok().filter(|header| {
             let is_sound = header.checksum.get() == header_checksum(header);
-            header.magic == LOG_MAGIC && (is_sound || is_planted("checksum.log-header"))
+            header.magic == LOG_MAGIC && is_sound
         });
         // As for a checkpoint: no program wrote larger counters.
         Ok(header.filter(|h| h.generation.get().max(h.ordinal.get()) <= COUNTER_MAX))

@@ -20,7 +20,6 @@ use adamant_wire::frame::{
     self, FRAME_ALIGN_BYTES, FRAME_HEADER_BYTES, FRAME_PAYLOAD_BYTES_MAX, frame_bytes, log_seed,
 };
 use adamant_wire::le;
-use adamant_wire::mutants::is_planted;
 
 use crate::error::{Error, Result};
 use crate::image::pool_file::PoolFile;
@@ -69,10 +68,9 @@ pub(crate) fn judge(
     let newest = pool.read_checkpoint(on_finding)?;
     let files = log.map_or(Ok(Vec::new()), log_file::list)?;
     let (headed, headless) = headed_files(pool, files, on_finding)?;
-    let is_seen = !is_planted("R4.goes-on-in-the-same-generation");
-    let last = headed.last().filter(|_| is_seen);
+    let last = headed.last();
     let checkpoint = newest.as_ref().map_or((0, 0), |n| (n.generation.get(), n.ordinal.get()));
-    let ordinals = headed.iter().filter(|_| is_seen).map(|headed| headed.used.ordinal);
+    let ordinals = headed.iter().map(|headed| headed.used.ordinal);
     let mut judged = Judged {
         newest,
         tails: Vec::new(),
@@ -94,7 +92,7 @@ pub(crate) fn judge(
     for of_one in headed.chunk_by(|one, other| one.generation == other.generation) {
         let generation = of_one[0].generation;
         let is_later = judged.newest.is_none() || generation > checkpoint.0;
-        if !is_later || is_planted("R4.later-generations-are-forgotten") {
+        if !is_later {
             continue;
         }
         let files = of_one.iter().map(|headed| headed.used.clone()).collect();
@@ -156,7 +154,7 @@ impl Known<'_> {
         for used in &files {
             known = known.max(first_record(used, seed)?.unwrap_or(0));
         }
-        if file.is_none() && !is_planted("R3.a-log-may-be-missing") {
+        if file.is_none() {
             self.sequence = None;
             on_finding(self.damaged(format!(
                 "expected log file number {} of generation {}, which the newest checkpoint names, \
@@ -168,15 +166,13 @@ impl Known<'_> {
             )))?;
             return Ok(None);
         }
-        let is_torn = newest.applying.get() != 0
-            || (named > 0 && is_planted("C5.whatever-the-tail-names-may-be-torn"));
+        let is_torn = newest.applying.get() != 0;
         let tail = (files, seed, is_torn);
         let tail = self.scan(start, durable, tail, on_finding)?;
         // A record that follows proves the ones before it.
         let is_doubtful = tail.records() == 0 && self.sequence.is_some();
         if let Some(file) = file.filter(|_| is_doubtful)
             && !leads_to(&file, seed, &start)?
-            && !is_planted("R3.the-log-may-be-of-an-earlier-moment")
         {
             self.sequence = None;
             on_finding(self.damaged(format!(
@@ -206,13 +202,10 @@ impl Known<'_> {
         for used in &files {
             record = record.or(first_record(used, seed)?);
         }
-        let is_new = record.is_none()
-            && (files.iter().all(|used| used.previous == seed)
-                || is_planted("R4.a-file-that-went-on-is-taken-for-a-new-one"));
+        let is_new = record.is_none() && files.iter().all(|used| used.previous == seed);
         let is_next = newest.is_some_and(|newest| {
             let next = newest.generation.get() + 1;
-            newest.position.get() == 0
-                && (generation == next || is_planted("R4.generations-may-be-skipped"))
+            newest.position.get() == 0 && generation == next
         });
         if is_new && is_next {
             return Ok(None);

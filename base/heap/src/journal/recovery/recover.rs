@@ -13,7 +13,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use adamant_medium::storage::Directory;
-use adamant_wire::mutants::is_planted;
 
 use crate::error::Result;
 use crate::image::pool_file::PoolFile;
@@ -69,7 +68,7 @@ pub(in crate::journal) fn recover(
     let judged = judge(pool, Some(directory), &mut Err)?;
     let Judged { newest, mut tails, files, generation, ordinal, is_old } = judged;
     let Some(newest) = newest else { return Err(pool.no_checkpoint()) };
-    if pool.file().is_direct() && !is_planted("R4.trusts-a-checkpoint-in-the-cache") {
+    if pool.file().is_direct() {
         // It may be in the caches alone, and the next one overwrites the one before it. A disk
         // writes a sector atomically; memory only 8 bytes, and both checkpoints may be lost.
         pool.write_checkpoint(newest)?;
@@ -89,9 +88,7 @@ pub(in crate::journal) fn recover(
     let was_closed = start.position == 0;
     let mut torn_pages = 0;
     if let Some(tail) = tails.pop() {
-        if !is_planted("R4.replays-what-is-not-durable") {
-            make_durable(&tail.files, &start, &tail.end)?;
-        }
+        make_durable(&tail.files, &start, &tail.end)?;
         let doubt = Doubt::read(pool, applied.number)?;
         torn_pages = settle(pool, &doubt)?;
         if is_old && tail.records() > 0 {
@@ -131,12 +128,7 @@ impl Applied {
             let mut pages = DirtyPages::new(pool, &tail, writer, bytes_max);
             lay_over(&tail, &mut pages, &mut Err)?;
             self.pool_bytes += pages.finish()?;
-            if !is_planted("R1.position-before-the-pool-is-durable") {
-                let synced = pool.file().sync();
-                if !is_planted("R1.recovery-goes-on-after-a-failed-sync") {
-                    synced?;
-                }
-            }
+            pool.file().sync()?;
             self.pages = pool.pages_backed();
         }
         self.cursor = tail.end;
@@ -157,10 +149,8 @@ fn make_durable(files: &[Used], start: &Cursor, end: &Cursor) -> Result<()> {
     for used in files.iter().filter(tail) {
         let from = if used.ordinal == start.ordinal { start.position } else { LOG_HEAD_BYTES };
         let to = if used.ordinal == end.ordinal { end.position } else { used.file.bytes };
-        if !is_planted("R4.trusts-the-page-cache") {
-            rewrite(used, 0..LOG_HEAD_BYTES, &mut buffer)?;
-            rewrite(used, from..to, &mut buffer)?;
-        }
+        rewrite(used, 0..LOG_HEAD_BYTES, &mut buffer)?;
+        rewrite(used, from..to, &mut buffer)?;
         used.file.file.sync()?;
     }
     Ok(())

@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use adamant_wire::checksum::crc32c;
 use adamant_wire::frame::Kind;
-use adamant_wire::mutants::is_planted;
 
 use crate::error::{Error, Result};
 use crate::journal::records::chain::{ChainReader, Cursor, End, Step};
@@ -46,11 +45,8 @@ impl Scan<'_> {
             Err(error) => return Err(error),
         };
         let expected = self.last.sequence + 1;
-        let is_known = expected <= self.durable;
-        let known = if is_known && !is_planted("R3.forgets-what-the-checkpoint-knew") {
+        let known = if expected <= self.durable {
             self.durable
-        } else if is_planted("R3.ends-without-looking-on") {
-            return Ok((self.last, None));
         } else {
             match search(self.files, headless, self.seed, &end, expected)? {
                 Beyond::Nothing => return Ok((self.last, None)),
@@ -72,9 +68,6 @@ impl Scan<'_> {
                 Step::End(end) => return Ok(end),
             };
             if header.kind == Kind::Part {
-                if is_planted("R2.counts-before-its-commit-frame") {
-                    self.last = reader.cursor(sequence);
-                }
                 parts += 1;
                 parts_crc = crc32c(parts_crc, &header.crc.to_le_bytes());
                 continue;
@@ -82,7 +75,7 @@ impl Scan<'_> {
             let found = CommitHead::take(&mut reader.bytes(range));
             let lag = found.map_or(0, |head| head.lag);
             let expected = CommitHead { lag, parts, parts_crc };
-            if found != Some(expected) && !is_planted("R2.commit-covers-no-parts") {
+            if found != Some(expected) {
                 let what = "the commit frame does not fit the parts before it";
                 return Err(damaged_record(self.files, &reader.cursor(sequence), sequence, what));
             }

@@ -1,9 +1,8 @@
-//! Planted mistakes, one in a process: for builds that test the tests.
+//! Planted mistakes, one in a process. Only in the copy of the tree that `cargo xtask mutants`
+//! makes: there this is a module of adamant-wire, `mutants`.
 //!
-//! Purpose: a test that passes shows little unless it fails when a rule is broken. Every rule of
-//! the design and every check of a checksum asks here whether to leave itself out; an environment
-//! variable names the one that does. `cargo xtask mutants` runs the tests once for each name, and
-//! fails if no test fails. Compiled under the feature `mutants` alone, which is off by default.
+//! Purpose: a test that passes shows little unless it fails when a rule is broken. The mutations
+//! ask here whether they are the chosen one; an environment variable names it.
 //! Invariants: the choice holds for the life of the process. Thread safety: any thread may ask.
 
 use std::env;
