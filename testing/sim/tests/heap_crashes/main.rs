@@ -13,7 +13,6 @@ mod closing;
 mod creation;
 mod direct;
 mod full;
-mod hooked;
 mod left_out;
 mod model;
 mod reads;
