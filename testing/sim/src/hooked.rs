@@ -17,8 +17,9 @@ use crate::calls::Call;
 /// Runs before a call, with the path of the file or directory; the call fails with its error.
 type Hook = dyn Fn(Call, &Path) -> Result<()> + Send + Sync;
 
-/// A directory with a hook that runs before each call to it and to its files. Those of its
-/// subdirectories have none.
+/// A directory with a hook that runs before each [`Call`] to it and to its files. Subdirectories
+/// have none. What a medium need not have, such as an exchange of names, this one has not, except
+/// for shared mappings.
 pub struct Hooked {
     directory: Arc<dyn Directory>,
     hook: Arc<Hook>,
