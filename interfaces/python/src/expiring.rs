@@ -50,9 +50,7 @@ impl Expiring {
             }
         })
     }
-}
 
-impl Expiring {
     /// Waits until what was read is as durable as a write would be.
     fn settle(slf: &Bound<'_, Self>) -> PyResult<()> {
         let durability = slf.get().durability;
@@ -216,14 +214,8 @@ impl Expiring {
         key: &Bound<'py, PyAny>,
         default: &Bound<'py, PyTuple>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let reader = slf.as_super().get();
-        let Some(bytes) = reader.sought(key)? else {
-            return reader.default_of(key, default);
-        };
-        match Self::change(slf, |_, all| all.take(&bytes))? {
-            Some(value) => reader.values.decode(slf.py(), &value),
-            None => reader.default_of(key, default),
-        }
+        let take = |key: &[u8]| Self::change(slf, |_, all| all.take(key));
+        slf.as_super().get().pop(key, default, take)
     }
 
     /// Removes and returns the entry with the highest key, or the lowest.
@@ -237,9 +229,7 @@ impl Expiring {
             all.delete(&key)?;
             Ok(Some((key, value)))
         })?;
-        slf.as_super().get().pair(slf.py(), entry)?.ok_or_else(|| {
-            pyo3::exceptions::PyKeyError::new_err("popitem(): the keyspace is empty")
-        })
+        slf.as_super().get().pair(slf.py(), entry)?.ok_or_else(errors::nothing_to_pop)
     }
 
     /// The value of a key; a key without one gets the default.

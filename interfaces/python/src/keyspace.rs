@@ -97,13 +97,7 @@ impl Keyspace {
         default: &Bound<'py, PyTuple>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let reader = slf.as_super().get();
-        let Some(bytes) = reader.sought(key)? else {
-            return reader.default_of(key, default);
-        };
-        match reader.on_keyspace(slf.py(), |keyspace| keyspace.take(&bytes))? {
-            Some(value) => reader.values.decode(slf.py(), &value),
-            None => reader.default_of(key, default),
-        }
+        reader.pop(key, default, |key| reader.on_keyspace(slf.py(), |it| it.take(key)))
     }
 
     /// Removes and returns the entry with the highest key, or the lowest.
@@ -120,9 +114,7 @@ impl Keyspace {
                 }
             }
         })?;
-        reader.pair(slf.py(), entry)?.ok_or_else(|| {
-            pyo3::exceptions::PyKeyError::new_err("popitem(): the keyspace is empty")
-        })
+        reader.pair(slf.py(), entry)?.ok_or_else(errors::nothing_to_pop)
     }
 
     /// The value of a key; a key without one gets the default.

@@ -190,14 +190,8 @@ impl TransactionReader {
         key: &Bound<'py, PyAny>,
         default: &Bound<'py, PyTuple>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let reader = slf.as_super().get();
-        let Some(bytes) = reader.sought(key)? else {
-            return reader.default_of(key, default);
-        };
-        match Self::write(slf, |keyspace, it| it.take(keyspace, &bytes))? {
-            Some(value) => reader.values.decode(slf.py(), &value),
-            None => reader.default_of(key, default),
-        }
+        let take = |key: &[u8]| Self::write(slf, |keyspace, it| it.take(keyspace, key));
+        slf.as_super().get().pop(key, default, take)
     }
 
     /// Removes and returns the entry with the highest key, or the lowest.
@@ -208,9 +202,7 @@ impl TransactionReader {
             entry.iter().try_for_each(|(key, _)| it.delete(keyspace, key))?;
             Ok(entry)
         })?;
-        slf.as_super().get().pair(slf.py(), entry)?.ok_or_else(|| {
-            pyo3::exceptions::PyKeyError::new_err("popitem(): the keyspace is empty")
-        })
+        slf.as_super().get().pair(slf.py(), entry)?.ok_or_else(errors::nothing_to_pop)
     }
 
     #[pyo3(signature = (*sources))]

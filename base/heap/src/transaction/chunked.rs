@@ -11,19 +11,16 @@
 //! are admitted, each changed block has its copy. The view of the readers does not change
 //! until the transaction has ended, one way or the other.
 
-use adamant_slice::Slice;
-use zerocopy::{FromBytes, Immutable, KnownLayout};
-
 use crate::error::Result;
 use crate::image::mapping::Exclusive;
 use crate::layout::ROOT_COUNT;
 use crate::objects::access::Read;
-use crate::ptr::Ptr;
-use crate::space::blocks::{Blocks, object};
+use crate::space::blocks::Blocks;
 use crate::space::borrowed::BorrowedBlocks;
 use crate::transaction::scratch::Writer;
 use crate::transaction::tx::Transaction;
 use crate::transaction::view::lend;
+use adamant_slice::Slice;
 
 /// Blocks of more bytes are not copied: no reader is admitted after one was changed in place.
 const COPY_BYTES_MAX: u64 = 1 << 20;
@@ -238,10 +235,6 @@ impl Read for BeforeView<'_> {
             Some(copy) => Ok(copy),
             None => self.blocks.block(self.image, block),
         }
-    }
-
-    fn read<T: FromBytes + Immutable + KnownLayout>(&self, ptr: Ptr<T>) -> Result<&T> {
-        object(self.block(ptr.offset())?, ptr.offset())
     }
 
     fn prefetch(&self, offset: u64) {

@@ -21,7 +21,7 @@ use crate::objects::access::{Read, Write};
 use crate::ptr::Ptr;
 use crate::space::allocator::BlockAllocator;
 use crate::space::block_bits::Word;
-use crate::space::blocks::{Blocks, object};
+use crate::space::blocks::Blocks;
 use crate::space::reservation::{Reservation, hand_over};
 use crate::transaction::ranges::Kind;
 use crate::transaction::scratch::{Hook, Level, Writer};
@@ -451,11 +451,6 @@ impl Read for Transaction<'_> {
             Some(bytes) => Ok(bytes),
             None => self.block_anywhere(block),
         }
-    }
-
-    #[inline]
-    fn read<T: FromBytes + Immutable + KnownLayout>(&self, ptr: Ptr<T>) -> Result<&T> {
-        object(self.block(ptr.offset())?, ptr.offset())
     }
 
     #[inline]
