@@ -11,6 +11,8 @@
 //! are admitted, each changed block has its copy. The view of the readers does not change
 //! until the transaction has ended, one way or the other.
 
+use adamant_slice::Slice;
+
 use crate::error::Result;
 use crate::image::mapping::Exclusive;
 use crate::layout::ROOT_COUNT;
@@ -20,7 +22,6 @@ use crate::space::borrowed::BorrowedBlocks;
 use crate::transaction::scratch::Writer;
 use crate::transaction::tx::Transaction;
 use crate::transaction::view::lend;
-use adamant_slice::Slice;
 
 /// Blocks of more bytes are not copied: no reader is admitted after one was changed in place.
 const COPY_BYTES_MAX: u64 = 1 << 20;

@@ -199,8 +199,7 @@ impl<'h> Transaction<'h> {
         // Readers see the copies.
         let yields = self.yields_undone();
         let level = &mut self.writer.levels[depth];
-        let restored = level.ranges.restore(&mut self.image, yields);
-        if let Err(error) = restored {
+        if let Err(error) = level.ranges.restore(&mut self.image, yields) {
             // Saved ranges lie in pages that exist, and pages never go away. If this fails all the
             // same, memory no longer holds what was committed.
             if let Ok(journal) = self.allocator.journal.writable() {

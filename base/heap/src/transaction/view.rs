@@ -2,13 +2,14 @@
 
 use std::ptr::NonNull;
 
+use adamant_slice::Slice;
+
 use crate::error::{Error, Result};
 use crate::image::before_images::BeforeImages;
 use crate::image::mapping::{Image, Shared};
 use crate::objects::access::Read;
 use crate::space::blocks::Blocks;
 use crate::space::borrowed::BorrowedBlocks;
-use adamant_slice::Slice;
 
 /// The heap as the last commit left it.
 ///
