@@ -10,10 +10,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let store = Store::open(&path)?;
     let greetings = store.keyspace("greetings")?;
-    greetings.insert("de", "Guten Tag")?;
-    greetings.insert("en", "Good day")?;
-    let replaced = greetings.insert("fr", "Bonjour")?;
-    assert!(!replaced);
+    greetings.put("de", "Guten Tag")?;
+    greetings.put("en", "Good day")?;
+    greetings.put("fr", "Bonjour")?;
     store.close()?;
 
     let store = Store::open(&path)?;

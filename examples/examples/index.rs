@@ -20,9 +20,9 @@ fn main() -> Result<()> {
     for (title, author, year) in BOOKS {
         // Book and index entries in one commit: an index never disagrees with what it indexes.
         let mut batch = store.batch();
-        batch.insert(&books, title, format!("{title} by {author}, {year}"))?;
-        batch.insert(&by_author, format!("{author}/{title}"), title)?;
-        batch.insert(&by_year, format!("{year}/{title}"), title)?;
+        batch.put(&books, title, format!("{title} by {author}, {year}"))?;
+        batch.put(&by_author, format!("{author}/{title}"), title)?;
+        batch.put(&by_year, format!("{year}/{title}"), title)?;
         batch.commit()?;
     }
 

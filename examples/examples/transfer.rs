@@ -31,9 +31,9 @@ impl Bank {
         let gained = self.balance(payee)? + amount;
         let number = self.journal.len()?;
         let mut batch = self.store.batch();
-        batch.insert(&self.accounts, payer, left.to_le_bytes())?;
-        batch.insert(&self.accounts, payee, gained.to_le_bytes())?;
-        batch.insert(&self.journal, format!("{number:08}"), format!("{payer} {payee} {amount}"))?;
+        batch.put(&self.accounts, payer, left.to_le_bytes())?;
+        batch.put(&self.accounts, payee, gained.to_le_bytes())?;
+        batch.put(&self.journal, format!("{number:08}"), format!("{payer} {payee} {amount}"))?;
         batch.commit()?;
         Ok(true)
     }
@@ -41,7 +41,7 @@ impl Bank {
 
 fn main() -> Result<()> {
     let bank = Bank::new(Store::in_memory()?)?;
-    bank.accounts.insert("ada", 100_u64.to_le_bytes())?;
+    bank.accounts.put("ada", 100_u64.to_le_bytes())?;
 
     assert!(bank.pay("ada", "blaise", 30)?);
     assert!(bank.pay("blaise", "sophie", 10)?);

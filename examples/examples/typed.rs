@@ -24,7 +24,7 @@ fn main() -> Result<()> {
 
     for (number, title, author) in [(1, "Solaris", "Lem"), (2, "Emma", "Austen")] {
         let book = Book { title: title.into(), author: author.into(), lent_to: None };
-        books.insert(&number, &Serde(book))?;
+        books.put(&number, &Serde(book))?;
     }
 
     let lend = |number: u32, reader: &str, day: u64| {
@@ -34,8 +34,8 @@ fn main() -> Result<()> {
                 return Ok(false);
             }
             book.lent_to = Some(reader.into());
-            books.within(tx).insert(&number, &book)?;
-            loans.within(tx).insert(&(reader, Reverse(day), number), &())?;
+            books.within(tx).put(&number, &book)?;
+            loans.within(tx).put(&(reader, Reverse(day), number), &())?;
             Ok::<_, Error>(true)
         })
     };

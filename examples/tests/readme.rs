@@ -9,8 +9,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // One commit over two keyspaces: both changes survive, or neither.
     let mut batch = store.batch();
-    batch.insert(&users, "7", "Ada Lovelace")?;
-    batch.insert(&by_mail, "ada@example.org", "7")?;
+    batch.put(&users, "7", "Ada Lovelace")?;
+    batch.put(&by_mail, "ada@example.org", "7")?;
     batch.commit()?;
 
     for pair in by_mail.prefix("ada@") {

@@ -20,7 +20,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// # let store = adamant::Store::in_memory()?;
 /// use adamant::Error;
 ///
-/// let error = store.keyspace("towns")?.insert([b'z'; 70_000], "nobody").unwrap_err();
+/// let error = store.keyspace("towns")?.put([b'z'; 70_000], "nobody").unwrap_err();
 /// assert!(matches!(error, Error::KeyTooLong { bytes: 70_000, .. }));
 /// println!("{error}");
 /// // Those that a program meets without a mistake of its own are sorted by methods.
@@ -85,7 +85,7 @@ pub enum Error {
         /// The version of the engine's format in the catalogue.
         format: u16,
     },
-    /// The keyspace uses another engine than the requested one.
+    /// The keyspace uses another engine than the requested one, or than the call is for.
     WrongEngine {
         /// Its name.
         name: String,
@@ -251,8 +251,8 @@ impl Error {
     /// let stock = store.keyspace("stock")?;
     /// let mut transaction = store.begin()?;
     /// let apples = transaction.contains(&stock, "apples")?;
-    /// transaction.insert(&stock, "any", if apples { "yes" } else { "no" })?;
-    /// stock.insert("apples", "7")?;
+    /// transaction.put(&stock, "any", if apples { "yes" } else { "no" })?;
+    /// stock.put("apples", "7")?;
     /// assert!(transaction.commit().unwrap_err().is_conflict());
     /// # Ok::<(), adamant::Error>(())
     /// ```
@@ -271,10 +271,10 @@ impl Error {
     /// ```
     /// # let directory = tempfile::tempdir()?;
     /// # let path = directory.path().join("app.adamant");
-    /// adamant::Store::open(&path)?.keyspace("towns")?.insert("Bern", "134,000")?;
+    /// adamant::Store::open(&path)?.keyspace("towns")?.put("Bern", "134,000")?;
     /// let store = adamant::Store::open_read_only(&path)?;
     /// let towns = store.open_keyspace("towns")?;
-    /// assert!(towns.insert("Basel", "173,000").unwrap_err().is_read_only());
+    /// assert!(towns.put("Basel", "173,000").unwrap_err().is_read_only());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn is_read_only(&self) -> bool {
@@ -323,7 +323,7 @@ impl Error {
     /// # let store = adamant::Store::in_memory()?;
     /// let stock = store.keyspace("stock")?;
     /// let only = store.begin_exclusive()?;
-    /// assert!(stock.insert("pears", "1").unwrap_err().is_misuse(), "this thread would wait for itself");
+    /// assert!(stock.put("pears", "1").unwrap_err().is_misuse(), "this thread would wait for itself");
     /// only.commit()?;
     /// # Ok::<(), adamant::Error>(())
     /// ```
@@ -415,7 +415,7 @@ impl fmt::Display for Error {
             Self::WrongEngine { name, expected, found } => write!(
                 f,
                 "the keyspace {name:?} was asked for with engine {expected} and is kept by \
-                 {found}; ask for no engine, or convert it (`adamant keyspace convert`)"
+                 {found}; ask for that one or for none, or convert it (`adamant keyspace convert`)"
             ),
             Self::EngineName { name, known } => {
                 write!(f, "there is no engine {name:?}; those that there are: {known}")

@@ -14,8 +14,8 @@
 //! // Changes to any keyspaces become one commit, which survives power loss.
 //! let mut batch = store.batch();
 //! for (name, town) in [("ada", "London"), ("blaise", "Paris"), ("sophie", "Paris")] {
-//!     batch.insert(&people, name, town)?;
-//!     batch.insert(&by_town, format!("{town}/{name}"), "")?;
+//!     batch.put(&people, name, town)?;
+//!     batch.put(&by_town, format!("{town}/{name}"), "")?;
 //! }
 //! batch.commit()?;
 //!
@@ -36,7 +36,7 @@
 //!   nothing of it. [`Durability`] says what a commit waits for.
 //! - [`Keyspace::rename`], [`Keyspace::move_to`], [`Keyspace::swap`] and [`Keyspace::move_range`]
 //!   move values of any size without copying them, also between keyspaces and trees.
-//! - [`Keyspace::remove_range`] removes a range; from a keyspace of [`Engine::Lsm`] in one small
+//! - [`Keyspace::delete_range`] deletes a range; from a keyspace of [`Engine::Lsm`] in one small
 //!   commit.
 //! - [`Keyspace::load_sorted`] and [`Keyspace::extend`] fill keyspaces from iterators of any
 //!   length.
@@ -120,6 +120,7 @@ pub use keyspace::entry::Entry;
 pub use keyspace::handle::Keyspace;
 pub use keyspace::iterate::{Entries, Iter, Keys};
 pub use keyspace::load::Loaded;
+pub use keyspace::lsm::LsmKeyspace;
 pub use keyspace::moves::MovedRange;
 pub use keyspace::snapshot::Snapshot;
 pub use kind::KeyspaceKind;

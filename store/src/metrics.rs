@@ -28,7 +28,7 @@ const SIGNIFICANT_DIGITS: u8 = 2;
 ///
 /// ```
 /// # let store = adamant::Store::in_memory()?;
-/// store.keyspace("towns")?.insert("Bern", "134,000")?;
+/// store.keyspace("towns")?.put("Bern", "134,000")?;
 /// let synced = store.stats()?.commits.synced;
 /// assert!(synced.count() > 0);
 /// assert!(synced.mean() <= synced.max());
@@ -71,7 +71,7 @@ impl Latencies {
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
-    /// store.keyspace("towns")?.insert("Bern", "134,000")?;
+    /// store.keyspace("towns")?.put("Bern", "134,000")?;
     /// let synced = store.stats()?.commits.synced;
     /// assert_eq!(synced.count_within(synced.max()), synced.count());
     /// # Ok::<(), adamant::Error>(())
@@ -99,7 +99,7 @@ impl fmt::Debug for Latencies {
 /// # let store = adamant::Store::in_memory()?;
 /// let towns = store.keyspace("towns")?;
 /// let before = store.stats()?.commits.commits;
-/// towns.insert("Bern", "134,000")?;
+/// towns.put("Bern", "134,000")?;
 /// let commits = store.stats()?.commits;
 /// assert_eq!((commits.commits, commits.conflicts), (before + 1, 0));
 /// # Ok::<(), adamant::Error>(())

@@ -93,7 +93,7 @@ impl Options {
     ///
     /// // What is lost by a power cut may be computed again: nobody waits for the device.
     /// let store = Store::open_with(&path, Options::new().durability(Durability::Buffered))?;
-    /// store.keyspace("cache")?.insert("page", "<html>")?;
+    /// store.keyspace("cache")?.put("page", "<html>")?;
     /// store.sync()?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

@@ -38,7 +38,9 @@ fn fill(path: &Path, engine: Engine) {
         keyspace.put(number.to_le_bytes(), number.to_string()).unwrap();
     }
     keyspace.put("large", vec![7; LENT_BYTES]).unwrap();
-    keyspace.compact().unwrap();
+    if engine == Engine::Lsm {
+        keyspace.lsm().unwrap().compact().unwrap();
+    }
     store.close().unwrap();
 }
 

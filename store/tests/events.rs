@@ -63,11 +63,11 @@ fn what_a_store_does_is_told_and_counted() {
     let keyspace = store.keyspace("words").expect("a keyspace");
     let before = store.stats().expect("figures").commits;
     for number in 0..5_u32 {
-        keyspace.insert(number.to_le_bytes(), "synced").expect("an insert");
+        keyspace.insert(number.to_le_bytes(), "synced").expect("a put");
     }
     let buffered = keyspace.with_durability(Durability::Buffered);
     for number in 0..160_u32 {
-        buffered.insert(number.to_le_bytes(), "buffered").expect("an insert");
+        buffered.insert(number.to_le_bytes(), "buffered").expect("a put");
     }
     let after = store.stats().expect("figures").commits;
     assert_eq!(after.commits - before.commits, 165);
@@ -84,7 +84,7 @@ fn what_a_store_does_is_told_and_counted() {
     let mut other = store.begin().expect("a transaction");
     for transaction in [&mut one, &mut other] {
         transaction.get(&keyspace, "missing").expect("a get");
-        transaction.insert(&keyspace, "missing", "no more").expect("an insert");
+        transaction.put(&keyspace, "missing", "no more").expect("a put");
     }
     one.commit().expect("nobody was there");
     assert!(other.commit().expect_err("somebody was there").is_conflict());

@@ -11,6 +11,7 @@ use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
+use adamant::expiring::ReservedExpiring;
 use adamant::typed::TypedKeyspace;
 use adamant::{
     Attempts, Batch, Durability, Engine, Entries, Error, ExclusiveTransaction, Expiring, Iter,
@@ -40,6 +41,7 @@ struct Before<'s> {
     entries: Entries,
     point: SyncPoint,
     value: ReservedValue,
+    expiring_values: [ReservedExpiring; 2],
     lent: Slice,
 }
 
@@ -57,7 +59,7 @@ impl<'s> Before<'s> {
         let soon = expiring.after(std::time::Duration::from_secs(3600));
         expiring.insert("lease", "1", Some(soon)).unwrap();
         let mut transaction = store.begin().unwrap();
-        transaction.insert_reserved(&keyspace, "own", store.reserve(LENT_BYTES).unwrap()).unwrap();
+        transaction.put_reserved(&keyspace, "own", store.reserve(LENT_BYTES).unwrap()).unwrap();
         let (mut iter, mut entries) = (keyspace.iter(), keyspace.iter().entries());
         assert!(iter.next().is_some() && entries.next().is_some());
         Self {
@@ -68,6 +70,7 @@ impl<'s> Before<'s> {
             entries,
             point: store.sync_point().unwrap(),
             value: store.reserve(LENT_BYTES).unwrap(),
+            expiring_values: [(); 2].map(|()| expiring.reserve(LENT_BYTES).unwrap()),
             lent: keyspace.get("large").unwrap().unwrap(),
             keyspace,
             typed,
@@ -170,12 +173,12 @@ fn keyspace_calls(calls: &mut Calls, keyspace: &Keyspace, value: ReservedValue) 
     calls.refused("insert", || keyspace.insert("key", "value"));
     calls.refused("put", || keyspace.put("key", "value"));
     calls.refused("delete", || keyspace.delete("large"));
-    calls.refused("insert_reserved", || keyspace.insert_reserved("key", value));
+    calls.refused("put_reserved", || keyspace.put_reserved("key", value));
     calls.refused("remove", || keyspace.remove("large"));
     calls.refused("take", || keyspace.take("large"));
     calls.refused("settle", || keyspace.settle());
     calls.refused("clear", || keyspace.clear());
-    calls.refused("remove_range", || keyspace.remove_range(..));
+    calls.refused("delete_range", || keyspace.delete_range(..));
     calls.refused("rename", || keyspace.rename("large", "small"));
     calls.refused("move_to", || keyspace.move_to("large", keyspace, "small"));
     calls.refused("swap", || keyspace.swap("large", keyspace, "small"));
@@ -188,13 +191,10 @@ fn keyspace_calls(calls: &mut Calls, keyspace: &Keyspace, value: ReservedValue) 
     });
     calls.refused("fetch_update", || keyspace.fetch_update("key", |_| Some("value")));
     calls.refused("update_fetch", || keyspace.update_fetch("key", |_| Some("value")));
-    calls.refused("compact", || match keyspace.engine() {
-        // It does nothing for other engines.
-        Engine::Lsm => keyspace.compact(),
-        _ => keyspace.clear(),
-    });
-    calls.refused("lsm_stats", || keyspace.lsm_stats());
-    calls.refused("lsm_levels", || keyspace.lsm_levels());
+    calls.refused("lsm", || keyspace.lsm().map(drop));
+    calls.refused("lsm compact", || keyspace.lsm()?.compact());
+    calls.refused("lsm stats", || keyspace.lsm()?.stats());
+    calls.refused("lsm levels", || keyspace.lsm()?.levels());
 }
 
 fn snapshot_calls(calls: &mut Calls, snapshot: &Snapshot, keyspace: &Keyspace) {
@@ -218,8 +218,8 @@ fn transaction_calls(calls: &mut Calls, mut transaction: Transaction, keyspace: 
     calls.harmless("set_savepoint", || own.set_savepoint());
     calls.refused("transaction get", || own.get(keyspace, "own"));
     calls.refused("transaction contains", || own.contains(keyspace, "own"));
-    calls.refused("transaction insert", || own.insert(keyspace, "key", "value"));
-    calls.refused("transaction remove", || own.remove(keyspace, "own"));
+    calls.refused("transaction put", || own.put(keyspace, "key", "value"));
+    calls.refused("transaction delete", || own.delete(keyspace, "own"));
     calls.refused("transaction take", || own.take(keyspace, "own"));
     calls.refused("transaction first", || own.first(keyspace));
     calls.refused("transaction last", || own.last(keyspace));
@@ -240,10 +240,12 @@ fn typed_calls(calls: &mut Calls, before: &Before<'_>) {
     calls.harmless("untyped", || typed.untyped().name().len());
     calls.refused("typed get", || typed.get("one"));
     calls.refused("typed contains", || typed.contains("one"));
+    calls.refused("typed put", || typed.put("two", &2));
+    calls.refused("typed delete", || typed.delete("one"));
     calls.refused("typed insert", || typed.insert("two", &2));
     calls.refused("typed remove", || typed.remove("one"));
     calls.refused("typed take", || typed.take("one"));
-    calls.refused("typed remove_range", || typed.remove_range(..));
+    calls.refused("typed delete_range", || typed.delete_range(..));
     calls.refused("typed first", || typed.first());
     calls.refused("typed last", || typed.last());
     calls.refused("typed len", || typed.len());
@@ -256,7 +258,7 @@ fn typed_calls(calls: &mut Calls, before: &Before<'_>) {
     calls.refused("typed at iter", || at.iter().next().transpose());
     calls.harmless("typed batch", || {
         let mut batch = before.store.batch();
-        typed.insert_into(&mut batch, "two", &2).and_then(|()| typed.remove_from(&mut batch, "one"))
+        typed.put_into(&mut batch, "two", &2).and_then(|()| typed.delete_from(&mut batch, "one"))
     });
 }
 
@@ -274,6 +276,8 @@ fn expiring_calls(calls: &mut Calls, before: &Before<'_>) {
     calls.refused("expiring len", || leases.len());
     calls.refused("expiring is_empty", || leases.is_empty());
     calls.refused("next_deadline", || leases.next_deadline());
+    calls.refused("expiring put", || leases.put("new", "1", soon()));
+    calls.refused("expiring delete", || leases.delete("lease"));
     calls.refused("expiring insert", || leases.insert("new", "1", soon()));
     calls.refused("expiring remove", || leases.remove("lease"));
     calls.refused("expiring take", || leases.take("lease"));
@@ -293,10 +297,22 @@ fn all_calls(mut before: Before<'_>, mut batch: Batch, scratch: &Path) -> Calls 
     snapshot_calls(&mut calls, &before.snapshot, &keyspace);
     typed_calls(&mut calls, &before);
     expiring_calls(&mut calls, &before);
-    calls
-        .refused("typed within", || before.typed.within(&mut before.transaction).insert("two", &2));
+    calls.refused("typed within", || before.typed.within(&mut before.transaction).put("two", &2));
     calls.refused("expiring within", || {
         before.expiring.within(&mut before.transaction).remove("lease")
+    });
+    calls.refused("expiring put within", || {
+        before.expiring.within(&mut before.transaction).put("new", "1", None)
+    });
+    let [one, other] = before.expiring_values;
+    calls.refused("expiring put_reserved within", || {
+        before.expiring.within(&mut before.transaction).put_reserved("new", one, None)
+    });
+    calls.refused("expiring insert_reserved within", || {
+        before.expiring.within(&mut before.transaction).insert_reserved("new", other, None)
+    });
+    calls.refused("expiring delete within", || {
+        before.expiring.within(&mut before.transaction).delete("lease")
     });
     calls.harmless("split_stored", || {
         before.expiring.within(&mut before.transaction).split_stored(&"12345678".into()).is_ok()
@@ -309,9 +325,9 @@ fn all_calls(mut before: Before<'_>, mut batch: Batch, scratch: &Path) -> Calls 
         before.entries.find_map(Result::err).map_or(Ok(()), Err)
     });
     calls.harmless("a sync point", || before.point.wait().is_err());
-    calls.harmless("batch insert", || batch.insert(&keyspace, "key", "value"));
-    calls.harmless("batch remove", || {
-        (batch.remove(&keyspace, "key"), batch.len(), batch.is_empty())
+    calls.harmless("batch put", || batch.put(&keyspace, "key", "value"));
+    calls.harmless("batch delete", || {
+        (batch.delete(&keyspace, "key"), batch.len(), batch.is_empty())
     });
     calls.harmless("batch durability", || batch.durability(Durability::Sync).len());
     calls.refused("batch commit", || batch.commit());
@@ -381,7 +397,7 @@ fn a_child_drops_everything_and_the_parent_goes_on() {
         for number in 0..3_000_u32 {
             keyspace.put(number.to_le_bytes(), [round; 100]).unwrap();
         }
-        keyspace.compact().unwrap();
+        keyspace.lsm().unwrap().compact().unwrap();
     }
     // A merge in the background would free its tables; the child must not.
     let mut iter = store.snapshot().unwrap().iter(&keyspace);
@@ -429,7 +445,8 @@ fn every_public_call_is_tried() {
         "keyspace/lend.rs",
         "keyspace/load.rs",
         "keyspace/moves.rs",
-        "keyspace/remove_range.rs",
+        "keyspace/delete_range.rs",
+        "keyspace/lsm.rs",
         "keyspace/snapshot.rs",
         "keyspace/atomic.rs",
         "batch/builder.rs",

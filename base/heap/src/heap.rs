@@ -588,8 +588,8 @@ impl Heap {
         self.is_closing.store(true, Ordering::Release);
         let _no_copy = self.copying.lock();
         self.refuse_within()?;
-        self.recyclers.stop();
-        self.evictor.stop();
+        self.recyclers.workers.stop();
+        self.evictor.workers.stop();
         // Set first: the last checkpoint waits for the writer lock, and no transaction may begin
         // meanwhile.
         self.closed.store(true, Ordering::Release);
@@ -620,11 +620,11 @@ impl Heap {
 impl Drop for Heap {
     fn drop(&mut self) {
         if self.is_child() {
-            self.recyclers.forget();
-            self.evictor.forget();
+            self.recyclers.workers.forget();
+            self.evictor.workers.forget();
         } else {
-            self.recyclers.stop();
-            self.evictor.stop();
+            self.recyclers.workers.stop();
+            self.evictor.workers.stop();
         }
     }
 }

@@ -688,14 +688,27 @@ int adamant_stats(const adamant_store *store, adamant_value **json);
 int adamant_check(const adamant_store *store, adamant_value **json);
 
 /**
- * Sets the value of a key, whatever it had: the fastest way.
+ * Sets the value of a key, whether it had one or not. O(log n), and no read of files by the engine
+ * lsm.
  */
 int adamant_put(adamant_keyspace *keyspace, adamant_slice key, adamant_slice value);
 
 /**
- * Sets the value of a key, and says whether there was one (1) or not (0); `replaced` may be NULL.
+ * Deletes a key, whether it exists or not. O(log n), and no read of files by the engine lsm.
+ */
+int adamant_delete(adamant_keyspace *keyspace, adamant_slice key);
+
+/**
+ * Like adamant_put, and says whether there was a value (1) or not (0); `replaced` may be NULL. The
+ * engine lsm has to look for the key, which may read the device; for the others it costs no more.
  */
 int adamant_insert(adamant_keyspace *keyspace, adamant_slice key, adamant_slice value, int *replaced);
+
+/**
+ * Like adamant_delete, but ADAMANT_NOT_FOUND if the key did not exist. The engine lsm has to look
+ * for the key, which may read the device; for the others it costs no more.
+ */
+int adamant_remove(adamant_keyspace *keyspace, adamant_slice key);
 
 /**
  * Sets the value of a key that has none, and says whether it did (1); one that is there stays (0).
@@ -732,20 +745,10 @@ int adamant_load_sorted(adamant_keyspace *keyspace,
                         uint64_t *replaced);
 
 /**
- * Takes a key out, if it is there: the fastest way.
- */
-int adamant_delete(adamant_keyspace *keyspace, adamant_slice key);
-
-/**
- * Takes a key out; ADAMANT_NOT_FOUND if it was not there.
- */
-int adamant_remove(adamant_keyspace *keyspace, adamant_slice key);
-
-/**
- * Takes out all keys of a range; NULL for all keys. A large range goes in pieces, each of which is
+ * Deletes all keys of a range; NULL for all keys. A large range goes in pieces, each of which is
  * a commit.
  */
-int adamant_remove_range(adamant_keyspace *keyspace, const adamant_range *range);
+int adamant_delete_range(adamant_keyspace *keyspace, const adamant_range *range);
 
 /**
  * Takes all entries out, in one small commit.
@@ -859,9 +862,24 @@ uint64_t adamant_expiring_now(const adamant_expiring *expiring);
 uint64_t adamant_expiring_after(const adamant_expiring *expiring, uint64_t time_ms);
 
 /**
- * Sets the value of a key, and when it ends: at adamant_expiring_after(...) or ADAMANT_NEVER, at
- * once if that is over. Says whether it replaced one that was not over (1) or not (0); `replaced`
- * may be NULL.
+ * Sets the value of a key, whether it had one or not, and when it expires: at
+ * adamant_expiring_after(...) or ADAMANT_NEVER, at once if that is over. O(log n); it finds the
+ * old entry first, in the engine lsm by a search that may read the device, since its deadline
+ * goes.
+ */
+int adamant_expiring_put(adamant_expiring *expiring,
+                         adamant_slice key,
+                         adamant_slice value,
+                         uint64_t deadline_ms);
+
+/**
+ * Deletes a key, whether it exists or not. Costs as adamant_expiring_put.
+ */
+int adamant_expiring_delete(adamant_expiring *expiring, adamant_slice key);
+
+/**
+ * Like adamant_expiring_put, at the same cost, and says whether it replaced a value that was not
+ * over (1) or not (0); `replaced` may be NULL.
  */
 int adamant_expiring_insert(adamant_expiring *expiring,
                             adamant_slice key,
@@ -870,14 +888,15 @@ int adamant_expiring_insert(adamant_expiring *expiring,
                             int *replaced);
 
 /**
+ * Like adamant_expiring_delete, at the same cost, but ADAMANT_NOT_FOUND if the key did not exist,
+ * or was over.
+ */
+int adamant_expiring_remove(adamant_expiring *expiring, adamant_slice key);
+
+/**
  * Gives an entry another deadline; ADAMANT_NEVER: it stays. ADAMANT_NOT_FOUND if it is not there.
  */
 int adamant_expiring_set_deadline(adamant_expiring *expiring, adamant_slice key, uint64_t deadline_ms);
-
-/**
- * Takes a key out; ADAMANT_NOT_FOUND if it was not there, or over.
- */
-int adamant_expiring_remove(adamant_expiring *expiring, adamant_slice key);
 
 /**
  * The value of a key, as a copy to be freed by adamant_value_free, and when it ends;
@@ -918,7 +937,7 @@ int adamant_expiring_remove_expired(adamant_expiring *expiring, size_t entries_m
 int adamant_batch_new(const adamant_store *store, adamant_batch **batch);
 
 /**
- * Will set the value of a key. The bytes are copied.
+ * Will set the value of a key, whether it had one or not. The bytes are copied.
  */
 int adamant_batch_put(adamant_batch *batch,
                       const adamant_keyspace *keyspace,
@@ -926,7 +945,7 @@ int adamant_batch_put(adamant_batch *batch,
                       adamant_slice value);
 
 /**
- * Will take a key out, if it is there.
+ * Will delete a key, whether it exists or not.
  */
 int adamant_batch_delete(adamant_batch *batch, const adamant_keyspace *keyspace, adamant_slice key);
 
@@ -1086,7 +1105,7 @@ int adamant_transaction_get(const adamant_transaction *transaction,
                             adamant_slice *value);
 
 /**
- * Sets the value of a key.
+ * Sets the value of a key, whether it had one or not, without reading it: so it cannot conflict.
  */
 int adamant_transaction_put(adamant_transaction *transaction,
                             const adamant_keyspace *keyspace,
@@ -1094,7 +1113,7 @@ int adamant_transaction_put(adamant_transaction *transaction,
                             adamant_slice value);
 
 /**
- * Takes a key out, if it is there.
+ * Deletes a key, whether it exists or not, without reading it: so it cannot conflict.
  */
 int adamant_transaction_delete(adamant_transaction *transaction,
                                const adamant_keyspace *keyspace,
@@ -1148,8 +1167,24 @@ int adamant_transaction_expiring_get(const adamant_transaction *transaction,
                                      uint64_t *deadline_ms);
 
 /**
- * Sets the value of a key, and when it ends, as adamant_expiring_insert. What was there counts as
+ * Sets the value of a key, and when it expires, as adamant_expiring_put. What was there counts as
  * read.
+ */
+int adamant_transaction_expiring_put(adamant_transaction *transaction,
+                                     const adamant_expiring *expiring,
+                                     adamant_slice key,
+                                     adamant_slice value,
+                                     uint64_t deadline_ms);
+
+/**
+ * Deletes a key, as adamant_expiring_delete. What was there counts as read.
+ */
+int adamant_transaction_expiring_delete(adamant_transaction *transaction,
+                                        const adamant_expiring *expiring,
+                                        adamant_slice key);
+
+/**
+ * Like adamant_transaction_expiring_put, and says what was there, as adamant_expiring_insert.
  */
 int adamant_transaction_expiring_insert(adamant_transaction *transaction,
                                         const adamant_expiring *expiring,
@@ -1167,7 +1202,7 @@ int adamant_transaction_expiring_set_deadline(adamant_transaction *transaction,
                                               uint64_t deadline_ms);
 
 /**
- * Takes a key out, as adamant_expiring_remove.
+ * Like adamant_transaction_expiring_delete, and says what was there, as adamant_expiring_remove.
  */
 int adamant_transaction_expiring_remove(adamant_transaction *transaction,
                                         const adamant_expiring *expiring,

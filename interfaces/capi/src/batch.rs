@@ -48,7 +48,7 @@ pub extern "C" fn adamant_batch_new(store: In<StoreHandle>, batch: Out<*mut Batc
     })
 }
 
-/// Will set the value of a key. The bytes are copied.
+/// Will set the value of a key, whether it had one or not. The bytes are copied.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_batch_put(
     batch: Changed<BatchHandle>,
@@ -57,14 +57,12 @@ pub extern "C" fn adamant_batch_put(
     value: Slice,
 ) -> c_int {
     run(|| {
-        batch.with(|batch| {
-            Ok(batch.insert(keyspace.keyspace()?, key.bytes()?, value.bytes()?)?)
-        })?;
+        batch.with(|batch| Ok(batch.put(keyspace.keyspace()?, key.bytes()?, value.bytes()?)?))?;
         Ok(ADAMANT_OK)
     })
 }
 
-/// Will take a key out, if it is there.
+/// Will delete a key, whether it exists or not.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_batch_delete(
     batch: Changed<BatchHandle>,
@@ -72,7 +70,7 @@ pub extern "C" fn adamant_batch_delete(
     key: Slice,
 ) -> c_int {
     run(|| {
-        batch.with(|batch| Ok(batch.remove(keyspace.keyspace()?, key.bytes()?)?))?;
+        batch.with(|batch| Ok(batch.delete(keyspace.keyspace()?, key.bytes()?)?))?;
         Ok(ADAMANT_OK)
     })
 }

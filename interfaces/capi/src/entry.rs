@@ -26,7 +26,8 @@ fn look<T>(keyspace: &Keyspace, key: &[u8], mut work: impl FnMut(&[u8]) -> T) ->
     }
 }
 
-/// Sets the value of a key, whatever it had: the fastest way.
+/// Sets the value of a key, whether it had one or not. O(log n), and no read of files by the engine
+/// lsm.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_put(
     keyspace: Changed<KeyspaceHandle>,
@@ -39,7 +40,17 @@ pub extern "C" fn adamant_put(
     })
 }
 
-/// Sets the value of a key, and says whether there was one (1) or not (0); `replaced` may be NULL.
+/// Deletes a key, whether it exists or not. O(log n), and no read of files by the engine lsm.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_delete(keyspace: Changed<KeyspaceHandle>, key: Slice) -> c_int {
+    run(|| {
+        keyspace.keyspace()?.delete(key.bytes()?)?;
+        Ok(ADAMANT_OK)
+    })
+}
+
+/// Like adamant_put, and says whether there was a value (1) or not (0); `replaced` may be NULL. The
+/// engine lsm has to look for the key, which may read the device; for the others it costs no more.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_insert(
     keyspace: Changed<KeyspaceHandle>,
@@ -52,6 +63,13 @@ pub extern "C" fn adamant_insert(
         replaced.set(c_int::from(was_there));
         Ok(ADAMANT_OK)
     })
+}
+
+/// Like adamant_delete, but ADAMANT_NOT_FOUND if the key did not exist. The engine lsm has to look
+/// for the key, which may read the device; for the others it costs no more.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_remove(keyspace: Changed<KeyspaceHandle>, key: Slice) -> c_int {
+    run(|| Ok(found(keyspace.keyspace()?.remove(key.bytes()?)?)))
 }
 
 /// Sets the value of a key that has none, and says whether it did (1); one that is there stays (0).
@@ -129,31 +147,16 @@ pub extern "C" fn adamant_load_sorted(
     })
 }
 
-/// Takes a key out, if it is there: the fastest way.
-#[unsafe(no_mangle)]
-pub extern "C" fn adamant_delete(keyspace: Changed<KeyspaceHandle>, key: Slice) -> c_int {
-    run(|| {
-        keyspace.keyspace()?.delete(key.bytes()?)?;
-        Ok(ADAMANT_OK)
-    })
-}
-
-/// Takes a key out; ADAMANT_NOT_FOUND if it was not there.
-#[unsafe(no_mangle)]
-pub extern "C" fn adamant_remove(keyspace: Changed<KeyspaceHandle>, key: Slice) -> c_int {
-    run(|| Ok(found(keyspace.keyspace()?.remove(key.bytes()?)?)))
-}
-
-/// Takes out all keys of a range; NULL for all keys. A large range goes in pieces, each of which is
+/// Deletes all keys of a range; NULL for all keys. A large range goes in pieces, each of which is
 /// a commit.
 #[unsafe(no_mangle)]
-pub extern "C" fn adamant_remove_range(
+pub extern "C" fn adamant_delete_range(
     keyspace: Changed<KeyspaceHandle>,
     range: In<Range>,
 ) -> c_int {
     run(|| {
         let bounds = Bounds::of(&range)?;
-        keyspace.keyspace()?.remove_range(bounds.pair())?;
+        keyspace.keyspace()?.delete_range(bounds.pair())?;
         Ok(ADAMANT_OK)
     })
 }

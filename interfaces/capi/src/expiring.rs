@@ -109,9 +109,34 @@ pub extern "C" fn adamant_expiring_after(expiring: In<ExpiringHandle>, time_ms: 
     run_or(0, || Ok(expiring.get()?.after(Duration::from_millis(time_ms)).millis()))
 }
 
-/// Sets the value of a key, and when it ends: at adamant_expiring_after(...) or ADAMANT_NEVER, at
-/// once if that is over. Says whether it replaced one that was not over (1) or not (0); `replaced`
-/// may be NULL.
+/// Sets the value of a key, whether it had one or not, and when it expires: at
+/// adamant_expiring_after(...) or ADAMANT_NEVER, at once if that is over. O(log n); it finds the
+/// old entry first, in the engine lsm by a search that may read the device, since its deadline
+/// goes.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_expiring_put(
+    expiring: Changed<ExpiringHandle>,
+    key: Slice,
+    value: Slice,
+    deadline_ms: u64,
+) -> c_int {
+    run(|| {
+        expiring.get()?.put(key.bytes()?, value.bytes()?, deadline_of(deadline_ms))?;
+        Ok(ADAMANT_OK)
+    })
+}
+
+/// Deletes a key, whether it exists or not. Costs as adamant_expiring_put.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_expiring_delete(expiring: Changed<ExpiringHandle>, key: Slice) -> c_int {
+    run(|| {
+        expiring.get()?.delete(key.bytes()?)?;
+        Ok(ADAMANT_OK)
+    })
+}
+
+/// Like adamant_expiring_put, at the same cost, and says whether it replaced a value that was not
+/// over (1) or not (0); `replaced` may be NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_expiring_insert(
     expiring: Changed<ExpiringHandle>,
@@ -128,6 +153,13 @@ pub extern "C" fn adamant_expiring_insert(
     })
 }
 
+/// Like adamant_expiring_delete, at the same cost, but ADAMANT_NOT_FOUND if the key did not exist,
+/// or was over.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_expiring_remove(expiring: Changed<ExpiringHandle>, key: Slice) -> c_int {
+    run(|| Ok(found(expiring.get()?.remove(key.bytes()?)?)))
+}
+
 /// Gives an entry another deadline; ADAMANT_NEVER: it stays. ADAMANT_NOT_FOUND if it is not there.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_expiring_set_deadline(
@@ -136,12 +168,6 @@ pub extern "C" fn adamant_expiring_set_deadline(
     deadline_ms: u64,
 ) -> c_int {
     run(|| Ok(found(expiring.get()?.set_deadline(key.bytes()?, deadline_of(deadline_ms))?)))
-}
-
-/// Takes a key out; ADAMANT_NOT_FOUND if it was not there, or over.
-#[unsafe(no_mangle)]
-pub extern "C" fn adamant_expiring_remove(expiring: Changed<ExpiringHandle>, key: Slice) -> c_int {
-    run(|| Ok(found(expiring.get()?.remove(key.bytes()?)?)))
 }
 
 /// The value of a key, as a copy to be freed by adamant_value_free, and when it ends;

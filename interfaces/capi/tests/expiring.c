@@ -59,11 +59,11 @@ static void test_single(adamant_store *store, const char *engine)
     CHECK(replaced == 0);
     OK(adamant_expiring_insert(expiring, T("a"), T("2"), 1400, &replaced));
     CHECK(replaced == 1);
-    OK(adamant_expiring_insert(expiring, T("b"), T(""), ADAMANT_NEVER, NULL));
+    OK(adamant_expiring_put(expiring, T("b"), T(""), ADAMANT_NEVER));
     OK(adamant_expiring_insert(expiring, T("over"), T("x"), 1000, NULL));
-    OK(adamant_expiring_insert(expiring, T("long ago"), T("x"), 0, NULL));
+    OK(adamant_expiring_put(expiring, T("long ago"), T("x"), 0));
     OK(adamant_expiring_with_durability(expiring, ADAMANT_BUFFERED, &buffered));
-    OK(adamant_expiring_insert(buffered, T("c"), T("3"), 1600, NULL));
+    OK(adamant_expiring_put(buffered, T("c"), T("3"), 1600));
     adamant_expiring_free(buffered);
     check_entry(expiring, "a", "2", 1400);
     check_entry(expiring, "b", "", ADAMANT_NEVER);
@@ -95,6 +95,10 @@ static void test_single(adamant_store *store, const char *engine)
     check_entry(expiring, "c", "3", ADAMANT_NEVER);
     check_entry(expiring, "b", NULL, 0);
     OK(adamant_expiring_remove(expiring, T("c")));
+    OK(adamant_expiring_put(expiring, T("c"), T("4"), ADAMANT_NEVER));
+    OK(adamant_expiring_delete(expiring, T("c")));
+    OK(adamant_expiring_delete(expiring, T("c")));
+    check_entry(expiring, "c", NULL, 0);
     OK(adamant_expiring_remove_expired(expiring, 100, NULL));
     OK(adamant_expiring_len(expiring, &count));
     CHECK(count == 0);
@@ -172,11 +176,11 @@ static void test_cursor(adamant_cursor *cursor)
 /* Entries a and c that are over, b and e that stay, d that ends at 1500. */
 static void fill(adamant_expiring *expiring)
 {
-    OK(adamant_expiring_insert(expiring, T("a"), T("a"), 900, NULL));
-    OK(adamant_expiring_insert(expiring, T("b"), T("b"), ADAMANT_NEVER, NULL));
-    OK(adamant_expiring_insert(expiring, T("c"), T("c"), 1000, NULL));
-    OK(adamant_expiring_insert(expiring, T("d"), T("d"), 1500, NULL));
-    OK(adamant_expiring_insert(expiring, T("e"), T("e"), ADAMANT_NEVER, NULL));
+    OK(adamant_expiring_put(expiring, T("a"), T("a"), 900));
+    OK(adamant_expiring_put(expiring, T("b"), T("b"), ADAMANT_NEVER));
+    OK(adamant_expiring_put(expiring, T("c"), T("c"), 1000));
+    OK(adamant_expiring_put(expiring, T("d"), T("d"), 1500));
+    OK(adamant_expiring_put(expiring, T("e"), T("e"), ADAMANT_NEVER));
 }
 
 static void test_views(adamant_store *store, const char *engine)
@@ -221,7 +225,7 @@ static void test_views(adamant_store *store, const char *engine)
     CODE(ADAMANT_NOT_FOUND,
          adamant_transaction_expiring_get(transaction, expiring, T("a"), &value, &ends));
     /* It has read b, which is gone. */
-    OK(adamant_transaction_expiring_insert(transaction, expiring, T("f"), T("f"), 1200, NULL));
+    OK(adamant_transaction_expiring_put(transaction, expiring, T("f"), T("f"), 1200));
     CODE(ADAMANT_CONFLICT, adamant_transaction_commit(transaction));
     adamant_transaction_free(transaction);
     check_entry(expiring, "f", NULL, 0);
@@ -237,6 +241,7 @@ static void test_views(adamant_store *store, const char *engine)
     OK(adamant_transaction_expiring_set_deadline(transaction, expiring, T("d"), ADAMANT_NEVER));
     OK(adamant_transaction_expiring_remove(transaction, expiring, T("e")));
     CODE(ADAMANT_NOT_FOUND, adamant_transaction_expiring_remove(transaction, expiring, T("e")));
+    OK(adamant_transaction_expiring_delete(transaction, expiring, T("e")));
     CODE(ADAMANT_NOT_FOUND,
          adamant_transaction_expiring_set_deadline(transaction, expiring, T("e"), 1));
     OK(adamant_transaction_expiring_remove_expired(transaction, expiring, 10, &count));

@@ -111,11 +111,11 @@ static void test_ranges(adamant_keyspace *keyspace)
     NO_PREVIOUS(cursor);
     adamant_cursor_free(cursor);
 
-    OK(adamant_remove_range(keyspace, &range));
+    OK(adamant_delete_range(keyspace, &range));
     check_value(keyspace, "f", NULL);
     check_value(keyspace, "fa", NULL);
     check_value(keyspace, "d", "d");
-    OK(adamant_remove_range(keyspace, NULL));
+    OK(adamant_delete_range(keyspace, NULL));
     check_value(keyspace, "d", NULL);
 }
 

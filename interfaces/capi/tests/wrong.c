@@ -68,7 +68,7 @@ static void test_null(adamant_store *store, adamant_keyspace *keyspace, const ch
     BAD(adamant_insert_unique(NULL, T("a"), T("b"), NULL));
     BAD(adamant_delete(NULL, T("a")));
     BAD(adamant_remove(NULL, T("a")));
-    BAD(adamant_remove_range(NULL, NULL));
+    BAD(adamant_delete_range(NULL, NULL));
     BAD(adamant_clear(NULL));
     BAD(adamant_move(keyspace, T("here"), NULL, T("b")));
     BAD(adamant_swap(NULL, T("here"), keyspace, T("b")));
@@ -133,6 +133,8 @@ static void test_null(adamant_store *store, adamant_keyspace *keyspace, const ch
     OK(adamant_expiring_open(store, "e", NULL, &expiring));
     BAD(adamant_expiring_with_durability(expiring, 17, &no_expiring));
     BAD(adamant_expiring_with_clock(expiring, NULL, NULL, &no_expiring));
+    BAD(adamant_expiring_put(NULL, T("a"), T("b"), ADAMANT_NEVER));
+    BAD(adamant_expiring_delete(NULL, T("a")));
     BAD(adamant_expiring_insert(NULL, T("a"), T("b"), ADAMANT_NEVER, NULL));
     BAD(adamant_expiring_set_deadline(NULL, T("a"), 1));
     BAD(adamant_expiring_remove(NULL, T("a")));
@@ -144,6 +146,8 @@ static void test_null(adamant_store *store, adamant_keyspace *keyspace, const ch
     BAD(adamant_snapshot_expiring_get(snapshot, NULL, T("a"), &slice, NULL));
     BAD(adamant_snapshot_expiring_len(snapshot, expiring, NULL));
     BAD(adamant_transaction_expiring_get(NULL, expiring, T("a"), &slice, NULL));
+    BAD(adamant_transaction_expiring_put(transaction, NULL, T("a"), T("b"), 1));
+    BAD(adamant_transaction_expiring_delete(transaction, NULL, T("a")));
     BAD(adamant_transaction_expiring_insert(transaction, NULL, T("a"), T("b"), 1, NULL));
     BAD(adamant_transaction_expiring_set_deadline(NULL, expiring, T("a"), 1));
     BAD(adamant_transaction_expiring_remove(transaction, NULL, T("a")));
@@ -235,7 +239,7 @@ static void test_lengths(adamant_store *store, adamant_keyspace *keyspace)
     adamant_cursor_free(cursor);
     range = adamant_range_prefix(adamant_bytes(NULL, 3));
     CODE(ADAMANT_INVALID, adamant_cursor_new(keyspace, &range, &cursor));
-    CODE(ADAMANT_INVALID, adamant_remove_range(keyspace, &range));
+    CODE(ADAMANT_INVALID, adamant_delete_range(keyspace, &range));
     OK(adamant_contains(keyspace, T("here")));
     free(large);
 }

@@ -40,12 +40,16 @@ pub(crate) enum Verb {
     Import(ImportArgs),
     /// Export a keyspace as JSON Lines or CSV, sorted by key
     Export(ExportArgs),
+    /// Set the value of a key
+    Put(PutArgs),
     /// Print the value of a key, byte for byte
     Get(GetArgs),
-    /// Set the value of a key
-    Set(SetArgs),
-    /// Remove a key
-    Del(DelArgs),
+    /// Delete a key, whether it exists or not
+    Delete(DeleteArgs),
+    /// Set the value of a key, and say whether it had one
+    Insert(PutArgs),
+    /// Remove a key; fails if there is none
+    Remove(DeleteArgs),
     /// Move a value to another key, also of another keyspace; it replaces what is there
     Rename(RenameArgs),
     /// Print the entries of a range, or count them
@@ -202,7 +206,7 @@ pub(crate) struct GetArgs {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct SetArgs {
+pub(crate) struct PutArgs {
     #[command(flatten)]
     pub(crate) target: Target,
 
@@ -219,7 +223,7 @@ pub(crate) struct SetArgs {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct DelArgs {
+pub(crate) struct DeleteArgs {
     #[command(flatten)]
     pub(crate) target: Target,
 

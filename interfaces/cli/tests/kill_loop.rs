@@ -80,8 +80,8 @@ fn child(path: &Path, seed: u64) {
         for (keyspace, key, value) in changes {
             let keyspace = &keyspaces[keyspace];
             match value {
-                Some(value) => batch.insert(keyspace, key, value).expect("insert"),
-                None => batch.remove(keyspace, key).expect("remove"),
+                Some(value) => batch.put(keyspace, key, value).expect("put"),
+                None => batch.delete(keyspace, key).expect("delete"),
             }
         }
         batch.durability(durability);

@@ -59,15 +59,15 @@ impl Batch {
     ) -> PyResult<()> {
         let (reader, keyspace) = parts(keyspace)?;
         let (key, value) = (reader.key(key)?, reader.value(value)?);
-        self.with(|batch| batch.insert(keyspace, &key, &value))
+        self.with(|batch| batch.put(keyspace, &key, &value))
     }
 
-    /// Removes a key at the commit, if it exists then.
+    /// Deletes a key at the commit, if it exists then.
     #[pyo3(signature = (keyspace, key, /))]
     fn delete(&self, keyspace: &Bound<'_, Keyspace>, key: &Bound<'_, PyAny>) -> PyResult<()> {
         let (reader, keyspace) = parts(keyspace)?;
         let key = reader.key(key)?;
-        self.with(|batch| batch.remove(keyspace, &key))
+        self.with(|batch| batch.delete(keyspace, &key))
     }
 
     /// Sets the values of keys at the commit: of a mapping, or of an iterable of pairs.
@@ -76,7 +76,7 @@ impl Batch {
         let (reader, keyspace) = parts(keyspace)?;
         each_pair(pairs, |key, value| {
             let (key, value) = (reader.key(key)?, reader.value(value)?);
-            self.with(|batch| batch.insert(keyspace, &key, &value))
+            self.with(|batch| batch.put(keyspace, &key, &value))
         })
     }
 

@@ -160,3 +160,8 @@ pub(crate) fn of_store(error: Error) -> PyErr {
 pub(crate) fn missing_key(key: &Bound<'_, PyAny>) -> PyErr {
     PyKeyError::new_err((key.clone().unbind(),))
 }
+
+/// The exception of `popitem` for an empty keyspace.
+pub(crate) fn nothing_to_pop() -> PyErr {
+    PyKeyError::new_err("popitem(): the keyspace is empty")
+}

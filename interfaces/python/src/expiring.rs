@@ -50,9 +50,7 @@ impl Expiring {
             }
         })
     }
-}
 
-impl Expiring {
     /// Waits until what was read is as durable as a write would be.
     fn settle(slf: &Bound<'_, Self>) -> PyResult<()> {
         let durability = slf.get().durability;
@@ -73,7 +71,7 @@ fn remove_span(all: &mut ExpiringTransaction<'_>, span: &Span) -> adamant::Resul
         if keys.is_empty() {
             return Ok(());
         }
-        keys.iter().try_for_each(|key| all.remove(key).map(|_| ()))?;
+        keys.iter().try_for_each(|key| all.delete(key))?;
     }
 }
 
@@ -105,12 +103,13 @@ impl Expiring {
         key: &Bound<'_, PyAny>,
         value: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        Self::set(slf, key, value, None, None)
+        Self::put(slf, key, value, None, None)
     }
 
-    /// Sets the value of a key, and its expiry: after ttl, at a deadline, or never.
+    /// Sets the value of a key, and its expiry: after ttl, at a deadline, or never. A number counts
+    /// seconds, for a deadline since 1970.
     #[pyo3(signature = (key, value, /, *, ttl=None, deadline=None))]
-    fn set(
+    fn put(
         slf: &Bound<'_, Self>,
         key: &Bound<'_, PyAny>,
         value: &Bound<'_, PyAny>,
@@ -119,7 +118,7 @@ impl Expiring {
     ) -> PyResult<()> {
         let reader = slf.as_super().get();
         let (key, value, ends) = (reader.key(key)?, reader.value(value)?, Ends::of(ttl, deadline)?);
-        Self::change(slf, |expiring, all| all.insert(&key, &value, ends.by(expiring)).map(|_| ()))
+        Self::change(slf, |expiring, all| all.put(&key, &value, ends.by(expiring)))
     }
 
     /// Changes the expiry of a value; returns whether the key exists.
@@ -187,6 +186,13 @@ impl Expiring {
         Ok(next.map(|next| moment::seconds(next.millis())))
     }
 
+    /// Deletes a key and its expiry, whether it exists or not.
+    #[pyo3(signature = (key, /))]
+    fn delete(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<()> {
+        let key = slf.as_super().get().key(key)?;
+        Self::change(slf, |_, all| all.delete(&key))
+    }
+
     fn __delitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<()> {
         if let Ok(slice) = key.cast::<PySlice>() {
             let span = slf.as_super().get().span_of(slice)?;
@@ -208,14 +214,8 @@ impl Expiring {
         key: &Bound<'py, PyAny>,
         default: &Bound<'py, PyTuple>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let reader = slf.as_super().get();
-        let Some(bytes) = reader.sought(key)? else {
-            return reader.default_of(key, default);
-        };
-        match Self::change(slf, |_, all| all.take(&bytes))? {
-            Some(value) => reader.values.decode(slf.py(), &value),
-            None => reader.default_of(key, default),
-        }
+        let take = |key: &[u8]| Self::change(slf, |_, all| all.take(key));
+        slf.as_super().get().pop(key, default, take)
     }
 
     /// Removes and returns the entry with the highest key, or the lowest.
@@ -226,12 +226,10 @@ impl Expiring {
             let end = if last { entries.next_back() } else { entries.next() };
             drop(entries);
             let Some((key, value, _)) = end.transpose()? else { return Ok(None) };
-            all.remove(&key)?;
+            all.delete(&key)?;
             Ok(Some((key, value)))
         })?;
-        slf.as_super().get().pair(slf.py(), entry)?.ok_or_else(|| {
-            pyo3::exceptions::PyKeyError::new_err("popitem(): the keyspace is empty")
-        })
+        slf.as_super().get().pair(slf.py(), entry)?.ok_or_else(errors::nothing_to_pop)
     }
 
     /// The value of a key; a key without one gets the default.
@@ -252,7 +250,7 @@ impl Expiring {
         let found = Self::change(slf, |_, all| {
             let found = all.get(&key)?;
             if found.is_none() {
-                all.insert(&key, &value, None)?;
+                all.put(&key, &value, None)?;
             }
             Ok(found)
         })?;
@@ -272,7 +270,7 @@ impl Expiring {
             })?;
         }
         Self::change(slf, |_, all| {
-            pairs.iter().try_for_each(|(key, value)| all.insert(key, value, None).map(|_| ()))
+            pairs.iter().try_for_each(|(key, value)| all.put(key, value, None))
         })
     }
 }

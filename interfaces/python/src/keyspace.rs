@@ -49,21 +49,40 @@ impl Keyspace {
         key: &Bound<'_, PyAny>,
         value: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
+        Self::put(slf, key, value)
+    }
+
+    /// Sets the value of a key, whether it had one or not: like `keyspace[key] = value`.
+    #[pyo3(signature = (key, value, /))]
+    fn put(
+        slf: &Bound<'_, Self>,
+        key: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
         let reader = slf.as_super().get();
         let (key, value) = (reader.key(key)?, reader.value(value)?);
         reader.on_keyspace(slf.py(), |keyspace| keyspace.put(&key, &value))
+    }
+
+    /// Deletes a key, whether it exists or not. The engine lsm does not read for it, as it does for
+    /// discard() and del.
+    #[pyo3(signature = (key, /))]
+    fn delete(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<()> {
+        let reader = slf.as_super().get();
+        let bytes = reader.key(key)?;
+        reader.on_keyspace(slf.py(), |keyspace| keyspace.delete(&bytes))
     }
 
     fn __delitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<()> {
         let reader = slf.as_super().get();
         if let Ok(slice) = key.cast::<PySlice>() {
             let span = reader.span_of(slice)?;
-            return reader.on_keyspace(slf.py(), |keyspace| keyspace.remove_range(span.bounds()));
+            return reader.on_keyspace(slf.py(), |keyspace| keyspace.delete_range(span.bounds()));
         }
         if Self::discard(slf, key)? { Ok(()) } else { Err(errors::missing_key(key)) }
     }
 
-    /// Removes a key if it exists; returns whether it did.
+    /// Removes a key if it exists; returns whether it did, for which the engine lsm has to read.
     #[pyo3(signature = (key, /))]
     fn discard(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         let reader = slf.as_super().get();
@@ -78,13 +97,7 @@ impl Keyspace {
         default: &Bound<'py, PyTuple>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let reader = slf.as_super().get();
-        let Some(bytes) = reader.sought(key)? else {
-            return reader.default_of(key, default);
-        };
-        match reader.on_keyspace(slf.py(), |keyspace| keyspace.take(&bytes))? {
-            Some(value) => reader.values.decode(slf.py(), &value),
-            None => reader.default_of(key, default),
-        }
+        reader.pop(key, default, |key| reader.on_keyspace(slf.py(), |it| it.take(key)))
     }
 
     /// Removes and returns the entry with the highest key, or the lowest.
@@ -101,9 +114,7 @@ impl Keyspace {
                 }
             }
         })?;
-        reader.pair(slf.py(), entry)?.ok_or_else(|| {
-            pyo3::exceptions::PyKeyError::new_err("popitem(): the keyspace is empty")
-        })
+        reader.pair(slf.py(), entry)?.ok_or_else(errors::nothing_to_pop)
     }
 
     /// The value of a key; a key without one gets the default.
@@ -192,9 +203,10 @@ impl Keyspace {
         reader.on_keyspace(slf.py(), |it| it.swap(&key, it, &other_key))
     }
 
-    /// Merges a keyspace of the engine lsm into one sorted run.
-    fn compact(slf: &Bound<'_, Self>) -> PyResult<()> {
-        slf.as_super().get().on_keyspace(slf.py(), adamant::Keyspace::compact)
+    /// What only a keyspace of the engine lsm has; WrongEngine for the others.
+    fn lsm(slf: &Bound<'_, Self>) -> PyResult<LsmKeyspace> {
+        slf.as_super().get().on_keyspace(slf.py(), |keyspace| keyspace.lsm().map(drop))?;
+        Ok(LsmKeyspace { keyspace: slf.clone().unbind() })
     }
 
     /// Sets the values of many keys, in one commit.
@@ -207,9 +219,24 @@ impl Keyspace {
         for source in sources {
             each_pair(&source, |key, value| {
                 let (key, value) = (reader.key(key)?, reader.value(value)?);
-                batch.insert(keyspace, &key, &value).map_err(errors::of_store)
+                batch.put(keyspace, &key, &value).map_err(errors::of_store)
             })?;
         }
         slf.py().detach(|| batch.commit()).map_err(errors::of_store)
+    }
+}
+
+/// What only a keyspace of the engine lsm has.
+#[pyclass(frozen, module = "adamant._native")]
+pub(crate) struct LsmKeyspace {
+    keyspace: Py<Keyspace>,
+}
+
+#[pymethods]
+impl LsmKeyspace {
+    /// Merges the keyspace into one sorted run.
+    fn compact(&self, py: Python<'_>) -> PyResult<()> {
+        let keyspace = self.keyspace.bind(py);
+        keyspace.as_super().get().on_keyspace(py, |keyspace| keyspace.lsm()?.compact())
     }
 }

@@ -129,9 +129,20 @@ impl TransactionReader {
         key: &Bound<'_, PyAny>,
         value: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
+        Self::put(slf, key, value)
+    }
+
+    /// Sets the value of a key, without reading it, so it cannot conflict: like
+    /// `keyspace[key] = value`.
+    #[pyo3(signature = (key, value, /))]
+    fn put(
+        slf: &Bound<'_, Self>,
+        key: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
         let reader = slf.as_super().get();
         let (key, value) = (reader.key(key)?, reader.value(value)?);
-        Self::write(slf, |keyspace, it| it.insert(keyspace, &key, &value))
+        Self::write(slf, |keyspace, it| it.put(keyspace, &key, &value))
     }
 
     fn __delitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -148,29 +159,29 @@ impl TransactionReader {
                 if keys.is_empty() {
                     return Ok(());
                 }
-                keys.iter().try_for_each(|key| it.remove(keyspace, key))?;
+                keys.iter().try_for_each(|key| it.delete(keyspace, key))?;
             }
         })
     }
 
-    /// Removes a key if it exists; returns whether it did.
+    /// Removes a key if it exists; returns whether it did, for which it is read.
     #[pyo3(signature = (key, /))]
     fn discard(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         let bytes = slf.as_super().get().key(key)?;
         Self::write(slf, |keyspace, it| {
             let was_there = it.contains(keyspace, &bytes)?;
             if was_there {
-                it.remove(keyspace, &bytes)?;
+                it.delete(keyspace, &bytes)?;
             }
             Ok(was_there)
         })
     }
 
-    /// Removes a key if it exists, without reading it, so it cannot conflict.
+    /// Deletes a key, whether it exists or not, without reading it, so it cannot conflict.
     #[pyo3(signature = (key, /))]
     fn delete(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<()> {
         let bytes = slf.as_super().get().key(key)?;
-        Self::write(slf, |keyspace, it| it.remove(keyspace, &bytes))
+        Self::write(slf, |keyspace, it| it.delete(keyspace, &bytes))
     }
 
     #[pyo3(signature = (key, /, *default))]
@@ -179,14 +190,8 @@ impl TransactionReader {
         key: &Bound<'py, PyAny>,
         default: &Bound<'py, PyTuple>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let reader = slf.as_super().get();
-        let Some(bytes) = reader.sought(key)? else {
-            return reader.default_of(key, default);
-        };
-        match Self::write(slf, |keyspace, it| it.take(keyspace, &bytes))? {
-            Some(value) => reader.values.decode(slf.py(), &value),
-            None => reader.default_of(key, default),
-        }
+        let take = |key: &[u8]| Self::write(slf, |keyspace, it| it.take(keyspace, key));
+        slf.as_super().get().pop(key, default, take)
     }
 
     /// Removes and returns the entry with the highest key, or the lowest.
@@ -194,12 +199,10 @@ impl TransactionReader {
     fn popitem<'py>(slf: &Bound<'py, Self>, last: bool) -> PyResult<Bound<'py, PyTuple>> {
         let entry = Self::write(slf, |keyspace, it| {
             let entry = if last { it.last(keyspace) } else { it.first(keyspace) }?;
-            entry.iter().try_for_each(|(key, _)| it.remove(keyspace, key))?;
+            entry.iter().try_for_each(|(key, _)| it.delete(keyspace, key))?;
             Ok(entry)
         })?;
-        slf.as_super().get().pair(slf.py(), entry)?.ok_or_else(|| {
-            pyo3::exceptions::PyKeyError::new_err("popitem(): the keyspace is empty")
-        })
+        slf.as_super().get().pair(slf.py(), entry)?.ok_or_else(errors::nothing_to_pop)
     }
 
     #[pyo3(signature = (*sources))]

@@ -30,8 +30,8 @@ class Clock:
 def test_an_entry_is_there_until_its_deadline(db: adamant.Store, engine: Any) -> None:
     clock = Clock()
     sessions: Any = db.expiring("sessions", codec="utf-8", engine=engine, clock=clock)
-    sessions.set("ada", "1", ttl=30)
-    sessions.set("bob", "2", deadline=1_015.5)
+    sessions.put("ada", "1", ttl=30)
+    sessions.put("bob", "2", deadline=1_015.5)
     sessions["root"] = "3"
     assert dict(sessions) == {"ada": "1", "bob": "2", "root": "3"} and len(sessions) == 3
     assert (sessions.ttl("ada"), sessions.deadline("ada")) == (30.0, 1_030.0)
@@ -61,7 +61,7 @@ def test_an_entry_is_there_until_its_deadline(db: adamant.Store, engine: Any) ->
     clock.millis = 9_000_000
     assert (sessions.first(), sessions.last()) == (("ada", "1"), ("root", "3"))
     # As every assignment: what was set to end does not, when it is set again.
-    sessions.set("ada", "1", ttl=1)
+    sessions.put("ada", "1", ttl=1)
     sessions["ada"] = "2"
     assert sessions.ttl("ada") is None and sessions.next_deadline() is None
 
@@ -70,28 +70,28 @@ def test_times_of_all_kinds(db: adamant.Store) -> None:
     clock = Clock()
     entries: Any = db.expiring("entries", clock=clock)
     end = datetime.datetime(2040, 5, 6, 7, 8, 9, 123_000, tzinfo=datetime.UTC)
-    entries.set(b"a", b"", deadline=end)
+    entries.put(b"a", b"", deadline=end)
     assert entries.deadline(b"a") == end.timestamp()
     assert datetime.datetime.fromtimestamp(entries.deadline(b"a"), datetime.UTC) == end
     for millis in (1, 999, 1_000_001, 1_700_000_000_001, 253_402_300_799_999):
         clock.millis = 0
-        entries.set(b"a", b"", deadline=millis / 1000)
+        entries.put(b"a", b"", deadline=millis / 1000)
         found = entries.deadline(b"a")
         assert round(found * 1000) == millis
         entries.set_deadline(b"a", deadline=found)
         assert entries.deadline(b"a") == found
     clock.millis = 1_000_000
     for over in ({"ttl": 0}, {"deadline": -1}, {"deadline": 1000}):
-        entries.set(b"a", b"", **over)
+        entries.put(b"a", b"", **over)
         assert b"a" not in entries
-    entries.set(b"a", b"", ttl=float("inf"))
+    entries.put(b"a", b"", ttl=float("inf"))
     assert entries.ttl(b"a") > 1e15
     for given, words in (
         ({"ttl": float("nan")}, "nan"),
         ({"ttl": 1.0, "deadline": 2.0}, "not both"),
     ):
         with pytest.raises(adamant.InvalidArgument, match=words):
-            entries.set(b"a", b"", **given)
+            entries.put(b"a", b"", **given)
     with pytest.raises(adamant.InvalidArgument, match="persist"):
         entries.set_deadline(b"a")
     kinds: list[dict[str, Any]] = [
@@ -102,16 +102,16 @@ def test_times_of_all_kinds(db: adamant.Store) -> None:
     ]
     for kind in kinds:
         with pytest.raises(TypeError):
-            entries.set(b"a", b"", **kind)
+            entries.put(b"a", b"", **kind)
     with pytest.raises(TypeError):
-        entries.set(b"a", b"", 5)
+        entries.put(b"a", b"", 5)
 
 
 def test_by_the_clock_of_the_system(db: adamant.Store) -> None:
     entries = db.expiring("entries")
     before = time.time()
-    entries.set(b"a", b"", ttl=3600)
-    entries.set(b"b", b"", deadline=before - 1)
+    entries.put(b"a", b"", ttl=3600)
+    entries.put(b"b", b"", deadline=before - 1)
     end, left = entries.deadline(b"a"), entries.ttl(b"a")
     assert end is not None and before + 3599 < end < time.time() + 3601
     assert left is not None and 0 <= left <= 3600
@@ -123,7 +123,7 @@ def test_a_clock_that_fails(db: adamant.Store) -> None:
         raise OSError("no clock")
 
     entries: Any = db.expiring("entries", clock=fail)
-    for work in (lambda: entries.get(b"a"), lambda: entries.set(b"a", b""), lambda: list(entries)):
+    for work in (lambda: entries.get(b"a"), lambda: entries.put(b"a", b""), lambda: list(entries)):
         with pytest.raises(OSError, match="no clock"):
             work()
     wrong: list[tuple[Any, type[Exception]]] = [
@@ -162,7 +162,7 @@ def test_what_holds_other_entries_is_refused(path: Path) -> None:
         db.expiring("entries")[b"k" * 65_528] = b""
 
     with adamant.open(path) as store:
-        store.expiring("entries").set(b"a", b"1", ttl=3600)
+        store.expiring("entries").put(b"a", b"1", ttl=3600)
     with adamant.open(path, read_only=True) as store:
         assert dict(store.expiring("entries")) == {b"a": b"1"}
         with pytest.raises(adamant.ReadOnly):
@@ -175,7 +175,7 @@ def test_snapshots_and_transactions(db: adamant.Store, engine: Any) -> None:
     clock = Clock()
     leases = db.expiring("leases", engine=engine, clock=clock)
     log = db.keyspace("log")
-    leases.set(b"printer", b"ada", ttl=10)
+    leases.put(b"printer", b"ada", ttl=10)
     leases[b"door"] = b"bob"
     with db.snapshot() as before:
         leases.clear()
@@ -191,7 +191,7 @@ def test_snapshots_and_transactions(db: adamant.Store, engine: Any) -> None:
 
     with db.transaction() as transaction:
         mine = transaction[leases]
-        mine.set(b"printer", b"bob", ttl=5)
+        mine.put(b"printer", b"bob", ttl=5)
         mine[b"window"] = b"eve"
         transaction[log][b"1"] = b"bob has the printer"
         assert isinstance(mine, adamant.TransactionExpiring)
@@ -204,8 +204,8 @@ def test_snapshots_and_transactions(db: adamant.Store, engine: Any) -> None:
     assert not leases and log[b"1"] and leases.purge() == 1
 
     one, other = db.transaction(), db.transaction()
-    one[leases].set(b"printer", b"one", ttl=5)
-    other[leases].set(b"printer", b"other", ttl=5)
+    one[leases].put(b"printer", b"one", ttl=5)
+    other[leases].put(b"printer", b"other", ttl=5)
     one.commit()
     with pytest.raises(adamant.Conflict):
         other.commit()
@@ -226,7 +226,7 @@ def test_changes_are_one_commit_each(db: adamant.Store) -> None:
     entries.update({b"%03d" % number: b"" for number in range(500)})
     assert commits() == before + 1
     for number in range(500):
-        entries.set(b"%03d" % number, b"", ttl=0 if number % 2 else 50)
+        entries.put(b"%03d" % number, b"", ttl=0 if number % 2 else 50)
     before = commits()
     assert entries.purge(100) == 100 and entries.purge() == 150 and entries.purge() == 0
     assert commits() == before + 2 and len(entries) == 250
@@ -297,9 +297,9 @@ class ExpiringMachine(RuleBasedStateMachine):
         if end is None:
             self.entries[key] = value
         elif by_ttl and span is not None and span >= 0:
-            self.entries.set(key, value, ttl=span / 1000)
+            self.entries.put(key, value, ttl=span / 1000)
         else:
-            self.entries.set(key, value, deadline=end / 1000)
+            self.entries.put(key, value, deadline=end / 1000)
         self.stored[key] = (value, end)
 
     @rule(key=keys, span=spans)
@@ -348,7 +348,7 @@ class ExpiringMachine(RuleBasedStateMachine):
         with self.db.transaction() as transaction:
             within = transaction[self.entries]
             assert within.get(key) == self.living(self.stored).get(key)
-            within.set(key, value, deadline=None if end is None else end / 1000)
+            within.put(key, value, deadline=None if end is None else end / 1000)
             changed = {**self.stored, key: (value, end)}
             assert list(within.items()) == list(self.living(changed).items())
             if not commits:
@@ -411,19 +411,19 @@ def test_times_that_say_too_little_are_refused(db: adamant.Store) -> None:
     naive = datetime.datetime(2100, 1, 1)
     for ttl in (-1, -0.001, datetime.timedelta(seconds=-1), float("-inf")):
         with pytest.raises(adamant.InvalidArgument, match="at least 0"):
-            sessions.set(b"key", b"value", ttl=ttl)
+            sessions.put(b"key", b"value", ttl=ttl)
         with pytest.raises(adamant.InvalidArgument, match="at least 0"):
             sessions.set_deadline(b"key", ttl=ttl)
     for place in (sessions, db.transaction()[sessions]):
         with pytest.raises(adamant.InvalidArgument, match="without a zone"):
-            place.set(b"key", b"value", deadline=naive)
+            place.put(b"key", b"value", deadline=naive)
     clock: Any = datetime.datetime.now
     with pytest.raises(adamant.InvalidArgument, match="without a zone"):
-        db.expiring("sessions", clock=clock).set(b"key", b"value", ttl=1)
+        db.expiring("sessions", clock=clock).put(b"key", b"value", ttl=1)
     assert b"key" not in sessions
     # What is over at once is no mistake, and neither is a deadline that has gone by.
-    sessions.set(b"key", b"value", ttl=0)
-    sessions.set(b"key", b"value", deadline=-1)
+    sessions.put(b"key", b"value", ttl=0)
+    sessions.put(b"key", b"value", deadline=-1)
     assert b"key" not in sessions
-    sessions.set(b"key", b"value", deadline=naive.replace(tzinfo=zone))
+    sessions.put(b"key", b"value", deadline=naive.replace(tzinfo=zone))
     assert sessions.deadline(b"key") == naive.replace(tzinfo=zone).timestamp()

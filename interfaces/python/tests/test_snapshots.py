@@ -88,7 +88,7 @@ def test_what_is_kept_for_an_older_snapshot_costs_a_newer_one_nothing(
     expiring = db.expiring("expiring", engine=engine)
     keyspace.update({b"%06d" % number: b"v" for number in range(5_001)})
     for number in range(1_001):
-        expiring.set(b"%06d" % number, b"v", ttl=1e6)
+        expiring.put(b"%06d" % number, b"v", ttl=1e6)
 
     def walked() -> int:
         return int(db.stats()["commits"]["versions_walked"])

@@ -35,7 +35,7 @@ def test_keyspaces(db: adamant.Store) -> None:
     assert db.drop_keyspace("c") and not db.drop_keyspace("c")
     with pytest.raises(adamant.KeyspaceDropped):
         handle[b"k"]
-    db.keyspace("a").compact()
+    db.keyspace("a").lsm().compact()
 
 
 def test_backup_and_restore(tmp_path: Path) -> None:

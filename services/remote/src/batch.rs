@@ -18,8 +18,8 @@ use crate::shared::{KeyspaceState, Shared};
 /// let store = adamant_remote::Store::in_memory()?;
 /// let (users, by_mail) = (store.keyspace("users")?, store.keyspace("users by mail")?);
 /// let mut batch = store.batch();
-/// batch.insert(&users, "7", "Ada Lovelace")?;
-/// batch.insert(&by_mail, "ada@example.org", "7")?;
+/// batch.put(&users, "7", "Ada Lovelace")?;
+/// batch.put(&by_mail, "ada@example.org", "7")?;
 /// batch.commit()?;
 /// # Ok::<(), adamant_remote::Error>(())
 /// ```
@@ -37,11 +37,11 @@ impl Batch {
         Self { shared, changes, keyspaces: Vec::new(), len: 0 }
     }
 
-    /// Sets the value of a key. The last change of a key wins.
+    /// Sets the value of a key at the commit, without reading it. The last change of a key wins.
     ///
     /// # Errors
     /// A key or value of invalid length, or a keyspace of another store: the batch stays as it was.
-    pub fn insert(
+    pub fn put(
         &mut self,
         keyspace: &Keyspace,
         key: impl AsRef<[u8]>,
@@ -53,11 +53,11 @@ impl Batch {
         Ok(())
     }
 
-    /// Removes a key, whether it is there or not.
+    /// Deletes a key at the commit, whether it exists or not, without reading it.
     ///
     /// # Errors
-    /// As [`Batch::insert`].
-    pub fn remove(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<()> {
+    /// As [`Batch::put`].
+    pub fn delete(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<()> {
         let key = self.key(keyspace, key.as_ref())?;
         self.changes.delete(key);
         Ok(())
@@ -88,7 +88,7 @@ impl Batch {
     /// Commits, and waits until the commit is in the object store.
     ///
     /// # Errors
-    /// As [`Keyspace::insert`].
+    /// As [`Keyspace::put`].
     pub fn commit(self) -> Result<()> {
         if self.is_empty() {
             return self.shared.writer("a commit").map(|_| ());

@@ -14,7 +14,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// use adamant_remote::{Error, Store};
 ///
 /// let store = Store::in_memory()?;
-/// let error = store.keyspace("towns")?.insert([b'z'; 70_000], "nobody").unwrap_err();
+/// let error = store.keyspace("towns")?.put([b'z'; 70_000], "nobody").unwrap_err();
 /// assert!(matches!(error, Error::KeyTooLong { .. }));
 /// assert!(!error.is_fenced() && !error.is_conflict());
 /// # Ok::<(), adamant_remote::Error>(())

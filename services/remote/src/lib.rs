@@ -11,7 +11,7 @@
 //! let people = store.keyspace("people")?;
 //! let mut batch = store.batch();
 //! for (name, town) in [("ada", "London"), ("blaise", "Paris")] {
-//!     batch.insert(&people, name, town)?;
+//!     batch.put(&people, name, town)?;
 //! }
 //! batch.commit()?;
 //! assert_eq!(people.get("ada")?, Some("London".into()));

@@ -123,7 +123,7 @@ impl Store {
     /// A keyspace, created if there is none with that name.
     ///
     /// # Errors
-    /// A name of invalid length, as [`Keyspace::insert`].
+    /// A name of invalid length, as [`Keyspace::put`].
     pub fn keyspace(&self, name: &str) -> Result<Keyspace> {
         loop {
             if let Some(state) = self.shared.find_keyspace(name)? {
@@ -180,7 +180,7 @@ impl Store {
     /// Its objects shrink later.
     ///
     /// # Errors
-    /// As [`Keyspace::insert`].
+    /// As [`Keyspace::put`].
     pub fn drop_keyspace(&self, name: &str) -> Result<bool> {
         self.shared.drop_keyspace(name)
     }
@@ -209,8 +209,8 @@ impl Store {
     /// accounts.put("ada", [100])?;
     /// store.transaction(|tx| {
     ///     let ada = tx.get(&accounts, "ada")?.map_or(0, |value| value[0]);
-    ///     tx.insert(&accounts, "ada", [ada - 10])?;
-    ///     tx.insert(&accounts, "bob", [10])
+    ///     tx.put(&accounts, "ada", [ada - 10])?;
+    ///     tx.put(&accounts, "bob", [10])
     /// })?;
     /// assert_eq!(accounts.get("ada")?, Some([90].into()));
     /// # Ok::<(), Error>(())

@@ -32,7 +32,7 @@ use crate::shared::{KeyspaceState, Shared};
 /// let mut other = store.begin()?;
 /// for transaction in [&mut one, &mut other] {
 ///     if transaction.get(&stock, "apples")?.is_some() {
-///         transaction.remove(&stock, "apples")?;
+///         transaction.delete(&stock, "apples")?;
 ///     }
 /// }
 /// one.commit()?;
@@ -78,11 +78,12 @@ impl Transaction {
         Ok(self.get(keyspace, key)?.is_some())
     }
 
-    /// Sets the value of a key. It conflicts with another commit that writes the key meanwhile.
+    /// Sets the value of a key, without reading it. It conflicts with another commit that writes
+    /// the key meanwhile.
     ///
     /// # Errors
     /// A key or value of invalid length, a keyspace of another store.
-    pub fn insert(
+    pub fn put(
         &mut self,
         keyspace: &Keyspace,
         key: impl AsRef<[u8]>,
@@ -94,11 +95,11 @@ impl Transaction {
         self.shared.wait(async { self.inner.put(key, value) })
     }
 
-    /// Removes a key, whether it is there or not. As [`Transaction::insert`].
+    /// Deletes a key, whether it exists or not, without reading it. As [`Transaction::put`].
     ///
     /// # Errors
-    /// As [`Transaction::insert`].
-    pub fn remove(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<()> {
+    /// As [`Transaction::put`].
+    pub fn delete(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<()> {
         check_key(key.as_ref())?;
         let key = self.key(keyspace, key.as_ref())?;
         self.shared.wait(async { self.inner.delete(key) })
@@ -111,7 +112,7 @@ impl Transaction {
     pub fn take(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         let value = self.get(keyspace, key.as_ref())?;
         if value.is_some() {
-            self.remove(keyspace, key)?;
+            self.delete(keyspace, key)?;
         }
         Ok(value)
     }
@@ -158,7 +159,7 @@ impl Transaction {
     /// objects.
     ///
     /// # Errors
-    /// [`Error::Conflict`]; as [`Keyspace::insert`].
+    /// [`Error::Conflict`]; as [`Keyspace::put`].
     pub fn commit(self) -> Result<()> {
         if self.keyspaces.is_empty() {
             return Ok(());

@@ -155,8 +155,8 @@ fn a_store_is_copied_beside_its_writer() {
     let write = |number: u32| {
         let mut batch = store.batch();
         for keyspace in [&left, &right] {
-            batch.insert(keyspace, "last", number.to_le_bytes()).unwrap();
-            batch.insert(keyspace, number.to_le_bytes(), vec![1; 2_000]).unwrap();
+            batch.put(keyspace, "last", number.to_le_bytes()).unwrap();
+            batch.put(keyspace, number.to_le_bytes(), vec![1; 2_000]).unwrap();
         }
         batch.commit().unwrap();
     };

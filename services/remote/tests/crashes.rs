@@ -102,8 +102,8 @@ fn run(store: &Store, step: &Step) {
             for (name, key, value) in changes {
                 let keyspace = store.open_keyspace(name).unwrap();
                 match value {
-                    Some(value) => batch.insert(&keyspace, key, value).unwrap(),
-                    None => batch.remove(&keyspace, key).unwrap(),
+                    Some(value) => batch.put(&keyspace, key, value).unwrap(),
+                    None => batch.delete(&keyspace, key).unwrap(),
                 }
             }
             batch.commit().unwrap();

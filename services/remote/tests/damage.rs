@@ -43,7 +43,7 @@ fn make(seed: u64, is_closed: bool) -> (InMemory, Map) {
         for _ in 0..4 {
             let key = format!("key {:03}", random.u16(..200)).into_bytes();
             let value = vec![random.u8(..); random.usize(1..200)];
-            batch.insert(&keyspace, &key, &value).unwrap();
+            batch.put(&keyspace, &key, &value).unwrap();
             map.insert(key, value);
         }
         batch.commit().unwrap();

@@ -42,8 +42,8 @@ fn child() {
         loop {
             number += 1;
             let mut batch = store.batch();
-            batch.insert(&log, key_of(number), vec![number as u8; 100])?;
-            batch.insert(&last, "number", number.to_le_bytes())?;
+            batch.put(&log, key_of(number), vec![number as u8; 100])?;
+            batch.put(&last, "number", number.to_le_bytes())?;
             batch.commit()?;
             println!("committed {number}");
         }

@@ -38,18 +38,18 @@ const WRITES: [(&str, Write); 10] = [
     ("compare and swap", |store| {
         store.open_keyspace("main")?.compare_and_swap("k", Some("early"), Some("late")).map(drop)
     }),
-    ("remove a range", |store| store.open_keyspace("main")?.remove_range(..)),
+    ("remove a range", |store| store.open_keyspace("main")?.delete_range(..)),
     ("batch", |store| {
         let (keyspace, mut batch) = (store.open_keyspace("main")?, store.batch());
-        batch.insert(&keyspace, "k", "late")?;
-        batch.insert(&keyspace, "l", "late")?;
+        batch.put(&keyspace, "k", "late")?;
+        batch.put(&keyspace, "l", "late")?;
         batch.commit()
     }),
     ("transaction", |store| {
         let keyspace = store.open_keyspace("main")?;
         store.transaction(|tx| {
             tx.get(&keyspace, "k")?;
-            tx.insert(&keyspace, "k", "late")
+            tx.put(&keyspace, "k", "late")
         })
     }),
     ("create a keyspace", |store| store.create_keyspace("late").map(drop)),

@@ -47,9 +47,9 @@ fn a_reader_follows_its_writer_and_the_next_one() {
     let towns = next.keyspace("towns").unwrap();
     for number in 0..500 {
         let mut batch = next.batch();
-        batch.insert(&towns, format!("{number:03}"), "a village").unwrap();
+        batch.put(&towns, format!("{number:03}"), "a village").unwrap();
         if number == 499 {
-            batch.remove(&towns, "Bern").unwrap();
+            batch.delete(&towns, "Bern").unwrap();
         }
         batch.commit().unwrap();
     }

@@ -83,7 +83,7 @@ fn single(keyspaces: &[Keyspace; 3], models: &mut [Map; 3], random: &mut Rng, co
         }
         6 => {
             let end = [&key[..], b"~"].concat();
-            keyspace.remove_range(&key..&end).unwrap();
+            keyspace.delete_range(&key..&end).unwrap();
             model.retain(|known, _| *known < key || *known >= end);
         }
         _ => {
@@ -104,11 +104,11 @@ fn batch(store: &Store, keyspaces: &[Keyspace; 3], models: &mut [Map; 3], random
     for _ in 0..random.u32(0..100) {
         let (at, key) = (random.usize(0..3), some_key(random));
         if random.u8(0..3) == 0 {
-            batch.remove(&keyspaces[at], &key).unwrap();
+            batch.delete(&keyspaces[at], &key).unwrap();
             models[at].remove(&key);
         } else {
             let value = some_value(random);
-            batch.insert(&keyspaces[at], &key, &value).unwrap();
+            batch.put(&keyspaces[at], &key, &value).unwrap();
             models[at].insert(key, value);
         }
     }
@@ -124,7 +124,7 @@ fn transaction(store: &Store, keyspaces: &[Keyspace; 3], models: &mut [Map; 3], 
         let found = tx.get(&keyspaces[at], &key).unwrap();
         assert!(found.as_deref() == made[at].get(&key).map(Vec::as_slice));
         let value = some_value(random);
-        tx.insert(&keyspaces[at], &key, &value).unwrap();
+        tx.put(&keyspaces[at], &key, &value).unwrap();
         made[at].insert(key, value);
         let first = tx.first(&keyspaces[at]).unwrap().map(|(key, _)| key.to_vec());
         assert_eq!(first.as_ref(), made[at].keys().next());

@@ -135,10 +135,10 @@ fn handles_to_a_closed_store_say_so() {
     let keyspace = store.keyspace("main").unwrap();
     keyspace.put("k", "v").unwrap();
     let mut batch = store.batch();
-    batch.insert(&keyspace, "l", "w").unwrap();
+    batch.put(&keyspace, "l", "w").unwrap();
     let mut iterator = keyspace.iter();
     let (snapshot, mut tx) = (store.snapshot().unwrap(), store.begin().unwrap());
-    tx.insert(&keyspace, "m", "x").unwrap();
+    tx.put(&keyspace, "m", "x").unwrap();
     let other = store.clone();
     store.close().unwrap();
     assert!(matches!(keyspace.get("k"), Err(Error::Closed)));
@@ -167,7 +167,7 @@ fn entries_of_dropped_keyspaces_are_removed() {
         for piece in 0..4 {
             let mut batch = store.batch();
             for number in 0..1_000 {
-                batch.insert(&keyspace, format!("{piece} {number}"), vec![7; 100]).unwrap();
+                batch.put(&keyspace, format!("{piece} {number}"), vec![7; 100]).unwrap();
             }
             batch.commit().unwrap();
         }

@@ -115,7 +115,7 @@ fn a_store_in_s3() {
     for number in 0..20 {
         let mut batch = first.batch();
         for place in 0..20 {
-            batch.insert(&towns, format!("{number:02}{place:02}"), vec![number; 100]).unwrap();
+            batch.put(&towns, format!("{number:02}{place:02}"), vec![number; 100]).unwrap();
         }
         batch.commit().unwrap();
     }

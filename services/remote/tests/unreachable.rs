@@ -93,8 +93,8 @@ const CHANGES: [Change; 4] = [
         "batch",
         |store| {
             let (keyspace, mut batch) = (store.open_keyspace("main")?, store.batch());
-            batch.insert(&keyspace, "late", "v")?;
-            batch.insert(&keyspace, "later", "v")?;
+            batch.put(&keyspace, "late", "v")?;
+            batch.put(&keyspace, "later", "v")?;
             batch.commit()
         },
         |store| {
@@ -111,7 +111,7 @@ const CHANGES: [Change; 4] = [
         "transaction",
         |store| {
             let keyspace = store.open_keyspace("main")?;
-            store.transaction(|tx| tx.insert(&keyspace, "late", "v"))
+            store.transaction(|tx| tx.put(&keyspace, "late", "v"))
         },
         |store| has(store, "late"),
     ),

@@ -59,10 +59,10 @@ impl Log {
         let mut batch = store.batch();
         batch.durability(Durability::Sync);
         let identity = Identity { format: FORMAT, node_id };
-        batch.insert(&meta, IDENTITY, record::encode(IDENTITY, &identity)?)?;
-        batch.insert(&meta, DIRECTORY, record::encode(DIRECTORY, &directory_id)?)?;
+        batch.put(&meta, IDENTITY, record::encode(IDENTITY, &identity)?)?;
+        batch.put(&meta, DIRECTORY, record::encode(DIRECTORY, &directory_id)?)?;
         let number = record::encode(STATE_NUMBER, &STATE_NUMBER_FIRST)?;
-        batch.insert(&meta, STATE_NUMBER, number)?;
+        batch.put(&meta, STATE_NUMBER, number)?;
         Ok(batch.commit()?)
     }
 
@@ -103,7 +103,7 @@ impl Log {
         batch.durability(Durability::Sync);
         for entry in entries {
             let key = entry_key(entry.log_id.index);
-            batch.insert(&self.entries, key, record::encode(key, entry)?)?;
+            batch.put(&self.entries, key, record::encode(key, entry)?)?;
         }
         Ok(batch.commit()?)
     }
@@ -168,7 +168,7 @@ impl Log {
         let mut batch = self.store.batch();
         batch.durability(Durability::Sync);
         for key in self.entries.range(entry_key(index)..).keys() {
-            batch.remove(&self.entries, key?)?;
+            batch.delete(&self.entries, key?)?;
         }
         match batch.is_empty() {
             true => Ok(()),
@@ -211,9 +211,9 @@ impl Log {
         let purged = ahead.purged.filter(|purged| Some(*purged) <= applied);
         let mut batch = self.store.batch();
         batch.durability(Durability::Sync);
-        batch.insert(&self.meta, STATE_NUMBER, record::encode(STATE_NUMBER, &number)?)?;
+        batch.put(&self.meta, STATE_NUMBER, record::encode(STATE_NUMBER, &number)?)?;
         if let Some(purged) = purged {
-            batch.insert(&self.meta, PURGED, record::encode(PURGED, &purged)?)?;
+            batch.put(&self.meta, PURGED, record::encode(PURGED, &purged)?)?;
         }
         batch.commit()?;
         switch();
@@ -232,7 +232,7 @@ impl Log {
 
     fn remove_through(&self, index: u64) -> Result<()> {
         let entries = self.entries.with_durability(Durability::Buffered);
-        Ok(entries.remove_range(..=entry_key(index))?)
+        Ok(entries.delete_range(..=entry_key(index))?)
     }
 
     fn finish_purge(&self) -> Result<()> {

@@ -79,8 +79,8 @@ impl State {
         let Applied { log_id, membership } = Applied::default();
         let mut batch = store.batch();
         batch.durability(Durability::Sync);
-        batch.insert(&meta, APPLIED, record::encode(APPLIED, &log_id)?)?;
-        batch.insert(&meta, MEMBERSHIP, record::encode(MEMBERSHIP, &membership)?)?;
+        batch.put(&meta, APPLIED, record::encode(APPLIED, &log_id)?)?;
+        batch.put(&meta, MEMBERSHIP, record::encode(MEMBERSHIP, &membership)?)?;
         Ok(batch.commit()?)
     }
 
@@ -189,13 +189,13 @@ impl State {
         for name in new {
             let key = format!("{KIND}{name}");
             let kind = record::encode(&key, &writer.keyspaces.is_ending[&name])?;
-            transaction.insert(&self.meta, &key, kind)?;
+            transaction.put(&self.meta, &key, kind)?;
         }
         let log_id = record::encode(APPLIED, &applied.log_id)?;
-        transaction.insert(&self.meta, APPLIED, log_id)?;
+        transaction.put(&self.meta, APPLIED, log_id)?;
         if applied.membership != writer.applied.membership {
             let membership = record::encode(MEMBERSHIP, &applied.membership)?;
-            transaction.insert(&self.meta, MEMBERSHIP, membership)?;
+            transaction.put(&self.meta, MEMBERSHIP, membership)?;
         }
         transaction.commit()?;
         writer.applied = applied;
@@ -328,8 +328,8 @@ fn apply_change(
         };
     };
     match change {
-        Change::Put { key, value, .. } => transaction.insert(keyspace, key, value)?,
-        Change::Delete { key, .. } => transaction.remove(keyspace, key)?,
+        Change::Put { key, value, .. } => transaction.put(keyspace, key, value)?,
+        Change::Delete { key, .. } => transaction.delete(keyspace, key)?,
         Change::DeleteRange { start, end, .. } => {
             let end = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
             remove_range(transaction, keyspace, (Bound::Included(&start[..]), end))?;
@@ -358,10 +358,10 @@ fn apply_ending(
     match change {
         Change::PutEnding { key, value, deadline, .. } => {
             let deadline = deadline.map(Deadline::from_millis);
-            keyspace.within(transaction).insert(key, value, deadline)?;
+            keyspace.within(transaction).put(key, value, deadline)?;
         }
         Change::DeleteEnding { key, .. } => {
-            keyspace.within(transaction).remove(key)?;
+            keyspace.within(transaction).delete(key)?;
         }
         &Change::Expire { now, entries_max, .. } => {
             let entries_max = usize::try_from(entries_max).unwrap_or(usize::MAX);
@@ -387,7 +387,7 @@ fn remove_range(
     let keys = transaction.range(keyspace, range).keys();
     let keys = keys.collect::<adamant::Result<Vec<Slice>>>()?;
     for key in keys {
-        transaction.remove(keyspace, key)?;
+        transaction.delete(keyspace, key)?;
     }
     Ok(())
 }

@@ -20,7 +20,7 @@ use crate::limits::{check_key, check_value};
 /// Changes to any number of keyspaces of one store, committed atomically: after a crash all of them
 /// are there or none.
 ///
-/// Inserts and removes may come in any order; of several on the same key the last one wins. Moves
+/// Puts and deletes may come in any order; of several on the same key the last one wins. Moves
 /// take effect in order: after the operations before them and before those after them. A batch
 /// takes memory for its keys and values until it is committed or dropped.
 ///
@@ -29,9 +29,9 @@ use crate::limits::{check_key, check_value};
 /// let (accounts, log) = (store.keyspace("accounts")?, store.keyspace("log")?);
 ///
 /// let mut batch = store.batch();
-/// batch.insert(&accounts, "ada", "90")?;
-/// batch.insert(&accounts, "bob", "110")?;
-/// batch.insert(&log, "0001", "ada gave bob 10")?;
+/// batch.put(&accounts, "ada", "90")?;
+/// batch.put(&accounts, "bob", "110")?;
+/// batch.put(&log, "0001", "ada gave bob 10")?;
 /// batch.commit()?;
 ///
 /// assert_eq!(accounts.len()?, 2);
@@ -53,14 +53,17 @@ impl Batch {
         Self { shared, keyspaces: Vec::new(), content, durability }
     }
 
-    /// Sets the value of a key at the commit.
+    /// Sets the value of a key at the commit, whether it has one then or not.
+    ///
+    /// O(key + value): a copy of both into the batch. The commit costs as [`Keyspace::put`] for
+    /// each operation, with one flush for all; `lsm` reads no file.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
     /// let towns = store.keyspace("towns")?;
     /// let mut batch = store.batch();
-    /// batch.insert(&towns, "Bern", "134,000")?;
-    /// assert!(batch.insert(&towns, vec![b'x'; 70_000], "too long a key").is_err());
+    /// batch.put(&towns, "Bern", "134,000")?;
+    /// assert!(batch.put(&towns, vec![b'x'; 70_000], "too long a key").is_err());
     /// assert_eq!(batch.len(), 1, "what failed is not in it");
     /// batch.commit()?;
     /// assert_eq!(towns.get("Bern")?, Some("134,000".into()));
@@ -70,7 +73,7 @@ impl Batch {
     /// # Errors
     /// The key or value is too long, or the keyspace belongs to another store; the batch is
     /// unchanged.
-    pub fn insert(
+    pub fn put(
         &mut self,
         keyspace: &Keyspace,
         key: impl AsRef<[u8]>,
@@ -84,23 +87,26 @@ impl Batch {
         Ok(())
     }
 
-    /// Removes a key at the commit, if it exists then.
+    /// Deletes a key at the commit, if it exists then.
+    ///
+    /// O(key): a copy of it into the batch. The commit costs as [`Keyspace::delete`]; `lsm` reads
+    /// no file.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
     /// let towns = store.keyspace("towns")?;
-    /// towns.insert("Bern", "134,000")?;
+    /// towns.put("Bern", "134,000")?;
     /// let mut batch = store.batch();
-    /// batch.remove(&towns, "Bern")?;
-    /// batch.insert(&towns, "Bienne", "56,000")?;
+    /// batch.delete(&towns, "Bern")?;
+    /// batch.put(&towns, "Bienne", "56,000")?;
     /// batch.commit()?;
     /// assert_eq!(towns.len()?, 1);
     /// # Ok::<(), adamant::Error>(())
     /// ```
     ///
     /// # Errors
-    /// As [`Batch::insert`].
-    pub fn remove(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<()> {
+    /// As [`Batch::put`].
+    pub fn delete(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<()> {
         let key = key.as_ref();
         check_key(key)?;
         let keyspace = self.index_of(keyspace)?;
@@ -112,16 +118,16 @@ impl Batch {
     /// if the key does not exist then. See [`Keyspace::rename`].
     ///
     /// Moves and the operations around them take effect in the order in which they are given: a
-    /// value inserted before the move moves along, one inserted after it stays.
+    /// value put before the move moves along, one put after it stays.
     ///
     /// ```
     /// let store = adamant::Store::in_memory()?;
     /// let logs = store.keyspace("logs")?;
-    /// logs.insert("today", "...")?;
+    /// logs.put("today", "...")?;
     ///
     /// let mut batch = store.batch();
     /// batch.rename(&logs, "today", "yesterday")?;
-    /// batch.insert(&logs, "today", "")?;
+    /// batch.put(&logs, "today", "")?;
     /// batch.commit()?;
     ///
     /// assert_eq!(logs.get("yesterday")?, Some("...".into()));
@@ -130,7 +136,7 @@ impl Batch {
     /// ```
     ///
     /// # Errors
-    /// As [`Batch::insert`].
+    /// As [`Batch::put`].
     pub fn rename(
         &mut self,
         keyspace: &Keyspace,
@@ -147,17 +153,17 @@ impl Batch {
     /// # let store = adamant::Store::in_memory()?;
     ///
     /// let (waiting, done) = (store.keyspace("waiting")?, store.keyspace("done")?);
-    /// waiting.insert("job 1", "sweep")?;
+    /// waiting.put("job 1", "sweep")?;
     /// let mut batch = store.batch();
     /// batch.move_to(&waiting, "job 1", &done, "job 1")?;
-    /// batch.insert(&done, "last", "job 1")?;
+    /// batch.put(&done, "last", "job 1")?;
     /// batch.commit()?;
     /// assert!(waiting.is_empty()?);
     /// # Ok::<(), adamant::Error>(())
     /// ```
     ///
     /// # Errors
-    /// As [`Batch::insert`].
+    /// As [`Batch::put`].
     pub fn move_to(
         &mut self,
         keyspace: &Keyspace,
@@ -183,7 +189,7 @@ impl Batch {
     /// ```
     ///
     /// # Errors
-    /// As [`Batch::insert`].
+    /// As [`Batch::put`].
     pub fn swap(
         &mut self,
         keyspace: &Keyspace,
@@ -227,7 +233,7 @@ impl Batch {
     ///
     /// let mut batch = store.batch();
     /// batch.durability(Durability::Buffered);
-    /// batch.insert(&store.keyspace("visits")?, "today", "1")?;
+    /// batch.put(&store.keyspace("visits")?, "today", "1")?;
     /// batch.commit()?;
     /// # Ok::<(), adamant::Error>(())
     /// ```

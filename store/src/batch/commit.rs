@@ -30,7 +30,7 @@ impl Batch {
     /// let towns = store.keyspace("towns")?;
     /// let mut batch = store.batch();
     /// for number in 0..100 {
-    ///     batch.insert(&towns, format!("Village {number}"), "100")?;
+    ///     batch.put(&towns, format!("Village {number}"), "100")?;
     /// }
     /// assert!(towns.is_empty()?, "nothing happens before the commit");
     /// batch.commit()?;

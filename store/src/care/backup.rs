@@ -33,7 +33,7 @@ impl Store {
     ///
     /// # let directory = tempfile::tempdir()?;
     /// let store = Store::open(directory.path().join("app.adamant"))?;
-    /// store.keyspace("settings")?.insert("colour", "green")?;
+    /// store.keyspace("settings")?.put("colour", "green")?;
     /// let path = directory.path().join("monday.adamant");
     /// store.backup(&path)?;
     ///

@@ -45,8 +45,8 @@ pub struct Compacted {
 ///
 /// let store = adamant::Store::open(&path)?;
 /// let files = store.keyspace("files")?;
-/// files.insert("large", vec![7; 8 << 20])?;
-/// files.remove("large")?;
+/// files.put("large", vec![7; 8 << 20])?;
+/// files.delete("large")?;
 /// store.close()?;
 /// let compacted = adamant::compact(&path)?;
 /// assert!(compacted.bytes_after <= compacted.bytes_before);

@@ -591,7 +591,7 @@ impl Writer {
             if self.only_absent && self.keyspace.contains(&key)? {
                 continue;
             }
-            batch.insert(&self.keyspace, &key, &value)?;
+            batch.put(&self.keyspace, &key, &value)?;
             self.report.saved += 1;
         }
         self.pending_bytes = 0;

@@ -103,7 +103,7 @@ pub(crate) fn match_deadlines(target: &Store, name: &str) -> Result<(u64, u64)> 
     for pair in deadlines.iter() {
         let (key, value) = pair?;
         if !has_entry(&key, &value, |key| entries.get(key))? {
-            batch.remove(&deadlines, &key)?;
+            batch.delete(&deadlines, &key)?;
             removed += 1;
         }
         if batch.len() >= BATCH_ENTRIES {
@@ -116,7 +116,7 @@ pub(crate) fn match_deadlines(target: &Store, name: &str) -> Result<(u64, u64)> 
         let Ok(Some(deadline)) = deadline_of(name, &stored) else { continue };
         let row = row(deadline, &key);
         if !deadlines.contains(&row)? {
-            batch.insert(&deadlines, &row, [])?;
+            batch.put(&deadlines, &row, [])?;
             added += 1;
         }
         if batch.len() >= BATCH_ENTRIES {

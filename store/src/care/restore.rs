@@ -22,7 +22,7 @@ const UNFINISHED_SUFFIX: &str = ".restoring";
 /// # let directory = tempfile::tempdir()?;
 /// # let (path, backup) = (directory.path().join("a"), directory.path().join("b"));
 /// let store = Store::open(&path)?;
-/// store.keyspace("settings")?.insert("colour", "green")?;
+/// store.keyspace("settings")?.put("colour", "green")?;
 /// store.backup(&backup)?;
 /// # drop(store);
 /// std::fs::remove_dir_all(&path)?;

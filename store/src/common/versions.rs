@@ -38,7 +38,7 @@ use crate::error::{Error, Result};
 /// ```
 /// # let store = adamant::Store::in_memory()?;
 /// let stock = store.keyspace("stock")?;
-/// stock.insert("apples", "7")?;
+/// stock.put("apples", "7")?;
 /// let before = store.snapshot()?;
 /// stock.clear()?;
 /// let stats = store.stats()?.snapshots;

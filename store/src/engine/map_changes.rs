@@ -105,7 +105,7 @@ impl Map {
 
     /// Sets the value of a key to one allocated in place. In a tree it stays there, unless it is so
     /// short that its entry holds it.
-    pub(crate) fn insert_reserved(
+    pub(crate) fn put_reserved(
         &self,
         heap: &mut Transaction<'_>,
         key: &[u8],

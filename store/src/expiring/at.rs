@@ -17,9 +17,9 @@ impl Expiring {
     /// ```
     /// # let store = adamant::Store::in_memory()?;
     /// let leases = store.expiring("leases")?.with_clock(|| 1000);
-    /// leases.insert("printer", "ada", Some(leases.after(std::time::Duration::from_millis(1))))?;
+    /// leases.put("printer", "ada", Some(leases.after(std::time::Duration::from_millis(1))))?;
     /// let before = store.snapshot()?;
-    /// leases.remove("printer")?;
+    /// leases.delete("printer")?;
     /// assert_eq!(leases.at(&before).get("printer")?, Some("ada".into()));
     /// assert_eq!(leases.with_clock(|| 1001).at(&before).get("printer")?, None);
     /// # Ok::<(), adamant::Error>(())
@@ -74,10 +74,10 @@ impl ExpiringSnapshot<'_> {
     /// ```
     /// # let store = adamant::Store::in_memory()?;
     /// let leases = store.expiring("leases")?.with_clock(|| 1000);
-    /// leases.insert("printer", "ada", Some(leases.after(std::time::Duration::from_millis(1))))?;
-    /// leases.insert("door", "bob", None)?;
+    /// leases.put("printer", "ada", Some(leases.after(std::time::Duration::from_millis(1))))?;
+    /// leases.put("door", "bob", None)?;
     /// let before = store.snapshot()?;
-    /// leases.remove("door")?;
+    /// leases.delete("door")?;
     /// assert_eq!(leases.at(&before).len()?, 2);
     /// assert_eq!(leases.with_clock(|| 1001).at(&before).len()?, 1);
     /// # Ok::<(), adamant::Error>(())

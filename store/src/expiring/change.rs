@@ -8,8 +8,44 @@ use super::within::ExpiringTransaction;
 use crate::error::Result;
 
 impl Expiring {
-    /// Sets the value and the deadline of a key, in a commit of its own; true if it replaced an
-    /// entry that had not expired. O(log n).
+    /// Sets the value and the deadline of a key, whether it had one or not, in a commit of its own.
+    ///
+    /// O(log n) with every engine, plus O(log n) for the row of each deadline, old and new. It
+    /// finds the entry first, in `lsm` by a search that may read the device, since the row of its
+    /// deadline has to go: so it costs as much as [`Expiring::insert`].
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let tokens = store.expiring("tokens")?;
+    /// let end = tokens.after(std::time::Duration::from_secs(60));
+    /// tokens.put("42", "ada", Some(end))?;
+    /// assert_eq!(tokens.get("42")?, Some("ada".into()));
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`ExpiringTransaction::put`] and [`Store::exclusive`](crate::Store::exclusive).
+    pub fn put(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        deadline: Option<Deadline>,
+    ) -> Result<()> {
+        let (key, value) = (key.as_ref(), value.as_ref());
+        self.change(false, |all| all.put(key, value, deadline))
+    }
+
+    /// Deletes an entry and its deadline, whether it exists or not, in a commit of its own. Costs
+    /// as [`Expiring::put`].
+    ///
+    /// # Errors
+    /// As [`Expiring::put`].
+    pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.change(true, |all| all.delete(key.as_ref()))
+    }
+
+    /// Like [`Expiring::put`], at the same cost, and reports whether the key had a value: true if
+    /// it replaced an entry that had not expired.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -21,7 +57,7 @@ impl Expiring {
     /// ```
     ///
     /// # Errors
-    /// As [`ExpiringTransaction::insert`] and [`Store::exclusive`](crate::Store::exclusive).
+    /// As [`Expiring::put`].
     pub fn insert(
         &self,
         key: impl AsRef<[u8]>,
@@ -32,10 +68,11 @@ impl Expiring {
         self.change(false, |all| all.insert(key, value, deadline))
     }
 
-    /// Removes an entry, in a commit of its own; true if it existed and had not expired.
+    /// Like [`Expiring::delete`], at the same cost, and reports whether the entry existed and had
+    /// not expired.
     ///
     /// # Errors
-    /// As [`Expiring::insert`].
+    /// As [`Expiring::put`].
     pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         self.change(true, |all| all.remove(key.as_ref()))
     }
@@ -45,14 +82,14 @@ impl Expiring {
     /// ```
     /// # let store = adamant::Store::in_memory()?;
     /// let tokens = store.expiring("tokens")?;
-    /// tokens.insert("42", "ada", None)?;
+    /// tokens.put("42", "ada", None)?;
     /// assert_eq!(tokens.take("42")?, Some("ada".into()));
     /// assert_eq!(tokens.take("42")?, None, "a token is used once");
     /// # Ok::<(), adamant::Error>(())
     /// ```
     ///
     /// # Errors
-    /// As [`Expiring::insert`].
+    /// As [`Expiring::put`].
     pub fn take(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         self.change(true, |all| all.take(key.as_ref()))
     }
@@ -63,14 +100,14 @@ impl Expiring {
     /// ```
     /// # let store = adamant::Store::in_memory()?;
     /// let sessions = store.expiring("sessions")?;
-    /// sessions.insert("42", "ada", Some(sessions.after(std::time::Duration::from_secs(60))))?;
+    /// sessions.put("42", "ada", Some(sessions.after(std::time::Duration::from_secs(60))))?;
     /// assert!(sessions.set_deadline("42", None)?, "it stays");
     /// assert!(!sessions.set_deadline("43", None)?, "there is none");
     /// # Ok::<(), adamant::Error>(())
     /// ```
     ///
     /// # Errors
-    /// As [`Expiring::insert`].
+    /// As [`Expiring::put`].
     pub fn set_deadline(&self, key: impl AsRef<[u8]>, deadline: Option<Deadline>) -> Result<bool> {
         self.change(false, |all| all.set_deadline(key.as_ref(), deadline))
     }
@@ -83,7 +120,7 @@ impl Expiring {
     /// # let store = adamant::Store::in_memory()?;
     /// let sessions = store.expiring("sessions")?.with_clock(|| 1000);
     /// for name in ["ada", "bob", "eve"] {
-    ///     sessions.insert(name, "", Some(sessions.after(std::time::Duration::from_millis(5))))?;
+    ///     sessions.put(name, "", Some(sessions.after(std::time::Duration::from_millis(5))))?;
     /// }
     /// let later = sessions.with_clock(|| 1005);
     /// assert_eq!((later.remove_expired(2)?, later.remove_expired(2)?, later.remove_expired(2)?), (2, 1, 0));
@@ -91,7 +128,7 @@ impl Expiring {
     /// ```
     ///
     /// # Errors
-    /// As [`Expiring::insert`].
+    /// As [`Expiring::put`].
     pub fn remove_expired(&self, entries_max: usize) -> Result<u64> {
         // Most calls find nothing: they do not take the writer lock.
         match self.next_deadline()? {
@@ -118,7 +155,7 @@ impl Expiring {
     /// ```
     /// # let store = adamant::Store::in_memory()?;
     /// let sessions = store.expiring("sessions")?;
-    /// sessions.insert("42", "ada", Some(sessions.after(std::time::Duration::from_secs(60))))?;
+    /// sessions.put("42", "ada", Some(sessions.after(std::time::Duration::from_secs(60))))?;
     /// sessions.clear()?;
     /// assert!(sessions.is_empty()? && sessions.next_deadline()?.is_none());
     /// # Ok::<(), adamant::Error>(())

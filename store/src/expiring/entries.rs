@@ -14,8 +14,8 @@ use crate::error::Result;
 /// ```
 /// # let store = adamant::Store::in_memory()?;
 /// let leases = store.expiring("leases")?;
-/// leases.insert("door", "bob", None)?;
-/// leases.insert("printer", "ada", Some(leases.after(std::time::Duration::ZERO)))?;
+/// leases.put("door", "bob", None)?;
+/// leases.put("printer", "ada", Some(leases.after(std::time::Duration::ZERO)))?;
 /// let mut entries = leases.iter();
 /// assert_eq!(entries.next_back().transpose()?, Some(("door".into(), "bob".into(), None)));
 /// assert!(entries.next().is_none());

@@ -35,7 +35,7 @@ type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
 /// use std::time::Duration;
 ///
 /// let cache = store.expiring("cache")?;
-/// cache.insert("page", "<html>", Some(cache.after(Duration::from_secs(300))))?;
+/// cache.put("page", "<html>", Some(cache.after(Duration::from_secs(300))))?;
 /// let (page, end) = cache.get_with_deadline("page")?.expect("it was just put there");
 /// assert_eq!(&page[..], b"<html>");
 /// assert!(end > Some(cache.after(Duration::from_secs(200))));
@@ -72,7 +72,7 @@ impl Store {
     /// use adamant::{Engine, KeyspaceOptions};
     ///
     /// let visits = store.expiring_with("visits", KeyspaceOptions::new().engine(Engine::Lsm))?;
-    /// visits.insert("ada", "home", Some(visits.after(std::time::Duration::from_secs(60))))?;
+    /// visits.put("ada", "home", Some(visits.after(std::time::Duration::from_secs(60))))?;
     /// let (entries, deadlines) = visits.keyspaces();
     /// assert_eq!((entries.engine(), deadlines.name()), (Engine::Lsm, "visits.deadlines"));
     /// # Ok::<(), adamant::Error>(())
@@ -173,7 +173,7 @@ impl Store {
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
-    /// store.expiring("cache")?.insert("page", "<html>", None)?;
+    /// store.expiring("cache")?.put("page", "<html>", None)?;
     /// assert!(store.drop_expiring("cache")?);
     /// assert!(store.keyspaces()?.is_empty());
     /// # Ok::<(), adamant::Error>(())
@@ -233,7 +233,7 @@ impl Expiring {
     /// use adamant::Deadline;
     ///
     /// let codes = store.expiring("codes")?;
-    /// codes.insert("door", "4711", Some(Deadline::from_millis(1_000)))?;
+    /// codes.put("door", "4711", Some(Deadline::from_millis(1_000)))?;
     /// assert!(codes.with_clock(|| 999).contains("door")?);
     /// assert!(!codes.with_clock(|| 1_000).contains("door")?);
     /// # Ok::<(), adamant::Error>(())
@@ -249,7 +249,7 @@ impl Expiring {
     /// ```
     /// # let store = adamant::Store::in_memory()?;
     /// let cache = store.expiring("cache")?.with_durability(adamant::Durability::Buffered);
-    /// cache.insert("page", "<html>", None)?;
+    /// cache.put("page", "<html>", None)?;
     /// # Ok::<(), adamant::Error>(())
     /// ```
     #[must_use]
@@ -273,7 +273,8 @@ impl Expiring {
         Deadline::after(self.now(), duration)
     }
 
-    /// The value of a key that has not expired. O(log n); copies nothing that a keyspace would not.
+    /// The value of a key that has not expired. Costs as [`Keyspace::get`], O(log n), and copies
+    /// nothing that it would not.
     ///
     /// # Errors
     /// As [`Keyspace::get`]; [`Error::Encoding`] if the entry was not written by this type.
@@ -319,7 +320,7 @@ impl Expiring {
     /// # let store = adamant::Store::in_memory()?;
     /// let sessions = store.expiring("sessions")?;
     /// for token in ["ada/1", "ada/2", "bob/1"] {
-    ///     sessions.insert(token, "", Some(sessions.after(std::time::Duration::from_secs(60))))?;
+    ///     sessions.put(token, "", Some(sessions.after(std::time::Duration::from_secs(60))))?;
     /// }
     /// assert_eq!(sessions.prefix("ada/").count(), 2);
     /// assert_eq!(sessions.range("ada/2"..).count(), 2);
@@ -354,8 +355,8 @@ impl Expiring {
     ///
     /// let sessions = store.expiring("sessions")?;
     /// assert_eq!(sessions.next_deadline()?, None);
-    /// sessions.insert("ada", "", Some(Deadline::from_millis(2_000)))?;
-    /// sessions.insert("bob", "", Some(Deadline::from_millis(1_000)))?;
+    /// sessions.put("ada", "", Some(Deadline::from_millis(2_000)))?;
+    /// sessions.put("bob", "", Some(Deadline::from_millis(1_000)))?;
     /// assert_eq!(sessions.next_deadline()?, Some(Deadline::from_millis(1_000)));
     /// # Ok::<(), adamant::Error>(())
     /// ```

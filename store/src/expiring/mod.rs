@@ -15,8 +15,8 @@
 //! let store = Store::in_memory()?;
 //! let sessions = store.expiring("sessions")?;
 //! let end = sessions.after(Duration::from_secs(1800));
-//! sessions.insert("ada", "of the engine", Some(end))?;
-//! sessions.insert("guest", "of nobody", Some(sessions.after(Duration::ZERO)))?;
+//! sessions.put("ada", "of the engine", Some(end))?;
+//! sessions.put("guest", "of nobody", Some(sessions.after(Duration::ZERO)))?;
 //! assert_eq!(sessions.get("ada")?, Some("of the engine".into()));
 //! assert_eq!(sessions.get("guest")?, None, "its time is over");
 //!

@@ -15,7 +15,7 @@ pub struct ReservedExpiring(ReservedValue);
 
 impl Expiring {
     /// Allocates a value of this length in place: like [`Store::reserve`](crate::Store::reserve),
-    /// for [`ExpiringTransaction::insert_reserved`](super::ExpiringTransaction::insert_reserved) of
+    /// for [`ExpiringTransaction::put_reserved`](super::ExpiringTransaction::put_reserved) of
     /// any expiring keyspace.
     ///
     /// # Errors

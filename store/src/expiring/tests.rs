@@ -85,9 +85,10 @@ impl Place {
             0..5 => {
                 let bytes = if random.u8(0..8) == 0 { 5_000 } else { 0 } + random.usize(0..40);
                 let value = vec![random.u8(..); bytes];
-                let replaced = match random.bool() {
-                    true => self.all.insert(&key, &value, ends),
-                    false => self.insert_reserved(&key, &value, ends),
+                let replaced = match random.u8(0..3) {
+                    0 => self.all.insert(&key, &value, ends),
+                    1 => self.insert_reserved(&key, &value, ends),
+                    _ => self.all.put(&key, &value, ends).map(|()| before.is_some()),
                 };
                 assert_eq!(replaced.unwrap(), before.is_some());
                 self.model.insert(key, (value, deadline));
@@ -98,7 +99,11 @@ impl Place {
                 self.model.remove(&key);
             }
             6 => {
-                assert_eq!(self.all.remove(&key).unwrap(), before.is_some());
+                let removed = match random.bool() {
+                    true => self.all.remove(&key),
+                    false => self.all.delete(&key).map(|()| before.is_some()),
+                };
+                assert_eq!(removed.unwrap(), before.is_some());
                 self.model.remove(&key);
             }
             7..9 => {

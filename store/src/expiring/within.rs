@@ -27,7 +27,7 @@ impl Expiring {
     /// let end = tokens.after(std::time::Duration::from_secs(60));
     /// let is_new = store.transaction(|tx| {
     ///     let is_new = !tokens.within(tx).insert("42", "ada", Some(end))?;
-    ///     tx.insert(&log, "42", "given to ada")?;
+    ///     tx.put(&log, "42", "given to ada")?;
     ///     Ok::<_, Error>(is_new)
     /// })?;
     /// assert!(is_new);
@@ -68,12 +68,27 @@ impl ExpiringTransaction<'_> {
         self.expiring.living_at(stored, || self.now)
     }
 
-    /// Sets the value and the deadline of a key; the entry expires at once if the deadline has
-    /// passed. True if it replaced an entry that had not expired.
+    /// Sets the value and the deadline of a key, whether it had them or not; the entry expires at
+    /// once if the deadline has passed. Reads the entry first, as [`ExpiringTransaction::get`]
+    /// does, and costs as much as [`ExpiringTransaction::insert`].
     ///
     /// # Errors
-    /// As [`ExpiringTransaction::get`] and [`Transaction::insert`]; [`Error::KeyTooLong`] above
-    /// 65,527 bytes, [`Error::ValueTooLong`] above 4 GiB - 9. Nothing is changed.
+    /// As [`ExpiringTransaction::get`] and [`Transaction::put`]; [`Error::KeyTooLong`] above 65,527
+    /// bytes, [`Error::ValueTooLong`] above 4 GiB - 9. Nothing is changed.
+    pub fn put(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        deadline: Option<Deadline>,
+    ) -> Result<()> {
+        self.insert(key, value, deadline).map(drop)
+    }
+
+    /// Like [`ExpiringTransaction::put`], and reports whether the key had a value: true if it
+    /// replaced an entry that had not expired.
+    ///
+    /// # Errors
+    /// As [`ExpiringTransaction::put`].
     pub fn insert(
         &mut self,
         key: impl AsRef<[u8]>,
@@ -83,25 +98,39 @@ impl ExpiringTransaction<'_> {
         let (key, value) = (key.as_ref(), value.as_ref());
         check(key, value)?;
         let is_replaced = self.replace(key, deadline)?;
-        self.transaction.insert_slice(&self.expiring.entries, key, join(deadline, value))?;
+        self.transaction.put_slice(&self.expiring.entries, key, join(deadline, value))?;
         Ok(is_replaced)
     }
 
-    /// Sets the value of a key to one allocated in place, see [`Expiring::reserve`]. Like
-    /// [`ExpiringTransaction::insert`].
+    /// Like [`ExpiringTransaction::put`], with a value that was allocated in place, see
+    /// [`Expiring::reserve`].
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
     /// let pages = store.expiring("pages")?;
     /// let mut page = pages.reserve(100_000)?;
     /// page.fill(b' ');
-    /// store.exclusive(|tx| pages.within(tx).insert_reserved("empty", page, None))?;
+    /// store.exclusive(|tx| pages.within(tx).put_reserved("empty", page, None))?;
     /// assert_eq!(pages.get("empty")?.map(|page| page.len()), Some(100_000));
     /// # Ok::<(), adamant::Error>(())
     /// ```
     ///
     /// # Errors
-    /// As [`ExpiringTransaction::insert`].
+    /// As [`ExpiringTransaction::put`].
+    pub fn put_reserved(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        value: ReservedExpiring,
+        deadline: Option<Deadline>,
+    ) -> Result<()> {
+        self.insert_reserved(key, value, deadline).map(drop)
+    }
+
+    /// Like [`ExpiringTransaction::put_reserved`], and reports whether it replaced an entry that
+    /// had not expired.
+    ///
+    /// # Errors
+    /// As [`ExpiringTransaction::put`].
     pub fn insert_reserved(
         &mut self,
         key: impl AsRef<[u8]>,
@@ -112,7 +141,7 @@ impl ExpiringTransaction<'_> {
         check(key, &value)?;
         let is_replaced = self.replace(key, deadline)?;
         let value = value.ending(deadline);
-        self.transaction.insert_placed(&self.expiring.entries, key, value)?;
+        self.transaction.put_placed(&self.expiring.entries, key, value)?;
         Ok(is_replaced)
     }
 
@@ -125,7 +154,17 @@ impl ExpiringTransaction<'_> {
         split(self.expiring.entries.name(), stored)
     }
 
-    /// Removes an entry; true if it existed and had not expired.
+    /// Deletes an entry and its deadline, whether it exists or not. Reads it first, as
+    /// [`ExpiringTransaction::get`] does, and costs as much as [`ExpiringTransaction::remove`].
+    ///
+    /// # Errors
+    /// As [`ExpiringTransaction::get`].
+    pub fn delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.take(key).map(drop)
+    }
+
+    /// Like [`ExpiringTransaction::delete`], and reports whether the entry existed and had not
+    /// expired.
     ///
     /// # Errors
     /// As [`ExpiringTransaction::get`].
@@ -139,14 +178,14 @@ impl ExpiringTransaction<'_> {
     /// As [`ExpiringTransaction::get`].
     pub fn take(&mut self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         let value = self.end(key.as_ref())?;
-        self.transaction.remove_own(&self.expiring.entries, key.as_ref())?;
+        self.transaction.delete_own(&self.expiring.entries, key.as_ref())?;
         Ok(value)
     }
 
     /// Changes or removes the deadline of an entry; false if there is no entry. Copies the value.
     ///
     /// # Errors
-    /// As [`ExpiringTransaction::insert`].
+    /// As [`ExpiringTransaction::put`].
     pub fn set_deadline(
         &mut self,
         key: impl AsRef<[u8]>,
@@ -188,10 +227,10 @@ impl ExpiringTransaction<'_> {
     /// use adamant::{Deadline, Error};
     ///
     /// let (sessions, log) = (store.expiring("sessions")?, store.keyspace("log")?);
-    /// sessions.insert("ada", "", Some(Deadline::from_millis(1_000)))?;
+    /// sessions.put("ada", "", Some(Deadline::from_millis(1_000)))?;
     /// store.transaction(|tx| {
     ///     let removed = sessions.within(tx).remove_expired(100)?;
-    ///     tx.insert(&log, "today", format!("{removed} sessions have ended"))?;
+    ///     tx.put(&log, "today", format!("{removed} sessions have ended"))?;
     ///     Ok::<_, Error>(())
     /// })?;
     /// assert_eq!(log.get("today")?, Some("1 sessions have ended".into()));
@@ -216,10 +255,10 @@ impl ExpiringTransaction<'_> {
             let stored = self.transaction.get(entries, key)?;
             let of_entry = stored.map(|stored| deadline_of(entries.name(), &stored)).transpose()?;
             if of_entry == Some(deadline) {
-                self.transaction.remove_own(entries, key)?;
+                self.transaction.delete_own(entries, key)?;
                 removed += 1;
             }
-            self.transaction.remove_own(deadlines, &row)?;
+            self.transaction.delete_own(deadlines, &row)?;
         }
         Ok(removed)
     }
@@ -233,7 +272,7 @@ impl ExpiringTransaction<'_> {
         for keyspace in [entries, deadlines] {
             let keys = self.transaction.iter(keyspace).keys();
             for key in keys.collect::<Result<Vec<Slice>>>()? {
-                self.transaction.remove_own(keyspace, &key)?;
+                self.transaction.delete_own(keyspace, &key)?;
             }
         }
         Ok(())
@@ -251,7 +290,7 @@ impl ExpiringTransaction<'_> {
             Some(before) => !self.end_row(key, before)?,
         };
         if let Some(deadline) = deadline {
-            self.transaction.insert_slice(deadlines, &row(deadline, key), Slice::default())?;
+            self.transaction.put_slice(deadlines, &row(deadline, key), Slice::default())?;
         }
         Ok(is_replaced)
     }
@@ -268,7 +307,7 @@ impl ExpiringTransaction<'_> {
     /// Removes the row of an entry's deadline, if it has one; returns whether that has passed.
     fn end_row(&mut self, key: &[u8], deadline: Option<Deadline>) -> Result<bool> {
         let Some(deadline) = deadline else { return Ok(false) };
-        self.transaction.remove_own(&self.expiring.deadlines, &row(deadline, key))?;
+        self.transaction.delete_own(&self.expiring.deadlines, &row(deadline, key))?;
         Ok(deadline.is_over(self.now))
     }
 }

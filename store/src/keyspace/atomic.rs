@@ -15,7 +15,7 @@ use crate::limits::{check_key, check_value};
 /// ```
 /// # let store = adamant::Store::in_memory()?;
 /// let locks = store.keyspace("locks")?;
-/// locks.insert("door", "ada")?;
+/// locks.put("door", "ada")?;
 /// let found = locks.compare_and_swap("door", None::<&str>, Some("bob"))?;
 /// assert_eq!(found, Err(Some("ada".into())), "it was expected to have none");
 /// # Ok::<(), adamant::Error>(())
@@ -36,7 +36,7 @@ impl Keyspace {
     /// ```
     ///
     /// # Errors
-    /// As [`Keyspace::insert`].
+    /// As [`Keyspace::put`].
     pub fn insert_unique(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
         let swapped = self.compare_and_swap(key, None::<&[u8]>, Some(value))?;
         Ok(swapped.is_ok())
@@ -57,7 +57,7 @@ impl Keyspace {
     /// ```
     ///
     /// # Errors
-    /// As [`Keyspace::insert`].
+    /// As [`Keyspace::put`].
     pub fn compare_and_swap(
         &self,
         key: impl AsRef<[u8]>,
@@ -95,7 +95,7 @@ impl Keyspace {
     /// ```
     ///
     /// # Errors
-    /// As [`Keyspace::insert`].
+    /// As [`Keyspace::put`].
     pub fn fetch_update<V: AsRef<[u8]>>(
         &self,
         key: impl AsRef<[u8]>,
@@ -107,7 +107,7 @@ impl Keyspace {
     /// Like [`Keyspace::fetch_update`]; returns the value after.
     ///
     /// # Errors
-    /// As [`Keyspace::insert`].
+    /// As [`Keyspace::put`].
     pub fn update_fetch<V: AsRef<[u8]>>(
         &self,
         key: impl AsRef<[u8]>,

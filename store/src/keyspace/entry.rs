@@ -55,7 +55,7 @@ impl Entry {
     /// ```
     /// # let store = adamant::Store::in_memory()?;
     /// let scans = store.keyspace("scans")?;
-    /// scans.insert("page 1", vec![7; 100_000])?;
+    /// scans.put("page 1", vec![7; 100_000])?;
     /// let page = scans.iter().entries().next().transpose()?.expect("there is one");
     /// scans.clear()?;
     /// assert_eq!(page.value()?.len(), 100_000);

@@ -4,7 +4,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use adamant_heap::durability::Durability;
-use adamant_lsm::{LsmStats, TableMeta as LsmTable};
 
 use crate::common::shared::Shared;
 use crate::common::state::KeyspaceState;
@@ -23,7 +22,7 @@ use crate::limits::check_plain;
 /// ```
 /// let store = adamant::Store::in_memory()?;
 /// let towns = store.keyspace("towns")?;
-/// towns.insert("Bern", "134,000")?;
+/// towns.put("Bern", "134,000")?;
 /// assert_eq!(towns.get("Bern")?.as_deref(), Some(&b"134,000"[..]));
 /// assert_eq!(towns.get("Rome")?, None);
 /// # Ok::<(), adamant::Error>(())
@@ -77,73 +76,6 @@ impl Keyspace {
         self.state.engine()
     }
 
-    /// Merges a keyspace of the engine `lsm` into one sorted run without obsolete versions: as
-    /// small and as fast to read as it can be. Does nothing for other engines. O(n); readers and
-    /// writers go on.
-    ///
-    /// ```
-    /// # let store = adamant::Store::in_memory()?;
-    ///
-    /// use adamant::{Engine, KeyspaceOptions};
-    ///
-    /// let visits = store.keyspace_with("visits", KeyspaceOptions::new().engine(Engine::Lsm))?;
-    /// visits.put("today", "1")?;
-    /// visits.compact()?;
-    /// assert_eq!(visits.lsm_stats()?.map(|stats| stats.memtables[0].entries), Some(0));
-    /// # Ok::<(), adamant::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// No space, damage, a store that is closed, poisoned or read-only.
-    pub fn compact(&self) -> Result<()> {
-        match self.map()?.lsm() {
-            Some(tree) => self.shared.workers().compact_all(self.name(), tree),
-            None => Ok(()),
-        }
-    }
-
-    /// Figures of a keyspace of the engine `lsm` since the store was opened; `None` for other
-    /// engines. O(tables), reads no file.
-    ///
-    /// ```
-    /// use adamant::{Engine, KeyspaceOptions, Store};
-    ///
-    /// let store = Store::in_memory()?;
-    /// let visits = store.keyspace_with("visits", KeyspaceOptions::new().engine(Engine::Lsm))?;
-    /// visits.insert("today", "1")?;
-    /// let stats = visits.lsm_stats()?.expect("it is of that engine");
-    /// assert_eq!(stats.memtables[0].entries, 1);
-    /// # Ok::<(), adamant::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// Damage, a keyspace that was dropped, a store that is closed.
-    pub fn lsm_stats(&self) -> Result<Option<LsmStats>> {
-        Ok(self.map()?.lsm().map(|tree| tree.stats()))
-    }
-
-    /// The tables of a keyspace of the engine `lsm` by level: those of level 0 from the newest to
-    /// the oldest, the others by key; `None` for other engines. O(tables), reads no file.
-    ///
-    /// ```
-    /// # let store = adamant::Store::in_memory()?;
-    ///
-    /// use adamant::{Engine, KeyspaceOptions};
-    ///
-    /// let visits = store.keyspace_with("visits", KeyspaceOptions::new().engine(Engine::Lsm))?;
-    /// visits.put("today", "1")?;
-    /// visits.compact()?;
-    /// let levels = visits.lsm_levels()?.expect("it is of that engine");
-    /// assert_eq!(levels.iter().map(Vec::len).sum::<usize>(), 1);
-    /// # Ok::<(), adamant::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// Damage, a keyspace that was dropped, a store that is closed.
-    pub fn lsm_levels(&self) -> Result<Option<Vec<Vec<LsmTable>>>> {
-        Ok(self.map()?.lsm().map(|tree| tree.levels()))
-    }
-
     /// The map that holds the entries now.
     pub(crate) fn map(&self) -> Result<Map> {
         let view = self.shared.view()?;
@@ -157,7 +89,7 @@ impl Keyspace {
     ///
     /// let store = Store::in_memory()?;
     /// let quick = store.keyspace("visits")?.with_durability(Durability::Deferred);
-    /// quick.insert("today", "1")?;
+    /// quick.put("today", "1")?;
     /// store.sync()?;
     /// # Ok::<(), adamant::Error>(())
     /// ```

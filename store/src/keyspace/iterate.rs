@@ -92,7 +92,7 @@ impl Keyspace {
     /// let store = adamant::Store::in_memory()?;
     /// let numbers = store.keyspace("numbers")?;
     /// for key in ["2", "1", "3"] {
-    ///     numbers.insert(key, "")?;
+    ///     numbers.put(key, "")?;
     /// }
     /// let keys = numbers.iter().map(|entry| Ok(entry?.0)).collect::<adamant::Result<Vec<_>>>()?;
     /// assert_eq!(keys, ["1", "2", "3"].map(adamant::Slice::from));
@@ -109,7 +109,7 @@ impl Keyspace {
     /// let store = adamant::Store::in_memory()?;
     /// let numbers = store.keyspace("numbers")?;
     /// for key in ["1", "2", "3", "4"] {
-    ///     numbers.insert(key, "")?;
+    ///     numbers.put(key, "")?;
     /// }
     /// assert_eq!(numbers.range("2"..).count(), 3);
     /// assert_eq!(numbers.range("2"..="3").count(), 2);
@@ -125,7 +125,7 @@ impl Keyspace {
     /// let store = adamant::Store::in_memory()?;
     /// let files = store.keyspace("files")?;
     /// for key in ["etc/hosts", "usr/bin/ls", "usr/bin/mv"] {
-    ///     files.insert(key, "")?;
+    ///     files.put(key, "")?;
     /// }
     /// assert_eq!(files.prefix("usr/").rev().count(), 2);
     /// # Ok::<(), adamant::Error>(())
@@ -142,7 +142,7 @@ impl Snapshot {
     /// ```
     /// # let store = adamant::Store::in_memory()?;
     /// let log = store.keyspace("log")?;
-    /// log.insert("0001", "started")?;
+    /// log.put("0001", "started")?;
     /// let before = store.snapshot()?;
     /// log.clear()?;
     /// assert_eq!(before.first(&log)?, Some(("0001".into(), "started".into())));
@@ -169,7 +169,7 @@ impl Snapshot {
     /// ```
     /// # let store = adamant::Store::in_memory()?;
     /// let stock = store.keyspace("stock")?;
-    /// stock.insert("apples", "7")?;
+    /// stock.put("apples", "7")?;
     /// let before = store.snapshot()?;
     /// stock.clear()?;
     /// for entry in before.iter(&stock) {
@@ -187,7 +187,7 @@ impl Snapshot {
     /// ```
     /// # let store = adamant::Store::in_memory()?;
     /// let stock = store.keyspace("stock")?;
-    /// stock.insert("apples", "7")?;
+    /// stock.put("apples", "7")?;
     /// let before = store.snapshot()?;
     /// stock.clear()?;
     /// assert_eq!(before.range(&stock, "a"..).count(), 1);
@@ -202,7 +202,7 @@ impl Snapshot {
     /// ```
     /// # let store = adamant::Store::in_memory()?;
     /// let stock = store.keyspace("stock")?;
-    /// stock.insert("apples", "7")?;
+    /// stock.put("apples", "7")?;
     /// let before = store.snapshot()?;
     /// stock.clear()?;
     /// assert_eq!(before.prefix(&stock, "app").rev().count(), 1);

@@ -47,7 +47,7 @@ impl Iter {
     /// let store = adamant::Store::in_memory()?;
     /// let numbers = store.keyspace("numbers")?;
     /// for (key, value) in [("1", "one"), ("2", "two"), ("3", "three"), ("4", "four")] {
-    ///     numbers.insert(key, value)?;
+    ///     numbers.put(key, value)?;
     /// }
     /// let mut bytes = 0;
     /// numbers.range("2"..).lend(|_, value| {

@@ -37,7 +37,7 @@ const SORTED_ENTRIES: usize = 1 << 20;
 /// ```
 /// # let store = adamant::Store::in_memory()?;
 /// let towns = store.keyspace("towns")?;
-/// towns.insert("Bern", "1")?;
+/// towns.put("Bern", "1")?;
 /// let loaded = towns.load_sorted([("Basel", "173,000"), ("Bern", "134,000")])?;
 /// assert_eq!((loaded.entries, loaded.replaced), (2, 1));
 /// # Ok::<(), adamant::Error>(())
@@ -78,7 +78,7 @@ impl Keyspace {
     ///
     /// # Errors
     /// [`Error::NotAscending`] if a key is not above the one before it; otherwise as
-    /// [`Keyspace::insert`]. The chunks before are there.
+    /// [`Keyspace::put`]. The chunks before are there.
     pub fn load_sorted<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         entries: impl IntoIterator<Item = (K, V)>,
@@ -136,7 +136,7 @@ impl Keyspace {
     /// ```
     ///
     /// # Errors
-    /// As [`Keyspace::insert`]; some of the entries before are there.
+    /// As [`Keyspace::put`]; some of the entries before are there.
     pub fn extend<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         entries: impl IntoIterator<Item = (K, V)>,

@@ -27,7 +27,7 @@ const PIECE_ENTRIES: usize = 256;
 /// # let store = adamant::Store::in_memory()?;
 /// let (inbox, done) = (store.keyspace("inbox")?, store.keyspace("done")?);
 /// inbox.extend([("1", "sweep"), ("2", "wash up"), ("3", "cook")])?;
-/// done.insert("1", "sweep, last week")?;
+/// done.put("1", "sweep, last week")?;
 /// let moved = inbox.move_range(.."3", &done)?;
 /// assert_eq!((moved.moved, moved.replaced), (2, 1));
 /// # Ok::<(), adamant::Error>(())
@@ -52,7 +52,7 @@ impl Keyspace {
     ///
     /// let store = Store::in_memory()?;
     /// let files = store.keyspace("files")?;
-    /// files.insert("draft", vec![7; 100_000])?;
+    /// files.put("draft", vec![7; 100_000])?;
     /// assert_eq!(files.rename("draft", "final")?, Moved::Placed);
     /// assert_eq!(files.rename("draft", "final")?, Moved::Absent);
     /// assert_eq!(files.get("final")?.map(|value| value.len()), Some(100_000));
@@ -60,7 +60,7 @@ impl Keyspace {
     /// ```
     ///
     /// # Errors
-    /// As [`Keyspace::insert`].
+    /// As [`Keyspace::put`].
     pub fn rename(&self, key: impl AsRef<[u8]>, new_key: impl AsRef<[u8]>) -> Result<Moved> {
         self.move_to(key, self, new_key)
     }
@@ -72,7 +72,7 @@ impl Keyspace {
     /// ```
     /// let store = adamant::Store::in_memory()?;
     /// let (waiting, done) = (store.keyspace("waiting")?, store.keyspace("done")?);
-    /// waiting.insert("job 1", "sweep")?;
+    /// waiting.put("job 1", "sweep")?;
     /// assert!(waiting.move_to("job 1", &done, "job 1")?.is_moved());
     /// assert_eq!(waiting.get("job 1")?, None);
     /// assert_eq!(done.get("job 1")?, Some("sweep".into()));
@@ -80,7 +80,7 @@ impl Keyspace {
     /// ```
     ///
     /// # Errors
-    /// As [`Keyspace::insert`]; [`Error::OtherStore`] if the target is of another store.
+    /// As [`Keyspace::put`]; [`Error::OtherStore`] if the target is of another store.
     pub fn move_to(
         &self,
         key: impl AsRef<[u8]>,
@@ -109,8 +109,8 @@ impl Keyspace {
     /// ```
     /// let store = adamant::Store::in_memory()?;
     /// let slots = store.keyspace("slots")?;
-    /// slots.insert("live", "blue")?;
-    /// slots.insert("idle", "green")?;
+    /// slots.put("live", "blue")?;
+    /// slots.put("idle", "green")?;
     /// assert!(slots.swap("live", &slots, "idle")?);
     /// assert_eq!(slots.get("live")?, Some("green".into()));
     /// # Ok::<(), adamant::Error>(())
@@ -153,7 +153,7 @@ impl Keyspace {
     /// let store = adamant::Store::in_memory()?;
     /// let (year, archive) = (store.keyspace("2026")?, store.keyspace("archive")?);
     /// for day in ["2026-03-01", "2026-03-02", "2026-04-01"] {
-    ///     year.insert(day, "")?;
+    ///     year.put(day, "")?;
     /// }
     /// assert_eq!(year.move_range("2026-03".."2026-04", &archive)?.moved, 2);
     /// assert_eq!((year.len()?, archive.len()?), (1, 2));

@@ -21,7 +21,11 @@ use crate::keyspace::snapshot::ViewOf;
 const LOOK_ENTRIES_MAX: usize = 256;
 
 impl Keyspace {
-    /// The value of a key, or `None`. O(log n), and a copy of a value of up to 4 KiB.
+    /// The value of a key, or `None`.
+    ///
+    /// O(log n), and a copy of a value of up to 4 KiB: one descent in `bplus`, `btree`, `critbit`
+    /// and `redblack`; in `lsm` a search of the memtables, and of the tables from the newest down
+    /// until one has the key, which may read the device.
     ///
     /// A longer value is not copied: the slice borrows its block in the store's memory. The block
     /// does not change while the slice lives, whatever becomes of the key, of the keyspace and of
@@ -33,7 +37,7 @@ impl Keyspace {
     /// ```
     /// # let store = adamant::Store::in_memory()?;
     /// let towns = store.keyspace("towns")?;
-    /// towns.insert("Bern", "134,000")?;
+    /// towns.put("Bern", "134,000")?;
     /// assert_eq!(towns.get("Bern")?, Some("134,000".into()));
     /// assert_eq!(towns.get("Rome")?, None);
     /// # Ok::<(), adamant::Error>(())
@@ -59,7 +63,7 @@ impl Keyspace {
     /// ```
     /// let store = adamant::Store::in_memory()?;
     /// let texts = store.keyspace("texts")?;
-    /// texts.insert("greeting", "hello, world")?;
+    /// texts.put("greeting", "hello, world")?;
     /// let commas = texts.get_with("greeting", |value| value.iter().filter(|b| **b == b',').count())?;
     /// assert_eq!(commas, Some(1));
     /// # Ok::<(), adamant::Error>(())
@@ -82,7 +86,7 @@ impl Keyspace {
     /// ```
     /// let store = adamant::Store::in_memory()?;
     /// let towns = store.keyspace("towns")?;
-    /// towns.insert("Bern", "134,000")?;
+    /// towns.put("Bern", "134,000")?;
     /// assert_eq!(towns.get_briefly("Bern", |value| value.len())?, Some(7));
     /// # Ok::<(), adamant::Error>(())
     /// ```
@@ -116,7 +120,7 @@ impl Keyspace {
     /// ```
     /// # let store = adamant::Store::in_memory()?;
     /// let towns = store.keyspace("towns")?;
-    /// towns.insert("Bern", "134,000")?;
+    /// towns.put("Bern", "134,000")?;
     /// assert!(towns.contains("Bern")? && !towns.contains("Rome")?);
     /// # Ok::<(), adamant::Error>(())
     /// ```
@@ -169,7 +173,7 @@ impl Keyspace {
     /// # let store = adamant::Store::in_memory()?;
     /// let towns = store.keyspace("towns")?;
     /// assert!(towns.is_empty()?);
-    /// towns.insert("Bern", "134,000")?;
+    /// towns.put("Bern", "134,000")?;
     /// assert_eq!(towns.len()?, 1);
     /// # Ok::<(), adamant::Error>(())
     /// ```

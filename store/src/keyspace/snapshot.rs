@@ -45,11 +45,11 @@ type Each<'e> = dyn FnMut(&[u8], ScanItem<'_, '_>) -> ControlFlow<()> + 'e;
 /// ```
 /// let store = adamant::Store::in_memory()?;
 /// let stock = store.keyspace("stock")?;
-/// stock.insert("apples", "10")?;
+/// stock.put("apples", "10")?;
 ///
 /// let before = store.snapshot()?;
-/// stock.insert("apples", "7")?;
-/// stock.insert("pears", "3")?;
+/// stock.put("apples", "7")?;
+/// stock.put("pears", "3")?;
 /// assert_eq!(before.get(&stock, "apples")?, Some("10".into()));
 /// assert_eq!(before.iter(&stock).count(), 1);
 /// assert_eq!(stock.get("apples")?, Some("7".into()));
@@ -123,13 +123,13 @@ impl Snapshot {
         }
     }
 
-    /// The value of the key, or `None`. O(log n); large values are not copied, see
-    /// [`Keyspace::get`].
+    /// The value of the key, or `None`. Costs as [`Keyspace::get`], O(log n); large values are not
+    /// copied.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
     /// let stock = store.keyspace("stock")?;
-    /// stock.insert("apples", "7")?;
+    /// stock.put("apples", "7")?;
     /// let before = store.snapshot()?;
     /// stock.clear()?;
     /// assert_eq!(before.get(&stock, "apples")?, Some("7".into()));
@@ -154,7 +154,7 @@ impl Snapshot {
     /// ```
     /// # let store = adamant::Store::in_memory()?;
     /// let stock = store.keyspace("stock")?;
-    /// stock.insert("apples", "7")?;
+    /// stock.put("apples", "7")?;
     /// let before = store.snapshot()?;
     /// stock.clear()?;
     /// assert_eq!(before.get_with(&stock, "apples", |value| value.len())?, Some(1));
@@ -204,9 +204,9 @@ impl Snapshot {
     /// ```
     /// # let store = adamant::Store::in_memory()?;
     /// let stock = store.keyspace("stock")?;
-    /// stock.insert("apples", "7")?;
+    /// stock.put("apples", "7")?;
     /// let before = store.snapshot()?;
-    /// stock.remove("apples")?;
+    /// stock.delete("apples")?;
     /// assert!(before.contains(&stock, "apples")? && !stock.contains("apples")?);
     /// # Ok::<(), adamant::Error>(())
     /// ```
@@ -227,7 +227,7 @@ impl Snapshot {
     /// ```
     /// # let store = adamant::Store::in_memory()?;
     /// let stock = store.keyspace("stock")?;
-    /// stock.insert("apples", "7")?;
+    /// stock.put("apples", "7")?;
     /// let before = store.snapshot()?;
     /// stock.clear()?;
     /// assert_eq!((before.len(&stock)?, stock.len()?), (1, 0));

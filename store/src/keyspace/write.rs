@@ -17,48 +17,25 @@ use crate::limits::{check_key, check_value};
 use crate::reserved::ReservedValue;
 
 impl Keyspace {
-    /// Sets the value of a key; true if it replaced another one. O(log n) and one commit: it
-    /// returns when the entry is as durable as the keyspace's handle asks for.
+    /// Sets the value of a key, whether it had one or not: one commit.
+    ///
+    /// O(log n) with every engine: one descent in `bplus`, `btree`, `critbit` and `redblack`; one
+    /// insert into the memtable in `lsm`, which reads no file. It returns when the entry is as
+    /// durable as this handle asks for. [`Keyspace::insert`] also reports whether the key had a
+    /// value, which costs more in `lsm`.
     ///
     /// ```
     /// let store = adamant::Store::in_memory()?;
     /// let users = store.keyspace("users")?;
-    /// assert!(!users.insert("ada", "1815")?);
-    /// assert!(users.insert("ada", "1815-1852")?);
+    /// users.put("ada", "1815")?;
+    /// users.put("ada", "1815-1852")?;
+    /// assert_eq!(users.get("ada")?, Some("1815-1852".into()));
     /// # Ok::<(), adamant::Error>(())
     /// ```
     ///
     /// # Errors
     /// The key or value is too long, the keyspace was dropped, the store is closed, or there is no
     /// space: see [`Error::is_out_of_space`](crate::Error::is_out_of_space).
-    pub fn insert(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
-        let (key, value) = (key.as_ref(), value.as_ref());
-        check_key(key)?;
-        check_value(value)?;
-        self.with_room(false, || {
-            self.change_small(key, value.len(), Some(false), |transaction, map, foreseen| {
-                map.insert(transaction, key, value, foreseen)
-            })
-        })
-    }
-
-    /// Sets the value of a key, whether it had one or not. [`Keyspace::insert`] reports whether it
-    /// had one, for which the engine `lsm` has to read, from the device if need be; this does not.
-    ///
-    /// ```
-    /// use adamant::{Engine, KeyspaceOptions, Store};
-    ///
-    /// let store = Store::in_memory()?;
-    /// let readings = store.keyspace_with("readings", KeyspaceOptions::new().engine(Engine::Lsm))?;
-    /// readings.put("2024-05-01 12:00", "17.5")?;
-    /// assert_eq!(readings.get("2024-05-01 12:00")?, Some("17.5".into()));
-    /// readings.delete("2024-05-01 12:00")?;
-    /// assert!(readings.is_empty()?);
-    /// # Ok::<(), adamant::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Keyspace::insert`].
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         let (key, value) = (key.as_ref(), value.as_ref());
         check_key(key)?;
@@ -70,7 +47,10 @@ impl Keyspace {
         })
     }
 
-    /// Removes a key if it exists. Like [`Keyspace::remove`], without reporting whether it did.
+    /// Deletes a key and its value; does nothing if the key does not exist. One commit.
+    ///
+    /// O(log n) with every engine; `lsm` writes a tombstone into the memtable and reads no file.
+    /// [`Keyspace::remove`] also reports whether the key existed, which costs more in `lsm`.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -83,7 +63,7 @@ impl Keyspace {
     /// ```
     ///
     /// # Errors
-    /// As [`Keyspace::insert`].
+    /// As [`Keyspace::put`].
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
         let key = key.as_ref();
         check_key(key)?;
@@ -92,30 +72,63 @@ impl Keyspace {
         })
     }
 
-    /// Sets the value of a key to one allocated in place, see
-    /// [`Store::reserve`](crate::Store::reserve). Like [`Keyspace::put`].
+    /// Like [`Keyspace::put`], with a value that was allocated in place, see
+    /// [`Store::reserve`](crate::Store::reserve).
+    ///
+    /// O(log n). A tree takes over the block of a value above 4,096 bytes without a copy; a shorter
+    /// one, and any value in `lsm`, is copied.
     ///
     /// # Errors
-    /// As [`Keyspace::insert`]; the value is of another store.
-    pub fn insert_reserved(&self, key: impl AsRef<[u8]>, value: ReservedValue) -> Result<()> {
+    /// As [`Keyspace::put`]; the value is of another store.
+    pub fn put_reserved(&self, key: impl AsRef<[u8]>, value: ReservedValue) -> Result<()> {
         let key = key.as_ref();
         check_key(key)?;
-        self.change(key, |transaction, map| map.insert_reserved(transaction, key, value))
+        self.change(key, |transaction, map| map.put_reserved(transaction, key, value))
     }
 
-    /// Removes a key and its value; true if it existed. O(log n) and one commit.
+    /// Like [`Keyspace::put`], and reports whether the key had a value: true if it was replaced.
+    ///
+    /// As cheap as a put in `bplus`, `btree`, `critbit` and `redblack`, O(log n). In `lsm` it costs
+    /// a search for the key as well, which may read the device.
+    ///
+    /// ```
+    /// let store = adamant::Store::in_memory()?;
+    /// let users = store.keyspace("users")?;
+    /// assert!(!users.insert("ada", "1815")?);
+    /// assert!(users.insert("ada", "1815-1852")?);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Keyspace::put`] and [`Keyspace::get`].
+    pub fn insert(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
+        let (key, value) = (key.as_ref(), value.as_ref());
+        check_key(key)?;
+        check_value(value)?;
+        self.with_room(false, || {
+            self.change_small(key, value.len(), Some(false), |transaction, map, foreseen| {
+                map.insert(transaction, key, value, foreseen)
+            })
+        })
+    }
+
+    /// Like [`Keyspace::delete`], and reports whether the key existed.
+    ///
+    /// As cheap as a delete in `bplus`, `btree`, `critbit` and `redblack`, O(log n). In `lsm` it
+    /// costs a search for the key as well, which may read the device; it writes a tombstone only if
+    /// the key exists.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
     /// let towns = store.keyspace("towns")?;
-    /// towns.insert("Bern", "134,000")?;
+    /// towns.put("Bern", "134,000")?;
     /// assert!(towns.remove("Bern")?);
     /// assert!(!towns.remove("Bern")?);
     /// # Ok::<(), adamant::Error>(())
     /// ```
     ///
     /// # Errors
-    /// As [`Keyspace::insert`].
+    /// As [`Keyspace::put`] and [`Keyspace::get`].
     pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         let key = key.as_ref();
         check_key(key)?;
@@ -126,19 +139,22 @@ impl Keyspace {
         })
     }
 
-    /// Removes a key and returns its value. O(log n) and one commit.
+    /// Removes a key and returns its value: one commit.
+    ///
+    /// Costs a [`Keyspace::get`] and a delete: O(log n), and in `lsm` a search that may read the
+    /// device.
     ///
     /// ```
     /// let store = adamant::Store::in_memory()?;
     /// let jobs = store.keyspace("jobs")?;
-    /// jobs.insert("1", "sweep")?;
+    /// jobs.put("1", "sweep")?;
     /// assert_eq!(jobs.take("1")?, Some("sweep".into()));
     /// assert_eq!(jobs.take("1")?, None);
     /// # Ok::<(), adamant::Error>(())
     /// ```
     ///
     /// # Errors
-    /// As [`Keyspace::insert`].
+    /// As [`Keyspace::put`].
     pub fn take(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         let key = key.as_ref();
         check_key(key)?;
@@ -155,12 +171,12 @@ impl Keyspace {
     /// this returns. A crash in between leaves the rest to the next open. Transactions that read
     /// the keyspace conflict. Handles to it stay valid. O(log keyspaces), plus O(entries) for
     /// freeing them. The empty tree takes a block; on a full disk, where there may be none,
-    /// `remove_range(..)` does without.
+    /// `delete_range(..)` does without.
     ///
     /// ```
     /// let store = adamant::Store::in_memory()?;
     /// let cache = store.keyspace("cache")?;
-    /// cache.insert("page", "text")?;
+    /// cache.put("page", "text")?;
     /// let before = store.snapshot()?;
     /// cache.clear()?;
     /// assert!(cache.is_empty()?);
@@ -169,7 +185,7 @@ impl Keyspace {
     /// ```
     ///
     /// # Errors
-    /// As [`Keyspace::insert`].
+    /// As [`Keyspace::put`].
     pub fn clear(&self) -> Result<()> {
         self.check_writes()?;
         self.with_room(true, || self.shared.clear_keyspaces(&[&self.state], self.durability))
@@ -185,7 +201,7 @@ impl Keyspace {
     ///     // Somebody may have written it with less durability than this handle has.
     ///     names.settle()?;
     /// } else {
-    ///     names.insert("ada", "1")?;
+    ///     names.put("ada", "1")?;
     /// }
     /// # Ok::<(), adamant::Error>(())
     /// ```

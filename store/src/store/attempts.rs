@@ -26,8 +26,8 @@ const ATTEMPTS_MAX: u32 = 100;
 /// let once = Attempts::new().attempts_max(1);
 /// let outcome = store.transaction_with(once, |tx| {
 ///     tx.get(&stock, "apples")?;
-///     stock.insert("apples", "somebody else's")?;
-///     tx.insert(&stock, "apples", "mine")
+///     stock.put("apples", "somebody else's")?;
+///     tx.put(&stock, "apples", "mine")
 /// });
 /// assert!(outcome.unwrap_err().is_conflict());
 /// # Ok::<(), Error>(())
@@ -92,13 +92,13 @@ impl Store {
     ///
     /// let store = Store::in_memory()?;
     /// let accounts = store.keyspace("accounts")?;
-    /// accounts.insert("ada", [100])?;
-    /// accounts.insert("bob", [0])?;
+    /// accounts.put("ada", [100])?;
+    /// accounts.put("bob", [0])?;
     /// store.transaction(|tx| {
     ///     let ada = tx.get(&accounts, "ada")?.map_or(0, |value| value[0]);
     ///     let bob = tx.get(&accounts, "bob")?.map_or(0, |value| value[0]);
-    ///     tx.insert(&accounts, "ada", [ada - 10])?;
-    ///     tx.insert(&accounts, "bob", [bob + 10])?;
+    ///     tx.put(&accounts, "ada", [ada - 10])?;
+    ///     tx.put(&accounts, "bob", [bob + 10])?;
     ///     Ok::<_, Error>(())
     /// })?;
     /// assert_eq!(accounts.get("bob")?, Some([10].into()));
@@ -127,7 +127,7 @@ impl Store {
     /// let limits = Attempts::new().time_max(Some(Duration::from_secs(2))).exclusive_after(Some(3));
     /// let attempt = store.transaction_with(limits, |tx| {
     ///     let count = tx.get(&counts, "visits")?.map_or(0, |value| value[0]);
-    ///     tx.insert(&counts, "visits", [count + 1])?;
+    ///     tx.put(&counts, "visits", [count + 1])?;
     ///     Ok::<_, Error>(tx.attempt())
     /// })?;
     /// assert_eq!(attempt, 1);

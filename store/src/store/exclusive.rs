@@ -27,8 +27,8 @@ use crate::transaction::handle::Transaction;
 /// let stock = store.keyspace("stock")?;
 /// let mut only = store.begin_exclusive()?;
 /// let apples = only.get(&stock, "apples")?.map_or(0, |value| value[0]);
-/// only.insert(&stock, "apples", [apples + 1])?;
-/// assert!(stock.insert("pears", "1").is_err(), "this thread would wait for itself");
+/// only.put(&stock, "apples", [apples + 1])?;
+/// assert!(stock.put("pears", "1").is_err(), "this thread would wait for itself");
 /// only.commit()?;
 /// assert_eq!(stock.get("apples")?, Some([1].into()));
 /// # Ok::<(), adamant::Error>(())
@@ -82,7 +82,7 @@ impl Store {
     /// let stock = store.keyspace("stock")?;
     /// match store.begin_exclusive_within(Duration::from_millis(100))? {
     ///     Some(mut only) => {
-    ///         only.insert(&stock, "apples", "1")?;
+    ///         only.put(&stock, "apples", "1")?;
     ///         only.commit()?;
     ///     }
     ///     None => println!("somebody is at it, come back later"),
@@ -112,7 +112,7 @@ impl Store {
     /// let next = store.exclusive(|tx| {
     ///     let mut numbers = numbers.within(tx);
     ///     let next = numbers.get("next")?.unwrap_or(1);
-    ///     numbers.insert("next", &(next + 1))?;
+    ///     numbers.put("next", &(next + 1))?;
     ///     Ok::<_, Error>(next)
     /// })?;
     /// assert_eq!(next, 1);

@@ -39,7 +39,7 @@ use crate::transaction::handle::Transaction;
 /// # let directory = tempfile::tempdir()?;
 /// # let path = directory.path().join("app.adamant");
 /// let store = Store::open(&path)?;
-/// store.keyspace("settings")?.insert("colour", "green")?;
+/// store.keyspace("settings")?.put("colour", "green")?;
 /// store.close()?;
 ///
 /// let store = Store::open(&path)?;
@@ -100,12 +100,12 @@ impl Store {
     /// # let directory = tempfile::tempdir()?;
     /// # let path = directory.path().join("app.adamant");
     /// let store = Store::open(&path)?;
-    /// store.keyspace("settings")?.insert("colour", "green")?;
+    /// store.keyspace("settings")?.put("colour", "green")?;
     /// store.close()?;
     ///
     /// let (one, other) = (Store::open_read_only(&path)?, Store::open_read_only(&path)?);
     /// assert_eq!(one.keyspace("settings")?.get("colour")?, Some("green".into()));
-    /// let error = other.keyspace("settings")?.insert("colour", "blue").unwrap_err();
+    /// let error = other.keyspace("settings")?.put("colour", "blue").unwrap_err();
     /// assert!(error.is_read_only());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -120,7 +120,7 @@ impl Store {
     ///
     /// ```
     /// let store = adamant::Store::in_memory()?;
-    /// store.keyspace("towns")?.insert("Bern", "134,000")?;
+    /// store.keyspace("towns")?.put("Bern", "134,000")?;
     /// # Ok::<(), adamant::Error>(())
     /// ```
     ///
@@ -161,7 +161,7 @@ impl Store {
     /// # let store = adamant::Store::in_memory()?;
     ///
     /// let towns = store.keyspace("towns")?;
-    /// towns.insert("Bern", "134,000")?;
+    /// towns.put("Bern", "134,000")?;
     /// assert_eq!(store.keyspace("towns")?.len()?, 1);
     /// # Ok::<(), adamant::Error>(())
     /// ```
@@ -271,11 +271,11 @@ impl Store {
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
-    /// store.expiring("sessions")?.insert("42", "ada", None)?;
+    /// store.expiring("sessions")?.put("42", "ada", None)?;
     /// assert!(store.open_keyspace("sessions").is_err());
     /// let stored = store.open_stored("sessions")?;
     /// assert_eq!(stored.get("42")?, Some("\0\0\0\0\0\0\0\0ada".into()));
-    /// assert!(stored.insert("43", "bob").is_err());
+    /// assert!(stored.put("43", "bob").is_err());
     /// # Ok::<(), adamant::Error>(())
     /// ```
     ///
@@ -293,7 +293,7 @@ impl Store {
     /// ```
     /// # let store = adamant::Store::in_memory()?;
     ///
-    /// store.keyspace("towns")?.insert("Bern", "134,000")?;
+    /// store.keyspace("towns")?.put("Bern", "134,000")?;
     /// let found = store.keyspaces()?;
     /// assert_eq!((&found[0].name[..], found[0].entries), ("towns", 1));
     /// # Ok::<(), adamant::Error>(())
@@ -332,7 +332,7 @@ impl Store {
     /// ```
     /// let store = adamant::Store::in_memory()?;
     /// let inbox = store.keyspace("inbox")?;
-    /// inbox.insert("1", "hello")?;
+    /// inbox.put("1", "hello")?;
     /// store.rename_keyspace("inbox", "archive")?;
     /// assert_eq!(store.open_keyspace("archive")?.get("1")?, Some("hello".into()));
     /// assert_eq!(inbox.len()?, 1);
@@ -356,8 +356,8 @@ impl Store {
     ///
     /// ```
     /// let store = adamant::Store::in_memory()?;
-    /// store.keyspace("prices")?.insert("tea", "3")?;
-    /// store.keyspace("prices of tomorrow")?.insert("tea", "4")?;
+    /// store.keyspace("prices")?.put("tea", "3")?;
+    /// store.keyspace("prices of tomorrow")?.put("tea", "4")?;
     /// store.swap_keyspaces("prices", "prices of tomorrow")?;
     /// assert_eq!(store.open_keyspace("prices")?.get("tea")?, Some("4".into()));
     /// # Ok::<(), adamant::Error>(())
@@ -380,7 +380,7 @@ impl Store {
     ///
     /// use adamant::Engine;
     ///
-    /// store.keyspace("towns")?.insert("Bern", "134,000")?;
+    /// store.keyspace("towns")?.put("Bern", "134,000")?;
     /// assert!(store.convert_keyspace("towns", Engine::Critbit)?);
     /// assert_eq!(store.keyspace("towns")?.get("Bern")?, Some("134,000".into()));
     /// # Ok::<(), adamant::Error>(())
@@ -410,7 +410,7 @@ impl Store {
     /// let (mut source, bytes) = (std::io::repeat(7), 100_000);
     /// let mut value = store.reserve(bytes)?;
     /// source.read_exact(&mut value)?;
-    /// files.insert_reserved("sevens", value)?;
+    /// files.put_reserved("sevens", value)?;
     /// assert_eq!(files.get("sevens")?, Some(vec![7; bytes].into()));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -427,8 +427,8 @@ impl Store {
     /// # let store = adamant::Store::in_memory()?;
     /// let (users, by_mail) = (store.keyspace("users")?, store.keyspace("users by mail")?);
     /// let mut batch = store.batch();
-    /// batch.insert(&users, "7", "Ada Lovelace")?;
-    /// batch.insert(&by_mail, "ada@example.org", "7")?;
+    /// batch.put(&users, "7", "Ada Lovelace")?;
+    /// batch.put(&by_mail, "ada@example.org", "7")?;
     /// batch.commit()?;
     /// # Ok::<(), adamant::Error>(())
     /// ```
@@ -444,7 +444,7 @@ impl Store {
     /// let towns = store.keyspace("towns")?;
     /// let mut transaction = store.begin()?;
     /// if !transaction.contains(&towns, "Bern")? {
-    ///     transaction.insert(&towns, "Bern", "134,000")?;
+    ///     transaction.put(&towns, "Bern", "134,000")?;
     /// }
     /// transaction.commit()?;
     /// # Ok::<(), adamant::Error>(())
@@ -463,7 +463,7 @@ impl Store {
     ///
     /// let towns = store.keyspace("towns")?;
     /// let before = store.snapshot()?;
-    /// towns.insert("Bern", "134,000")?;
+    /// towns.put("Bern", "134,000")?;
     /// assert!(before.is_empty(&towns)?);
     /// # Ok::<(), adamant::Error>(())
     /// ```
@@ -481,7 +481,7 @@ impl Store {
     /// ```
     /// # let store = adamant::Store::in_memory()?;
     /// let orders = store.keyspace("orders")?.with_durability(adamant::Durability::Buffered);
-    /// orders.insert("4711", "three apples")?;
+    /// orders.put("4711", "three apples")?;
     /// // What is told to others from here cannot be lost any more.
     /// let durable = store.snapshot_durable()?;
     /// assert_eq!(durable.get(&orders, "4711")?, Some("three apples".into()));
@@ -522,7 +522,7 @@ impl Store {
     ///
     /// let visits = store.keyspace("visits")?.with_durability(Durability::Deferred);
     /// for visitor in ["ada", "bob"] {
-    ///     visits.insert(visitor, "")?;
+    ///     visits.put(visitor, "")?;
     /// }
     /// store.sync()?;
     /// # Ok::<(), adamant::Error>(())
@@ -543,9 +543,9 @@ impl Store {
     /// use adamant::Durability;
     ///
     /// let orders = store.keyspace("orders")?.with_durability(Durability::Buffered);
-    /// orders.insert("1", "apples")?;
+    /// orders.put("1", "apples")?;
     /// let first = store.sync_point()?;
-    /// orders.insert("2", "pears")?;
+    /// orders.put("2", "pears")?;
     /// std::thread::spawn(move || first.wait()).join().unwrap()?;
     /// println!("order 1 will be there whatever happens");
     /// # Ok::<(), adamant::Error>(())
@@ -608,8 +608,8 @@ impl Store {
     ///
     /// let store = adamant::Store::open(&path)?;
     /// let files = store.keyspace("files")?;
-    /// files.insert("large", vec![7; 4 << 20])?;
-    /// files.remove("large")?;
+    /// files.put("large", vec![7; 4 << 20])?;
+    /// files.delete("large")?;
     /// store.shrink()?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -627,7 +627,7 @@ impl Store {
     /// # let store = adamant::Store::in_memory()?;
     ///
     /// let towns = store.keyspace("towns")?;
-    /// towns.insert("Bern", "134,000")?;
+    /// towns.put("Bern", "134,000")?;
     /// let stats = store.stats()?;
     /// assert_eq!((stats.keyspaces, stats.entries), (1, 1));
     /// println!("99 % of the commits took at most {:?}", stats.commits.synced.percentile(99.0));
@@ -650,7 +650,7 @@ impl Store {
     /// ```
     /// # let store = adamant::Store::in_memory()?;
     ///
-    /// store.keyspace("towns")?.insert("Bern", "134,000")?;
+    /// store.keyspace("towns")?.put("Bern", "134,000")?;
     /// let report = store.check()?;
     /// assert!(report.is_clean(), "{:?}", report.findings);
     /// assert_eq!(report.keyspaces[0].entries, 1);

@@ -35,7 +35,7 @@ pub(crate) const CATALOGUE: &str = "the catalogue";
 ///
 /// ```
 /// # let store = adamant::Store::in_memory()?;
-/// store.keyspace("towns")?.insert("Bern", "134,000")?;
+/// store.keyspace("towns")?.put("Bern", "134,000")?;
 /// let all = store.keyspaces()?;
 /// assert_eq!((all[0].name.as_str(), all[0].entries), ("towns", 1));
 /// # Ok::<(), adamant::Error>(())
@@ -61,7 +61,7 @@ pub struct KeyspaceInfo {
 ///
 /// ```
 /// # let store = adamant::Store::in_memory()?;
-/// store.keyspace("towns")?.insert("Bern", "134,000")?;
+/// store.keyspace("towns")?.put("Bern", "134,000")?;
 /// let stats = store.stats()?;
 /// assert_eq!((stats.keyspaces, stats.entries), (1, 1));
 /// assert!(stats.heap.pool_bytes > 0 && stats.commits.commits >= 1);
@@ -86,7 +86,7 @@ pub struct Stats {
 ///
 /// ```
 /// # let store = adamant::Store::in_memory()?;
-/// store.keyspace("towns")?.insert("Bern", "134,000")?;
+/// store.keyspace("towns")?.put("Bern", "134,000")?;
 /// let report = store.check()?;
 /// for finding in &report.findings {
 ///     eprintln!("{finding}");

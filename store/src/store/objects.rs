@@ -55,7 +55,7 @@ impl Transaction {
     /// let store = Store::in_memory()?;
     /// let orders = store.keyspace("orders")?;
     /// store.transaction(|tx| {
-    ///     tx.insert(&orders, "4711", "three apples")?;
+    ///     tx.put(&orders, "4711", "three apples")?;
     ///     tx.on_heap(|heap| {
     ///         let count = heap.named_root_or_create("orders ever", |_| Ok(0_u64))?;
     ///         *heap.get_mut(count)? += 1;

@@ -174,11 +174,7 @@ fn repaired_entries_end_as_they_were_written_and_have_their_rows() {
                 let ends = (number % 3 > 0).then(|| Deadline::from_millis(number + 1));
                 let value = [number as u8; 40];
                 all.within(tx).insert(format!("key {number:03}"), value, ends)?;
-                tx.insert(
-                    &plain,
-                    format!("key {number:03}"),
-                    [(number as u8).wrapping_add(1); 30],
-                )?;
+                tx.put(&plain, format!("key {number:03}"), [(number as u8).wrapping_add(1); 30])?;
             }
             Ok::<_, Error>(())
         })

@@ -103,11 +103,11 @@ fn step(tx: &mut Transaction, all: &[Keyspace], random: &mut Rng, next: &mut u64
         }
         6..9 => {
             *next += 1;
-            tx.insert(handle, [key], next.to_le_bytes()).expect("an insert");
+            tx.put(handle, [key], next.to_le_bytes()).expect("a put");
             Step::Write { keyspace, key, value: Some(*next) }
         }
         _ => {
-            tx.remove(handle, [key]).expect("a remove");
+            tx.delete(handle, [key]).expect("a remove");
             Step::Write { keyspace, key, value: None }
         }
     }
@@ -252,7 +252,7 @@ fn run_one(tx: &mut Transaction, all: &[Keyspace], random: &mut Rng, number_: u6
             let found = tx.get(handle, [key]).expect("a get").map_or(0, |value| number(&value));
             made.reads.push(((keyspace, key), found));
             if random.bool() && found != number_ {
-                tx.insert(handle, [key], number_.to_le_bytes()).expect("an insert");
+                tx.put(handle, [key], number_.to_le_bytes()).expect("a put");
                 made.writes.push(((keyspace, key), found));
             }
         }

@@ -47,13 +47,13 @@ use crate::reserved::{ReservedValue, Written};
 /// ```
 /// let store = adamant::Store::in_memory()?;
 /// let stock = store.keyspace("stock")?;
-/// stock.insert("apples", "1")?;
+/// stock.put("apples", "1")?;
 ///
 /// let mut one = store.begin()?;
 /// let mut other = store.begin()?;
 /// for transaction in [&mut one, &mut other] {
 ///     if transaction.get(&stock, "apples")?.is_some() {
-///         transaction.remove(&stock, "apples")?;
+///         transaction.delete(&stock, "apples")?;
 ///     }
 /// }
 /// one.commit()?;
@@ -193,7 +193,7 @@ impl Transaction {
     /// let stock = store.keyspace("stock")?;
     /// let mut transaction = store.begin()?;
     /// transaction.durability(adamant::Durability::Buffered);
-    /// transaction.insert(&stock, "apples", "7")?;
+    /// transaction.put(&stock, "apples", "7")?;
     /// transaction.commit()?;
     /// # Ok::<(), adamant::Error>(())
     /// ```
@@ -211,7 +211,7 @@ impl Transaction {
     ///     if tx.attempt() > 1 {
     ///         println!("somebody else was faster");
     ///     }
-    ///     tx.insert(&counts, "visits", "1")
+    ///     tx.put(&counts, "visits", "1")
     /// })?;
     /// # Ok::<(), adamant::Error>(())
     /// ```
@@ -223,13 +223,14 @@ impl Transaction {
         self.attempt = attempt;
     }
 
-    /// The value of a key: the transaction's own write, or the value when it began. O(log n).
+    /// The value of a key: the transaction's own write, or the value when it began. Costs as
+    /// [`Snapshot::get`], O(log n); an own write is found in memory.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
     /// let stock = store.keyspace("stock")?;
     /// let mut transaction = store.begin()?;
-    /// transaction.insert(&stock, "apples", "7")?;
+    /// transaction.put(&stock, "apples", "7")?;
     /// assert_eq!(transaction.get(&stock, "apples")?, Some("7".into()));
     /// assert_eq!(stock.get("apples")?, None, "it is not committed");
     /// # Ok::<(), adamant::Error>(())
@@ -274,9 +275,9 @@ impl Transaction {
     /// let names = store.keyspace("names")?;
     /// let mut transaction = store.begin()?;
     /// if !transaction.contains(&names, "ada")? {
-    ///     transaction.insert(&names, "ada", "mine")?;
+    ///     transaction.put(&names, "ada", "mine")?;
     /// }
-    /// names.insert("ada", "somebody's")?;
+    /// names.put("ada", "somebody's")?;
     /// assert!(transaction.commit().unwrap_err().is_conflict());
     /// # Ok::<(), adamant::Error>(())
     /// ```
@@ -295,14 +296,17 @@ impl Transaction {
         Ok(is_there)
     }
 
-    /// Sets the value of a key. Reads nothing, so it cannot conflict.
+    /// Sets the value of a key, whether it had one or not. Reads nothing, so it cannot conflict.
+    ///
+    /// O(log w) in the w writes of the transaction; the commit costs as [`Keyspace::put`] for each
+    /// of them.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
     /// let (users, log) = (store.keyspace("users")?, store.keyspace("log")?);
     /// let mut transaction = store.begin()?;
-    /// transaction.insert(&users, "7", "Ada")?;
-    /// transaction.insert(&log, "0001", "7 is new")?;
+    /// transaction.put(&users, "7", "Ada")?;
+    /// transaction.put(&log, "0001", "7 is new")?;
     /// assert_eq!(transaction.get(&users, "7")?, Some("Ada".into()));
     /// assert_eq!(users.get("7")?, None, "nobody else sees it yet");
     /// transaction.commit()?;
@@ -311,19 +315,19 @@ impl Transaction {
     ///
     /// # Errors
     /// The key or value is too long, or the keyspace is of another store.
-    pub fn insert(
+    pub fn put(
         &mut self,
         keyspace: &Keyspace,
         key: impl AsRef<[u8]>,
         value: impl AsRef<[u8]>,
     ) -> Result<()> {
         keyspace.check_writes()?;
-        self.insert_slice(keyspace, key.as_ref(), value.as_ref().into())
+        self.put_slice(keyspace, key.as_ref(), value.as_ref().into())
     }
 
     /// Sets the value of a key to one allocated in place. In a tree, for values above 4,096 bytes,
     /// this takes O(1) in their size, except for the log record of the commit. Like
-    /// [`Transaction::insert`]; reading the value before the commit copies it.
+    /// [`Transaction::put`]; reading the value before the commit copies it.
     ///
     /// ```
     /// let store = adamant::Store::in_memory()?;
@@ -331,27 +335,27 @@ impl Transaction {
     /// let mut picture = store.reserve(1 << 20)?;
     /// picture.fill(0xff);
     /// let mut transaction = store.begin()?;
-    /// transaction.insert_reserved(&pictures, "white", picture)?;
-    /// transaction.insert(&sizes, "white", "1 MiB")?;
+    /// transaction.put_reserved(&pictures, "white", picture)?;
+    /// transaction.put(&sizes, "white", "1 MiB")?;
     /// transaction.commit()?;
     /// assert_eq!(pictures.get("white")?.map(|value| value.len()), Some(1 << 20));
     /// # Ok::<(), adamant::Error>(())
     /// ```
     ///
     /// # Errors
-    /// As [`Transaction::insert`]. The commit fails if it is of another store.
-    pub fn insert_reserved(
+    /// As [`Transaction::put`]. The commit fails if it is of another store.
+    pub fn put_reserved(
         &mut self,
         keyspace: &Keyspace,
         key: impl AsRef<[u8]>,
         value: ReservedValue,
     ) -> Result<()> {
         keyspace.check_writes()?;
-        self.insert_placed(keyspace, key.as_ref(), value)
+        self.put_placed(keyspace, key.as_ref(), value)
     }
 
-    /// Like [`Transaction::insert_reserved`], without the keyspace's check of writes.
-    pub(crate) fn insert_placed(
+    /// Like [`Transaction::put_reserved`], without the keyspace's check of writes.
+    pub(crate) fn put_placed(
         &mut self,
         keyspace: &Keyspace,
         key: &[u8],
@@ -360,9 +364,9 @@ impl Transaction {
         self.write(keyspace, key, Written::reserved(value))
     }
 
-    /// Like [`Transaction::insert`] without the keyspace's check of writes; keeps the value as it
+    /// Like [`Transaction::put`] without the keyspace's check of writes; keeps the value as it
     /// is.
-    pub(crate) fn insert_slice(
+    pub(crate) fn put_slice(
         &mut self,
         keyspace: &Keyspace,
         key: &[u8],
@@ -372,26 +376,29 @@ impl Transaction {
         self.write(keyspace, key, Written::Value(value))
     }
 
-    /// Removes a key. Reads nothing, so it cannot conflict.
+    /// Deletes a key, whether it exists or not. Reads nothing, so it cannot conflict.
+    ///
+    /// O(log w) in the w writes of the transaction; the commit costs as [`Keyspace::delete`] for
+    /// each of them.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
     /// let users = store.keyspace("users")?;
-    /// users.insert("7", "Ada")?;
-    /// store.transaction(|tx| tx.remove(&users, "7"))?;
+    /// users.put("7", "Ada")?;
+    /// store.transaction(|tx| tx.delete(&users, "7"))?;
     /// assert!(users.is_empty()?);
     /// # Ok::<(), adamant::Error>(())
     /// ```
     ///
     /// # Errors
-    /// As [`Transaction::insert`].
-    pub fn remove(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<()> {
+    /// As [`Transaction::put`].
+    pub fn delete(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<()> {
         keyspace.check_writes()?;
-        self.remove_own(keyspace, key.as_ref())
+        self.delete_own(keyspace, key.as_ref())
     }
 
-    /// Like [`Transaction::remove`], without the keyspace's check of writes.
-    pub(crate) fn remove_own(&mut self, keyspace: &Keyspace, key: &[u8]) -> Result<()> {
+    /// Like [`Transaction::delete`], without the keyspace's check of writes.
+    pub(crate) fn delete_own(&mut self, keyspace: &Keyspace, key: &[u8]) -> Result<()> {
         self.write(keyspace, key, Written::Removed)
     }
 
@@ -400,7 +407,7 @@ impl Transaction {
     /// ```
     /// # let store = adamant::Store::in_memory()?;
     /// let stock = store.keyspace("stock")?;
-    /// stock.insert("apples", "7")?;
+    /// stock.put("apples", "7")?;
     /// let mut transaction = store.begin()?;
     /// assert_eq!(transaction.take(&stock, "apples")?, Some("7".into()));
     /// transaction.commit()?;
@@ -413,7 +420,7 @@ impl Transaction {
     pub fn take(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         let value = self.get(keyspace, key.as_ref())?;
         if value.is_some() {
-            self.remove(keyspace, key)?;
+            self.delete(keyspace, key)?;
         }
         Ok(value)
     }
@@ -425,9 +432,9 @@ impl Transaction {
     /// # let store = adamant::Store::in_memory()?;
     /// let stock = store.keyspace("stock")?;
     /// let mut transaction = store.begin()?;
-    /// transaction.insert(&stock, "apples", "7")?;
+    /// transaction.put(&stock, "apples", "7")?;
     /// let refused = transaction.savepoint(|part| {
-    ///     part.insert(&stock, "pears", "3").map_err(|error| error.to_string())?;
+    ///     part.put(&stock, "pears", "3").map_err(|error| error.to_string())?;
     ///     Err::<(), _>("no pears today".to_string())
     /// });
     /// assert!(refused.is_err());
@@ -460,9 +467,9 @@ impl Transaction {
     /// # let store = adamant::Store::in_memory()?;
     /// let stock = store.keyspace("stock")?;
     /// let mut transaction = store.begin()?;
-    /// transaction.insert(&stock, "apples", "7")?;
+    /// transaction.put(&stock, "apples", "7")?;
     /// transaction.set_savepoint();
-    /// transaction.insert(&stock, "pears", "3")?;
+    /// transaction.put(&stock, "pears", "3")?;
     /// assert!(transaction.undo_savepoint());
     /// assert!(!transaction.undo_savepoint(), "there was one");
     /// transaction.commit()?;

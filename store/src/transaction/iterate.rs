@@ -63,9 +63,9 @@ impl Transaction {
     /// ```
     /// # let store = adamant::Store::in_memory()?;
     /// let stock = store.keyspace("stock")?;
-    /// stock.insert("apples", "7")?;
+    /// stock.put("apples", "7")?;
     /// let mut transaction = store.begin()?;
-    /// transaction.insert(&stock, "bananas", "2")?;
+    /// transaction.put(&stock, "bananas", "2")?;
     /// // What was there and what it wrote itself, in one order.
     /// assert_eq!(transaction.range(&stock, "a".."c").count(), 2);
     /// # Ok::<(), adamant::Error>(())
@@ -80,8 +80,8 @@ impl Transaction {
     /// # let store = adamant::Store::in_memory()?;
     /// let stock = store.keyspace("stock")?;
     /// let mut transaction = store.begin()?;
-    /// transaction.insert(&stock, "apples/red", "7")?;
-    /// transaction.insert(&stock, "pears", "3")?;
+    /// transaction.put(&stock, "apples/red", "7")?;
+    /// transaction.put(&stock, "pears", "3")?;
     /// assert_eq!(transaction.prefix(&stock, "apples/").count(), 1);
     /// # Ok::<(), adamant::Error>(())
     /// ```
@@ -97,7 +97,7 @@ impl Transaction {
     /// jobs.extend([("1", "sweep"), ("2", "mop")])?;
     /// store.transaction(|tx| {
     ///     while let Some((number, _)) = tx.first(&jobs)? {
-    ///         tx.remove(&jobs, number)?;
+    ///         tx.delete(&jobs, number)?;
     ///     }
     ///     Ok::<_, adamant::Error>(())
     /// })?;
@@ -142,9 +142,9 @@ impl<'t> TransactionIter<'t> {
     /// ```
     /// # let store = adamant::Store::in_memory()?;
     /// let stock = store.keyspace("stock")?;
-    /// stock.insert("apples", "7")?;
+    /// stock.put("apples", "7")?;
     /// let mut transaction = store.begin()?;
-    /// transaction.insert(&stock, "bananas", "2")?;
+    /// transaction.put(&stock, "bananas", "2")?;
     /// let keys = transaction.iter(&stock).keys().collect::<adamant::Result<Vec<_>>>()?;
     /// assert_eq!(keys, ["apples", "bananas"].map(adamant::Slice::from));
     /// # Ok::<(), adamant::Error>(())
@@ -158,7 +158,7 @@ impl<'t> TransactionIter<'t> {
     /// ```
     /// # let store = adamant::Store::in_memory()?;
     /// let scans = store.keyspace("scans")?;
-    /// scans.insert("page 1", vec![7; 100_000])?;
+    /// scans.put("page 1", vec![7; 100_000])?;
     /// let mut transaction = store.begin()?;
     /// for page in transaction.iter(&scans).entries() {
     ///     let page = page?;

@@ -16,7 +16,7 @@ pub type EncodedBounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 ///
 /// let days = store.keyspace("days")?.typed::<u32, ()>()?;
 /// for day in [1, 2, 300] {
-///     days.insert(&day, &())?;
+///     days.put(&day, &())?;
 /// }
 /// assert_eq!(days.range(2..).count(), 2);
 /// assert_eq!(days.range((Bound::Excluded(1), Bound::Included(2))).count(), 1);

@@ -26,7 +26,7 @@ wrapper! {
     ///
     /// let store = adamant::Store::in_memory()?;
     /// let events = store.keyspace("events")?.typed::<u64, Json<Event>>()?;
-    /// events.insert(&1, &Json(Event::Login { user: "ada".into() }))?;
+    /// events.put(&1, &Json(Event::Login { user: "ada".into() }))?;
     /// assert_eq!(events.get(&1)?, Some(Json(Event::Login { user: "ada".into() })));
     /// assert_eq!(events.untyped().first()?.map(|(_, value)| value),
     ///     Some(r#"{"kind":"Login","user":"ada"}"#.into()));

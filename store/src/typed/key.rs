@@ -54,7 +54,7 @@ pub trait KeyFor<K: ?Sized> {
 ///
 /// let store = adamant::Store::in_memory()?;
 /// let notes = store.keyspace("notes")?.typed::<Day, String>()?;
-/// notes.insert(&Day { year: 2024, number: 60 }, "a day more")?;
+/// notes.put(&Day { year: 2024, number: 60 }, "a day more")?;
 /// assert_eq!(notes.first()?, Some((Day { year: 2024, number: 60 }, "a day more".into())));
 /// # Ok::<(), adamant::Error>(())
 /// ```

@@ -30,7 +30,7 @@ const SHOWN_BYTES_MAX: usize = 24;
 /// ```
 /// # let store = adamant::Store::in_memory()?;
 /// let ages = store.keyspace("ages")?.typed::<String, u32>()?;
-/// ages.insert("ada", &36)?;
+/// ages.put("ada", &36)?;
 /// assert_eq!(ages.get("ada")?, Some(36));
 /// // The same entry, as bytes.
 /// assert_eq!(ages.untyped().get("ada")?, Some([36, 0, 0, 0].into()));
@@ -47,7 +47,7 @@ impl Keyspace {
     /// ```
     /// # let store = adamant::Store::in_memory()?;
     /// let ages = store.keyspace("ages")?.typed::<String, u32>()?;
-    /// ages.insert("ada", &36)?;
+    /// ages.put("ada", &36)?;
     /// assert_eq!(ages.get("ada")?, Some(36));
     /// # Ok::<(), adamant::Error>(())
     /// ```
@@ -88,11 +88,11 @@ impl Keyspace {
     /// # let store = adamant::Store::in_memory()?;
     /// let ages = store.keyspace("ages")?;
     /// let small = ages.typed::<String, u8>()?;
-    /// small.insert("ada", &36)?;
+    /// small.put("ada", &36)?;
     /// // Larger numbers are needed: each entry is written anew, in one commit.
     /// store.exclusive(|tx| {
     ///     for (name, age) in small.iter().collect::<Result<Vec<_>, _>>()? {
-    ///         tx.insert(&ages, name, u32::from(age).to_le_bytes())?;
+    ///         tx.put(&ages, name, u32::from(age).to_le_bytes())?;
     ///     }
     ///     Ok::<_, adamant::Error>(())
     /// })?;
@@ -118,7 +118,7 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
         &self.keyspace
     }
 
-    /// The value of a key. O(log n).
+    /// The value of a key. Costs as [`Keyspace::get`]: O(log n), and decoding.
     ///
     /// # Errors
     /// As [`Keyspace::get`]; [`Error::Encoding`] if the value is not of type `V`.
@@ -134,7 +134,62 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
         self.keyspace.contains(encode_key(key))
     }
 
-    /// Sets the value of a key, in a commit of its own; true if it replaced another one. O(log n).
+    /// Sets the value of a key, whether it had one or not, in a commit of its own. Costs as
+    /// [`Keyspace::put`]: O(log n), and reads no file in `lsm`.
+    ///
+    /// # Errors
+    /// As [`Keyspace::put`].
+    pub fn put<Q, W>(&self, key: &Q, value: &W) -> Result<()>
+    where
+        Q: KeyFor<K> + ?Sized,
+        W: ValueFor<V> + ?Sized,
+    {
+        self.keyspace.put(encode_key(key), self.encode(value, &mut Vec::new())?)
+    }
+
+    /// Like [`TypedKeyspace::put`], as one of the changes of a batch.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let ages = store.keyspace("ages")?.typed::<String, u32>()?;
+    /// let mut batch = store.batch();
+    /// ages.put_into(&mut batch, "ada", &36)?;
+    /// ages.put_into(&mut batch, "bob", &41)?;
+    /// batch.commit()?;
+    /// assert_eq!(ages.len()?, 2);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Batch::put`].
+    pub fn put_into<Q, W>(&self, batch: &mut Batch, key: &Q, value: &W) -> Result<()>
+    where
+        Q: KeyFor<K> + ?Sized,
+        W: ValueFor<V> + ?Sized,
+    {
+        batch.put(&self.keyspace, encode_key(key), self.encode(value, &mut Vec::new())?)
+    }
+
+    /// Deletes a key, whether it exists or not, in a commit of its own. Costs as
+    /// [`Keyspace::delete`]: O(log n), and reads no file in `lsm`.
+    ///
+    /// # Errors
+    /// As [`Keyspace::delete`].
+    pub fn delete<Q: KeyFor<K> + ?Sized>(&self, key: &Q) -> Result<()> {
+        self.keyspace.delete(encode_key(key))
+    }
+
+    /// Like [`TypedKeyspace::delete`], as one of the changes of a batch.
+    ///
+    /// # Errors
+    /// As [`Batch::delete`].
+    pub fn delete_from<Q: KeyFor<K> + ?Sized>(&self, batch: &mut Batch, key: &Q) -> Result<()> {
+        batch.delete(&self.keyspace, encode_key(key))
+    }
+
+    /// Like [`TypedKeyspace::put`], and reports whether the key had a value: true if it was
+    /// replaced. Costs as [`Keyspace::insert`]: O(log n), and in `lsm` a search as well, which may
+    /// read the device.
     ///
     /// # Errors
     /// As [`Keyspace::insert`].
@@ -146,30 +201,8 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
         self.keyspace.insert(encode_key(key), self.encode(value, &mut Vec::new())?)
     }
 
-    /// Like [`TypedKeyspace::insert`], as one of the changes of a batch.
-    ///
-    /// ```
-    /// # let store = adamant::Store::in_memory()?;
-    /// let ages = store.keyspace("ages")?.typed::<String, u32>()?;
-    /// let mut batch = store.batch();
-    /// ages.insert_into(&mut batch, "ada", &36)?;
-    /// ages.insert_into(&mut batch, "bob", &41)?;
-    /// batch.commit()?;
-    /// assert_eq!(ages.len()?, 2);
-    /// # Ok::<(), adamant::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Batch::insert`].
-    pub fn insert_into<Q, W>(&self, batch: &mut Batch, key: &Q, value: &W) -> Result<()>
-    where
-        Q: KeyFor<K> + ?Sized,
-        W: ValueFor<V> + ?Sized,
-    {
-        batch.insert(&self.keyspace, encode_key(key), self.encode(value, &mut Vec::new())?)
-    }
-
-    /// Removes a key, in a commit of its own; returns whether it existed. O(log n).
+    /// Like [`TypedKeyspace::delete`], and reports whether the key existed. Costs as
+    /// [`Keyspace::remove`]: O(log n), and in `lsm` a search as well, which may read the device.
     ///
     /// # Errors
     /// As [`Keyspace::remove`].
@@ -177,20 +210,13 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
         self.keyspace.remove(encode_key(key))
     }
 
-    /// Like [`TypedKeyspace::remove`], as one of the changes of a batch.
-    ///
-    /// # Errors
-    /// As [`Batch::remove`].
-    pub fn remove_from<Q: KeyFor<K> + ?Sized>(&self, batch: &mut Batch, key: &Q) -> Result<()> {
-        batch.remove(&self.keyspace, encode_key(key))
-    }
-
-    /// Removes a key and returns its value. O(log n).
+    /// Removes a key and returns its value. Costs as [`Keyspace::take`]: O(log n), and in `lsm` a
+    /// search, which may read the device.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
     /// let jobs = store.keyspace("jobs")?.typed::<u64, String>()?;
-    /// jobs.insert(&7, "sweep")?;
+    /// jobs.put(&7, "sweep")?;
     /// assert_eq!(jobs.take(&7)?, Some("sweep".to_string()));
     /// assert!(!jobs.contains(&7)?);
     /// # Ok::<(), adamant::Error>(())
@@ -203,23 +229,23 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
         self.keyspace.take(encode_key(key))?.map(|bytes| self.value(bytes)).transpose()
     }
 
-    /// Removes all entries in a range of keys, like [`Keyspace::remove_range`].
+    /// Deletes all entries in a range of keys, like [`Keyspace::delete_range`].
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
     /// let readings = store.keyspace("readings")?.typed::<i32, f64>()?;
     /// for (hour, degrees) in [(-1, 3.5), (0, 4.0), (1, 4.5)] {
-    ///     readings.insert(&hour, &degrees)?;
+    ///     readings.put(&hour, &degrees)?;
     /// }
-    /// readings.remove_range(..0)?;
+    /// readings.delete_range(..0)?;
     /// assert_eq!(readings.first()?, Some((0, 4.0)));
     /// # Ok::<(), adamant::Error>(())
     /// ```
     ///
     /// # Errors
-    /// As [`Keyspace::remove_range`].
-    pub fn remove_range(&self, range: impl KeyBoundsFor<K>) -> Result<()> {
-        self.keyspace.remove_range(range.encoded())
+    /// As [`Keyspace::delete_range`].
+    pub fn delete_range(&self, range: impl KeyBoundsFor<K>) -> Result<()> {
+        self.keyspace.delete_range(range.encoded())
     }
 
     /// The entry with the lowest key. O(log n).
@@ -259,8 +285,8 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
     /// ```
     /// # let store = adamant::Store::in_memory()?;
     /// let ages = store.keyspace("ages")?.typed::<String, u32>()?;
-    /// ages.insert("ada", &36)?;
-    /// ages.insert("bob", &41)?;
+    /// ages.put("ada", &36)?;
+    /// ages.put("bob", &41)?;
     /// let oldest = ages.iter().filter_map(Result::ok).max_by_key(|(_, age)| *age);
     /// assert_eq!(oldest, Some(("bob".to_string(), 41)));
     /// # Ok::<(), adamant::Error>(())
@@ -275,7 +301,7 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
     /// # let store = adamant::Store::in_memory()?;
     /// let readings = store.keyspace("readings")?.typed::<i32, f64>()?;
     /// for (hour, degrees) in [(-1, 3.5), (0, 4.0), (1, 4.5)] {
-    ///     readings.insert(&hour, &degrees)?;
+    ///     readings.put(&hour, &degrees)?;
     /// }
     /// let entries: Result<Vec<_>, _> = readings.range(-1..=0).collect();
     /// assert_eq!(entries?, [(-1, 3.5), (0, 4.0)]);
@@ -290,8 +316,8 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
     /// ```
     /// # let store = adamant::Store::in_memory()?;
     /// let posts = store.keyspace("posts")?.typed::<(String, u64), String>()?;
-    /// posts.insert(&("ada", 1), "hello")?;
-    /// posts.insert(&("adam", 1), "hi")?;
+    /// posts.put(&("ada", 1), "hello")?;
+    /// posts.put(&("adam", 1), "hi")?;
     /// assert_eq!(posts.prefix(&("ada",)).count(), 1, "the first part is whole");
     /// # Ok::<(), adamant::Error>(())
     /// ```
@@ -364,8 +390,8 @@ impl<'k, K, V> Decoded<'k, Iter, K, V> {
     /// ```
     /// # let store = adamant::Store::in_memory()?;
     /// let readings = store.keyspace("readings")?.typed::<(String, u64), f64>()?;
-    /// readings.insert(&("Oslo", 1_700_000_000), &-3.5)?;
-    /// readings.insert(&("Oslo", 1_700_003_600), &-4.0)?;
+    /// readings.put(&("Oslo", 1_700_000_000), &-3.5)?;
+    /// readings.put(&("Oslo", 1_700_003_600), &-4.0)?;
     /// let last = readings.prefix(&("Oslo",)).keys().next_back().transpose()?;
     /// assert_eq!(last, Some(("Oslo".to_string(), 1_700_003_600)));
     /// # Ok::<(), adamant::Error>(())

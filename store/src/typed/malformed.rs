@@ -8,7 +8,7 @@ use std::fmt;
 /// # let store = adamant::Store::in_memory()?;
 /// use adamant::Error;
 ///
-/// store.keyspace("ages")?.insert("ada", "thirty-six")?;
+/// store.keyspace("ages")?.put("ada", "thirty-six")?;
 /// let ages = store.keyspace("ages")?.typed::<String, u32>()?;
 /// let Err(Error::Encoding { expected, .. }) = ages.get("ada") else { panic!("10 bytes are no u32") };
 /// assert_eq!(expected, "4 bytes of a u32");

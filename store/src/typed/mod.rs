@@ -14,9 +14,9 @@
 //! let store = Store::in_memory()?;
 //! // Who measured what, and when: by place, then by time.
 //! let readings = store.keyspace("readings")?.typed::<(String, u64), f64>()?;
-//! readings.insert(&("Oslo", 1_700_000_000), &-3.5)?;
-//! readings.insert(&("Oslo", 1_700_003_600), &-4.0)?;
-//! readings.insert(&("Bergen", 1_700_000_000), &2.5)?;
+//! readings.put(&("Oslo", 1_700_000_000), &-3.5)?;
+//! readings.put(&("Oslo", 1_700_003_600), &-4.0)?;
+//! readings.put(&("Bergen", 1_700_000_000), &2.5)?;
 //!
 //! assert_eq!(readings.get(&("Bergen", 1_700_000_000))?, Some(2.5));
 //! let oslo: Result<Vec<_>, _> = readings.prefix(&("Oslo",)).map(|entry| entry.map(|e| e.1)).collect();

@@ -29,7 +29,7 @@ wrapper! {
     ///
     /// let store = adamant::Store::in_memory()?;
     /// let people = store.keyspace("people")?.typed::<u64, Serde<Person>>()?;
-    /// people.insert(&1, &Serde(Person { name: "Ada".into(), born: 1815 }))?;
+    /// people.put(&1, &Serde(Person { name: "Ada".into(), born: 1815 }))?;
     /// assert_eq!(people.get(&1)?.map(|person| person.born), Some(1815));
     /// # Ok::<(), adamant::Error>(())
     /// ```

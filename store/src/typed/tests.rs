@@ -135,15 +135,18 @@ fn a_keyspace_of_types_is_the_keyspace() -> Result<(), Error> {
 
     let copy = store.keyspace("copy")?.typed::<(String, i32), Slice>()?;
     for (name, round) in &all {
-        copy.insert(&(&**name, *round), "")?;
+        copy.put(&(&**name, *round), "")?;
     }
-    copy.remove_range(("ad", i32::MIN)..("ada", 2))?;
+    copy.put(&("eve", 3), "")?;
+    copy.delete(&("eve", 3))?;
+    copy.delete(&("eve", 3))?;
+    copy.delete_range(("ad", i32::MIN)..("ada", 2))?;
     assert_eq!(names(copy.iter())?, own(&[("", 1), ("ada", 2), ("bob", 0)]));
 
     let before = store.snapshot()?;
     let mut batch = store.batch();
-    scores.remove_from(&mut batch, &("bob", 0))?;
-    scores.insert_into(&mut batch, &("eve", 3), "eve3")?;
+    scores.delete_from(&mut batch, &("bob", 0))?;
+    scores.put_into(&mut batch, &("eve", 3), "eve3")?;
     batch.commit()?;
     assert_eq!(scores.take(&("ad", 7))?, Some("ad7".into()));
     assert!(!scores.contains(&("ad", 7))? && scores.contains(&("eve", 3))?);
@@ -154,8 +157,8 @@ fn a_keyspace_of_types_is_the_keyspace() -> Result<(), Error> {
 
     store.transaction(|tx| {
         let mut scores = scores.within(tx);
-        scores.insert(&("ada", 5), "new")?;
-        scores.remove(&("ada", 2))?;
+        scores.put(&("ada", 5), "new")?;
+        scores.delete(&("ada", 2))?;
         let seen = scores.prefix(&("ada",)).rev();
         assert_eq!(names(seen)?, own(&[("ada", 5), ("ada", -1)]));
         assert_eq!(scores.take(&("eve", 3))?, Some("eve3".into()));
@@ -204,8 +207,8 @@ fn keys_come_without_values_that_are_none() -> Result<(), Error> {
     assert_eq!(collected(&mut numbers.iter().keys())?, all);
     store.transaction(|tx| {
         let mut within = numbers.within(tx);
-        within.insert(&500_u16, &7_u64)?;
-        within.remove(&199_u16)?;
+        within.put(&500_u16, &7_u64)?;
+        within.delete(&199_u16)?;
         assert_eq!(collected(&mut within.range(197_u16..).keys())?, [197, 198, 500]);
         assert_eq!(collected(&mut within.iter().keys().rev().take(2))?, [500, 198]);
         Ok::<_, Error>(())
@@ -348,7 +351,7 @@ mod unread {
         let binary = keyspace.typed::<u32, Serde<T>>().unwrap();
         let error = binary.insert(&1, &Serde(value.clone())).unwrap_err();
         assert!(matches!(&error, Error::Encoding { .. }), "{value:?}: {error}");
-        let within = store.transaction(|tx| binary.within(tx).insert(&1, &Serde(value.clone())));
+        let within = store.transaction(|tx| binary.within(tx).put(&1, &Serde(value.clone())));
         assert!(within.is_err() && keyspace.is_empty().unwrap(), "{value:?}: nothing is kept");
         let text = keyspace.retype::<u32, Json<T>>().unwrap();
         text.insert(&1, &Json(value.clone())).unwrap();

@@ -47,7 +47,7 @@ pub trait ValueFor<V: ?Sized> {
 ///
 /// let store = adamant::Store::in_memory()?;
 /// let colours = store.keyspace("colours")?.typed::<String, Colour>()?;
-/// colours.insert("grass", &Colour([0, 128, 0]))?;
+/// colours.put("grass", &Colour([0, 128, 0]))?;
 /// assert_eq!(colours.get("grass")?, Some(Colour([0, 128, 0])));
 /// # Ok::<(), adamant::Error>(())
 /// ```

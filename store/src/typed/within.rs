@@ -16,9 +16,9 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
     /// ```
     /// # let store = adamant::Store::in_memory()?;
     /// let ages = store.keyspace("ages")?.typed::<String, u32>()?;
-    /// ages.insert("ada", &36)?;
+    /// ages.put("ada", &36)?;
     /// let before = store.snapshot()?;
-    /// ages.insert("ada", &37)?;
+    /// ages.put("ada", &37)?;
     /// assert_eq!(ages.at(&before).get("ada")?, Some(36));
     /// # Ok::<(), adamant::Error>(())
     /// ```
@@ -37,9 +37,9 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
 /// ```
 /// # let store = adamant::Store::in_memory()?;
 /// let readings = store.keyspace("readings")?.typed::<u32, f64>()?;
-/// readings.insert(&1, &3.5)?;
+/// readings.put(&1, &3.5)?;
 /// let before = store.snapshot()?;
-/// readings.insert(&2, &4.0)?;
+/// readings.put(&2, &4.0)?;
 /// let seen = readings.at(&before);
 /// assert_eq!((seen.len()?, seen.range(2_u32..).count()), (1, 0));
 /// # Ok::<(), adamant::Error>(())
@@ -101,12 +101,12 @@ impl<'s, K: Key, V: Value> TypedSnapshot<'s, K, V> {
 ///
 /// let store = Store::in_memory()?;
 /// let balances = store.keyspace("balances")?.typed::<String, i64>()?;
-/// balances.insert("ada", &100)?;
+/// balances.put("ada", &100)?;
 /// store.transaction(|tx| {
 ///     let mut balances = balances.within(tx);
 ///     let ada = balances.get("ada")?.unwrap_or(0);
-///     balances.insert("ada", &(ada - 30))?;
-///     balances.insert("bob", &30)?;
+///     balances.put("ada", &(ada - 30))?;
+///     balances.put("bob", &30)?;
 ///     Ok::<_, Error>(())
 /// })?;
 /// assert_eq!(balances.get("ada")?, Some(70));
@@ -128,26 +128,26 @@ impl<K: Key, V: Value> TypedTransaction<'_, K, V> {
         found.map(|bytes| self.keyspace.value(bytes)).transpose()
     }
 
-    /// Sets the value of a key. Like [`Transaction::insert`].
+    /// Sets the value of a key, whether it had one or not. Like [`Transaction::put`].
     ///
     /// # Errors
-    /// As [`Transaction::insert`].
-    pub fn insert<Q, W>(&mut self, key: &Q, value: &W) -> Result<()>
+    /// As [`Transaction::put`].
+    pub fn put<Q, W>(&mut self, key: &Q, value: &W) -> Result<()>
     where
         Q: KeyFor<K> + ?Sized,
         W: ValueFor<V> + ?Sized,
     {
         let mut spare = Vec::new();
         let value = self.keyspace.encode(value, &mut spare)?;
-        self.transaction.insert(self.keyspace.untyped(), encode_key(key), value)
+        self.transaction.put(self.keyspace.untyped(), encode_key(key), value)
     }
 
-    /// Removes a key. Like [`Transaction::remove`].
+    /// Deletes a key, whether it exists or not. Like [`Transaction::delete`].
     ///
     /// # Errors
-    /// As [`Transaction::remove`].
-    pub fn remove<Q: KeyFor<K> + ?Sized>(&mut self, key: &Q) -> Result<()> {
-        self.transaction.remove(self.keyspace.untyped(), encode_key(key))
+    /// As [`Transaction::delete`].
+    pub fn delete<Q: KeyFor<K> + ?Sized>(&mut self, key: &Q) -> Result<()> {
+        self.transaction.delete(self.keyspace.untyped(), encode_key(key))
     }
 
     /// Removes a key and returns its value. Like [`Transaction::take`].
@@ -177,12 +177,12 @@ impl<K: Key, V: Value> TypedTransaction<'_, K, V> {
     /// use adamant::Error;
     ///
     /// let posts = store.keyspace("posts")?.typed::<(String, u64), String>()?;
-    /// posts.insert(&("ada", 1), "hello")?;
+    /// posts.put(&("ada", 1), "hello")?;
     /// let next = store.transaction(|tx| {
     ///     let mut posts = posts.within(tx);
     ///     let last = posts.prefix(&("ada",)).keys().next_back().transpose()?;
     ///     let next = last.map_or(1, |(_, number)| number + 1);
-    ///     posts.insert(&("ada", next), "again")?;
+    ///     posts.put(&("ada", next), "again")?;
     ///     Ok::<_, Error>(next)
     /// })?;
     /// assert_eq!(next, 2);

@@ -25,7 +25,7 @@ fn lose(
         let other = std::thread::scope(|scope| {
             let other = scope.spawn(|| match store.try_begin_exclusive()? {
                 Some(mut exclusive) => {
-                    exclusive.insert(stock, "apples", "theirs")?;
+                    exclusive.put(stock, "apples", "theirs")?;
                     exclusive.commit()
                 }
                 None => Ok(()),
@@ -33,7 +33,7 @@ fn lose(
             other.join().expect("no panic")
         });
         other?;
-        tx.insert(stock, "apples", "mine")?;
+        tx.put(stock, "apples", "mine")?;
         Ok(tx.attempt())
     })
 }
@@ -86,7 +86,7 @@ fn a_turn_that_does_not_come_in_time_is_not_waited_for() {
     drop(only);
     let mut only =
         store.begin_exclusive_within(Duration::from_secs(60)).unwrap().expect("it is free");
-    only.insert(&stock, "apples", "1").unwrap();
+    only.put(&stock, "apples", "1").unwrap();
     only.commit().unwrap();
     assert!(store.try_begin_exclusive().unwrap().is_some());
 }

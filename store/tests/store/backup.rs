@@ -29,9 +29,9 @@ fn commit(store: &Store, number: u64) {
     let name = Engine::ALL[(number % 4) as usize].name();
     let mut batch = store.batch();
     batch.durability(Durability::Buffered);
-    batch.insert(&store.open_keyspace(name).unwrap(), key(number), value(number)).unwrap();
+    batch.put(&store.open_keyspace(name).unwrap(), key(number), value(number)).unwrap();
     let last = store.open_keyspace("last").unwrap();
-    batch.insert(&last, "last", number.to_string()).unwrap();
+    batch.put(&last, "last", number.to_string()).unwrap();
     batch.commit().unwrap();
 }
 

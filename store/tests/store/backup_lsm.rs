@@ -2,81 +2,15 @@
 //! becomes of them in the store meanwhile. Otherwise a merge or a dropped keyspace at the wrong
 //! moment would leave a backup that opens and cannot be read.
 
-use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use adamant::{Directory, Durability, Engine, KeyspaceOptions, LsmOptions, Options, Store};
-use adamant_medium::error::Result;
 use adamant_medium::memory::MemoryDirectory;
-use adamant_medium::storage::{File, Lock};
+use adamant_sim::{Call, Hooked};
 
 const KEYS: u32 = 3_000;
-
-/// A directory that runs a function before the files of tables are copied into it; the heap is
-/// there by then.
-struct Target {
-    directory: MemoryDirectory,
-    before_tables: Box<dyn Fn() + Send + Sync>,
-    is_done: AtomicBool,
-}
-
-impl fmt::Debug for Target {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.directory.fmt(f)
-    }
-}
-
-impl Directory for Target {
-    fn path(&self) -> &Path {
-        self.directory.path()
-    }
-
-    fn open(&self, name: &str) -> Result<Option<Arc<dyn File>>> {
-        self.directory.open(name)
-    }
-
-    fn create(&self, name: &str) -> Result<Arc<dyn File>> {
-        self.directory.create(name)
-    }
-
-    fn rename(&self, source: &str, target: &str) -> Result<()> {
-        self.directory.rename(source, target)
-    }
-
-    fn remove(&self, name: &str) -> Result<()> {
-        self.directory.remove(name)
-    }
-
-    fn list(&self) -> Result<Vec<String>> {
-        self.directory.list()
-    }
-
-    #[track_caller]
-    fn sync(&self) -> Result<()> {
-        self.directory.sync()
-    }
-
-    fn subdirectory(&self, name: &str) -> Result<Arc<dyn Directory>> {
-        if name == "tables" && !self.is_done.swap(true, Ordering::Relaxed) {
-            (self.before_tables)();
-        }
-        self.directory.subdirectory(name)
-    }
-
-    fn lock(&self, name: &str) -> Result<Box<dyn Lock>> {
-        self.directory.lock(name)
-    }
-
-    fn lock_shared(&self, name: &str) -> Result<Box<dyn Lock>> {
-        self.directory.lock_shared(name)
-    }
-
-    fn random(&self, buffer: &mut [u8]) -> Result<()> {
-        self.directory.random(buffer)
-    }
-}
 
 fn options() -> Options {
     let mut lsm = LsmOptions::default();
@@ -111,12 +45,16 @@ fn files_that_are_let_go_while_they_are_copied_are_in_the_copy() {
     }
     let before = files(source.as_ref());
     assert!(before > 3, "{before} files");
-    let dropping = Arc::clone(&store);
-    let target: Arc<dyn Directory> = Arc::new(Target {
-        directory: MemoryDirectory::new(),
-        before_tables: Box::new(move || assert!(dropping.drop_keyspace("data").unwrap())),
-        is_done: AtomicBool::new(false),
-    });
+    // Before the files of tables are copied; the heap is there by then.
+    let (dropping, is_done) = (Arc::clone(&store), AtomicBool::new(false));
+    let drops = move |call, path: &Path| {
+        let is_tables = call == Call::Create && path.ends_with("tables");
+        if is_tables && !is_done.swap(true, Ordering::Relaxed) {
+            assert!(dropping.drop_keyspace("data").unwrap());
+        }
+        Ok(())
+    };
+    let target: Arc<dyn Directory> = Arc::new(Hooked::new(MemoryDirectory::new(), drops));
     drop(data);
     store.backup_into(&target).unwrap();
     assert_eq!(files(source.as_ref()), 0, "they go when the copy is made");

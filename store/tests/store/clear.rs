@@ -119,9 +119,9 @@ fn a_transaction_that_read_of_it_conflicts() {
     keyspace.insert("key", "value").unwrap();
     let mut reads = store.begin().unwrap();
     reads.get(&keyspace, "another").unwrap();
-    reads.insert(&keyspace, "seen", "x").unwrap();
+    reads.put(&keyspace, "seen", "x").unwrap();
     let mut blind = store.begin().unwrap();
-    blind.insert(&keyspace, "blind", "x").unwrap();
+    blind.put(&keyspace, "blind", "x").unwrap();
     keyspace.clear().unwrap();
     assert!(reads.commit().unwrap_err().is_conflict());
     blind.commit().unwrap();

@@ -21,7 +21,7 @@ fn counting_by_threads_loses_nothing_and_never_conflicts() {
                 for step in 0..50 {
                     let add = |tx: &mut adamant::Transaction| {
                         let found = tx.get(counts, "all")?.map_or(0, |value| number(&value));
-                        tx.insert(counts, "all", (found + 1).to_le_bytes())?;
+                        tx.put(counts, "all", (found + 1).to_le_bytes())?;
                         Ok::<_, Error>(())
                     };
                     // Beside transactions that may lose, which are run again.
@@ -76,10 +76,10 @@ fn others_wait_for_its_end_and_readers_do_not() {
         // Large enough for a chunked commit.
         for keyspace in &all {
             for key in 0..400 {
-                only.insert(keyspace, format!("{key:03}"), "mine").unwrap();
+                only.put(keyspace, format!("{key:03}"), "mine").unwrap();
             }
         }
-        only.insert(&all[0], "key", "mine").unwrap();
+        only.put(&all[0], "key", "mine").unwrap();
         assert!(!is_written.load(Ordering::SeqCst));
         only.commit().unwrap();
         writer.join().unwrap();
@@ -97,7 +97,7 @@ fn a_thread_that_would_wait_for_itself_gets_an_error() {
     let store = Store::in_memory().unwrap();
     let keyspace = store.keyspace("keys").unwrap();
     let mut only = store.begin_exclusive().unwrap();
-    only.insert(&keyspace, "key", "1").unwrap();
+    only.put(&keyspace, "key", "1").unwrap();
     let is_refused = |result: Result<(), Error>| {
         assert!(matches!(result, Err(Error::WithinExclusive)), "{result:?}");
     };
@@ -108,10 +108,10 @@ fn a_thread_that_would_wait_for_itself_gets_an_error() {
     is_refused(store.drop_keyspace("keys").map(|_| ()));
     is_refused(store.clone().close());
     let mut batch = store.batch();
-    batch.insert(&keyspace, "key", "3").unwrap();
+    batch.put(&keyspace, "key", "3").unwrap();
     is_refused(batch.commit());
     let mut other = store.begin().unwrap();
-    other.insert(&keyspace, "key", "4").unwrap();
+    other.put(&keyspace, "key", "4").unwrap();
     is_refused(other.commit());
     assert!(store.check_heap().is_err());
     // Within a closure under the lock none can begin.
@@ -129,13 +129,13 @@ fn a_panic_and_an_error_let_others_write() {
     let keyspace = store.keyspace("keys").unwrap();
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         store.exclusive(|tx| -> Result<(), Error> {
-            tx.insert(&keyspace, "key", "1")?;
+            tx.put(&keyspace, "key", "1")?;
             panic!("on purpose");
         })
     }));
     assert!(panicked.is_err());
     let failed = store.exclusive(|tx| {
-        tx.insert(&keyspace, "key", "2")?;
+        tx.put(&keyspace, "key", "2")?;
         Err::<(), _>(Error::Closed)
     });
     assert!(failed.is_err());
@@ -183,7 +183,7 @@ fn one_that_is_swapped_out_of_its_turn_conflicts() {
     std::mem::swap(&mut *only, &mut swapped);
     drop(only);
     stock.insert("apples", "2").unwrap();
-    swapped.insert(&stock, "pears", "as many as apples: 1").unwrap();
+    swapped.put(&stock, "pears", "as many as apples: 1").unwrap();
     assert!(swapped.commit().unwrap_err().is_conflict());
 
     // The other way round it conflicts as it would have.
@@ -192,7 +192,7 @@ fn one_that_is_swapped_out_of_its_turn_conflicts() {
     stock.insert("apples", "3").unwrap();
     let mut only = store.begin_exclusive().unwrap();
     std::mem::swap(&mut *only, &mut before);
-    only.insert(&stock, "pears", "as many as apples: 2").unwrap();
+    only.put(&stock, "pears", "as many as apples: 2").unwrap();
     assert!(only.commit().unwrap_err().is_conflict());
     assert_eq!(stock.len().unwrap(), 1);
 }

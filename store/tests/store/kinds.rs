@@ -75,7 +75,7 @@ fn what_is_stored_is_only_looked_at() {
             lent.take("key").err(),
             lent.delete("key").err(),
             lent.clear().err(),
-            lent.remove_range(..).err(),
+            lent.delete_range(..).err(),
             lent.insert_unique("new", "").err(),
             lent.compare_and_swap("key", None::<&str>, Some("")).err(),
             lent.load_sorted([("new", "")]).err(),
@@ -85,12 +85,12 @@ fn what_is_stored_is_only_looked_at() {
             plain.move_to("key", lent, "new").err(),
             plain.swap("key", lent, "key").err(),
             plain.move_range(.., lent).err(),
-            lent.insert_reserved("new", store.reserve(10).unwrap()).err(),
-            store.batch().insert(lent, "key", "").err(),
+            lent.put_reserved("new", store.reserve(10).unwrap()).err(),
+            store.batch().put(lent, "key", "").err(),
             store.batch().move_to(&plain, "key", lent, "key").err(),
-            store.begin().unwrap().insert(lent, "key", "").err(),
-            store.begin().unwrap().remove(lent, "key").err(),
-            store.exclusive(|tx| tx.insert(lent, "key", "")).err(),
+            store.begin().unwrap().put(lent, "key", "").err(),
+            store.begin().unwrap().delete(lent, "key").err(),
+            store.exclusive(|tx| tx.put(lent, "key", "")).err(),
         ];
         for (number, refused) in refused.into_iter().enumerate() {
             assert!(matches!(refused, Some(Error::WrongKind { .. })), "{number}: {refused:?}");

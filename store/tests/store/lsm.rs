@@ -61,7 +61,7 @@ fn at_rest_the_room_of_memtables_is_given_back() {
         // One commit goes to one memtable, and needs room for all of it.
         let mut batch = store.batch();
         for number in 0..1_600_u32 {
-            batch.insert(&data, format!("{number:05}"), vec![round; 10_000]).unwrap();
+            batch.put(&data, format!("{number:05}"), vec![round; 10_000]).unwrap();
         }
         batch.commit().unwrap();
         let start = Instant::now();
@@ -89,7 +89,7 @@ fn at_rest_few_tables_are_left_on_level_0() {
     let wait_until = |is_so: &dyn Fn(&LsmStats) -> bool| {
         let start = Instant::now();
         loop {
-            let stats = data.lsm_stats().unwrap().unwrap();
+            let stats = data.lsm().unwrap().stats().unwrap();
             if is_so(&stats) {
                 return stats;
             }
@@ -142,7 +142,7 @@ fn what_is_larger_than_memtables_comes_back_and_its_files_go_with_it() {
         assert!(seen.next().is_none() && files(&path) > 3);
         drop(before);
         if round == 2 {
-            data.compact().unwrap();
+            data.lsm().unwrap().compact().unwrap();
         }
         assert_holds(&data, &model);
         let report = store.check().unwrap();
@@ -181,7 +181,7 @@ fn a_commit_over_all_engines_is_seen_whole_or_not_at_all() {
         let mut batch = store.batch();
         for keyspace in &all {
             for key in 0..1_000_u32 {
-                batch.insert(keyspace, key.to_le_bytes(), round.to_le_bytes()).unwrap();
+                batch.put(keyspace, key.to_le_bytes(), round.to_le_bytes()).unwrap();
             }
         }
         batch.commit().unwrap();
@@ -292,7 +292,7 @@ fn who_writes_is_told_what_was_there_whoever_came_between() {
         let is_there = data.contains(format!("key {number:02}")).unwrap();
         assert_eq!(count.load(Ordering::Relaxed), i64::from(is_there), "key {number}");
     }
-    assert!(data.lsm_stats().unwrap().unwrap().flushes > 20, "memtables came and went");
+    assert!(data.lsm().unwrap().stats().unwrap().flushes > 20, "memtables came and went");
 }
 
 /// The search for the highest key covers tables of any level and passes tombstones.
@@ -306,21 +306,21 @@ fn a_range_without_an_end_takes_all_above_its_start() {
     for number in 0..3_000 {
         data.put(format!("{number:05}"), [1; 100]).unwrap();
     }
-    data.compact().unwrap();
+    data.lsm().unwrap().compact().unwrap();
     for number in 2_000..3_000 {
         data.delete(format!("{number:05}")).unwrap();
     }
-    data.remove_range("01500"..).unwrap();
+    data.delete_range("01500"..).unwrap();
     assert_eq!(data.last().unwrap().unwrap().0, *"01499");
     data.put("01700", "new").unwrap();
     data.put(&long, "the highest of all").unwrap();
-    data.remove_range("01600"..).unwrap();
+    data.delete_range("01600"..).unwrap();
     assert_eq!(data.last().unwrap().unwrap().0, *"01499");
     assert!(!data.contains(&long).unwrap());
-    data.remove_range("9"..).unwrap();
-    data.compact().unwrap();
+    data.delete_range("9"..).unwrap();
+    data.lsm().unwrap().compact().unwrap();
     assert_eq!(data.len().unwrap(), 1_500);
-    data.remove_range(..).unwrap();
+    data.delete_range(..).unwrap();
     assert!(data.is_empty().unwrap());
     assert!(store.check().unwrap().is_clean());
 }
@@ -335,7 +335,7 @@ fn a_range_whose_end_cannot_be_read_is_refused() {
     for number in 0..2_000 {
         data.put(format!("{number:05}"), [1; 100]).unwrap();
     }
-    data.compact().unwrap();
+    data.lsm().unwrap().compact().unwrap();
     store.close().unwrap();
     for file in std::fs::read_dir(path.join("tables")).unwrap() {
         let file = std::fs::OpenOptions::new().write(true).open(file.unwrap().path()).unwrap();
@@ -343,11 +343,11 @@ fn a_range_whose_end_cannot_be_read_is_refused() {
     }
     let store = Store::open_with(&path, small()).unwrap();
     let data = keyspace(&store, "data");
-    let refused = data.remove_range("00500"..).map(drop);
+    let refused = data.delete_range("00500"..).map(drop);
     assert!(refused.is_err_and(|error| error.is_damaged()));
     // A removal without that search works, and a later change finds the writer lock free.
-    data.remove_range("00000".."00500").unwrap();
-    assert_eq!(data.lsm_stats().unwrap().unwrap().memtables[0].entries, 1);
+    data.delete_range("00000".."00500").unwrap();
+    assert_eq!(data.lsm().unwrap().stats().unwrap().memtables[0].entries, 1);
     data.put("k", "v").unwrap();
     assert_eq!(data.get("k").unwrap(), Some("v".into()));
 }
@@ -360,7 +360,7 @@ fn fill_with_blobs(data: &Keyspace) -> BTreeMap<Vec<u8>, Vec<u8>> {
         model.insert(format!("{number:05}").into_bytes(), vec![number as u8; len]);
     }
     data.load_sorted(&model).unwrap();
-    data.compact().unwrap();
+    data.lsm().unwrap().compact().unwrap();
     model
 }
 
@@ -492,7 +492,7 @@ fn a_handle_keeps_no_files_of_what_was_cleared_or_dropped() {
     let data = keyspace(&store, "data");
     for is_dropped in [false, true] {
         fill_with_blobs(&data);
-        data.compact().unwrap();
+        data.lsm().unwrap().compact().unwrap();
         assert!(files(&path) > 1, "{} files", files(&path));
         let snapshot = store.snapshot().unwrap();
         let first = data.first().unwrap().unwrap();

@@ -16,7 +16,7 @@ fn insert(store: &Store, first: u64, entries: u64) -> Result<()> {
     let keyspace = store.keyspace("entries")?;
     store.transaction(|tx| {
         for number in first..first + entries {
-            tx.insert(&keyspace, number.to_le_bytes(), "value")?;
+            tx.put(&keyspace, number.to_le_bytes(), "value")?;
         }
         tx.on_heap(move |heap| {
             let root = heap.named_root_or_create(NAME, |_| Ok(0_u64))?;
@@ -54,7 +54,7 @@ fn work_that_fails_undoes_all_of_the_commit() -> Result<()> {
     for entries in [1, 2_000_u64] {
         let mut tx = store.begin()?;
         for number in 0..entries {
-            tx.insert(&keyspace, format!("more {number}"), "")?;
+            tx.put(&keyspace, format!("more {number}"), "")?;
         }
         tx.on_heap(|heap| {
             let root = heap.named_root_or_create(NAME, |_| Ok(0_u64))?;
@@ -100,7 +100,7 @@ fn work_goes_with_its_savepoint_and_needs_no_keys() -> Result<()> {
     let keyspace = store.keyspace("entries")?;
     let mut late = store.begin()?;
     late.get(&keyspace, "key")?;
-    late.insert(&keyspace, "key", "late")?;
+    late.put(&keyspace, "key", "late")?;
     late.on_heap(add(10_000));
     keyspace.insert("key", "early")?;
     assert!(late.commit().expect_err("it read what changed").is_conflict());

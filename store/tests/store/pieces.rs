@@ -58,19 +58,19 @@ fn commit(store: &Store, all: &[Keyspace], last: Option<&Keyspace>, round: u64) 
         // Moved to and fro: the first key keeps its value.
         batch.rename(keyspace, name(1), name(KEYS + OTHERS)).unwrap();
         for key in 0..KEYS {
-            batch.insert(keyspace, name(key), value(key, round)).unwrap();
+            batch.put(keyspace, name(key), value(key, round)).unwrap();
         }
-        batch.remove(keyspace, name(KEYS + OTHERS)).unwrap();
+        batch.delete(keyspace, name(KEYS + OTHERS)).unwrap();
         for key in KEYS..KEYS + OTHERS {
             if round.is_multiple_of(2) {
-                batch.remove(keyspace, name(key)).unwrap();
+                batch.delete(keyspace, name(key)).unwrap();
             } else {
-                batch.insert(keyspace, name(key), value(key, round)).unwrap();
+                batch.put(keyspace, name(key), value(key, round)).unwrap();
             }
         }
     }
     if let Some(last) = last {
-        batch.insert(last, "x", "y").unwrap();
+        batch.put(last, "x", "y").unwrap();
     }
     batch.commit().is_ok()
 }
@@ -198,15 +198,15 @@ fn large_transactions_conflict_with_what_was_committed_and_not_with_what_was_not
     assert!(commit(&store, &all, None, 0));
     let mut early = store.begin().unwrap();
     assert!(early.get(&all[0], name(5)).unwrap().is_some());
-    early.insert(&all[1], "early", "1").unwrap();
+    early.put(&all[1], "early", "1").unwrap();
     store
         .transaction(|tx| {
             for keyspace in &all {
                 for key in 0..KEYS {
-                    tx.insert(keyspace, name(key), value(key, 1))?;
+                    tx.put(keyspace, name(key), value(key, 1))?;
                 }
                 for key in KEYS..KEYS + OTHERS {
-                    tx.insert(keyspace, name(key), value(key, 1))?;
+                    tx.put(keyspace, name(key), value(key, 1))?;
                 }
             }
             Ok::<_, adamant::Error>(())

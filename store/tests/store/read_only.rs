@@ -101,7 +101,7 @@ fn a_killed_store_is_read_without_a_trace() {
     let store = &stores[0];
     let keyspace = store.open_keyspace("bplus").unwrap();
     let mut batch = store.batch();
-    batch.insert(&keyspace, "new", "x").unwrap();
+    batch.put(&keyspace, "new", "x").unwrap();
     let refused = [
         keyspace.insert("new", "x").err(),
         keyspace.remove("7").err(),
@@ -112,7 +112,7 @@ fn a_killed_store_is_read_without_a_trace() {
         store.shrink().err(),
         keyspace.load_sorted([("a", "b")]).err(),
         keyspace.insert_unique("new", "x").err(),
-        store.transaction(|tx| tx.insert(&keyspace, "new", "x").map(|_| ())).err(),
+        store.transaction(|tx| tx.put(&keyspace, "new", "x").map(|_| ())).err(),
     ];
     for (number, error) in refused.into_iter().enumerate() {
         let error = error.unwrap_or_else(|| panic!("call {number} was not refused"));

@@ -16,7 +16,7 @@ fn a_renamed_keyspace_is_the_same_to_all_who_have_it() {
         handle.insert("key", "before").unwrap();
         let snapshot = store.snapshot().unwrap();
         let mut batch = store.batch();
-        batch.insert(&handle, "batch", "x").unwrap();
+        batch.put(&handle, "batch", "x").unwrap();
         let mut transaction = store.begin().unwrap();
         assert!(transaction.get(&handle, "key").unwrap().is_some());
 
@@ -29,7 +29,7 @@ fn a_renamed_keyspace_is_the_same_to_all_who_have_it() {
         handle.insert("key", "after").unwrap();
         named.insert("other", "y").unwrap();
         batch.commit().unwrap();
-        transaction.insert(&handle, "key", "lost").unwrap();
+        transaction.put(&handle, "key", "lost").unwrap();
         assert!(transaction.commit().unwrap_err().is_conflict());
         assert_eq!(handle.name(), old);
         for handle in [&handle, &named] {
@@ -94,7 +94,7 @@ fn swapped_keyspaces_are_the_same_to_all_who_have_them() {
         assert_eq!(now_other.get("key").unwrap(), Some("first again".into()));
         assert_eq!(snapshot.get(&first, "key").unwrap(), Some("first".into()));
         assert_eq!(snapshot.get(&now_one, "key").unwrap(), Some("second".into()));
-        transaction.insert(&first, "key", "lost").unwrap();
+        transaction.put(&first, "key", "lost").unwrap();
         assert!(transaction.commit().unwrap_err().is_conflict());
 
         // A swap that fails changes nothing, and neither does one with itself.

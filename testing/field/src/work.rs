@@ -152,8 +152,8 @@ impl Field {
         let mut batch = self.store.batch();
         for (keyspace, key, value) in &commit.changes {
             match value {
-                Some(value) => batch.insert(&self.keyspaces[*keyspace], key, value)?,
-                None => batch.remove(&self.keyspaces[*keyspace], key)?,
+                Some(value) => batch.put(&self.keyspaces[*keyspace], key, value)?,
+                None => batch.delete(&self.keyspaces[*keyspace], key)?,
             }
         }
         batch.durability(commit.durability);
@@ -163,7 +163,7 @@ impl Field {
     /// Merges all of the keyspace of the engine lsm.
     pub(crate) fn merge(&self) -> adamant::Result<()> {
         let lsm = KEYSPACES.iter().position(|&(engine, _)| engine == Engine::Lsm);
-        lsm.map_or(Ok(()), |lsm| self.keyspaces[lsm].compact())
+        lsm.map_or(Ok(()), |lsm| self.keyspaces[lsm].lsm()?.compact())
     }
 
     /// The number of the last batch that is there.

@@ -40,13 +40,13 @@ pub fn fill(store: &Store) -> Result<()> {
     let many = store.keyspace("many")?;
     let mut batch = store.batch();
     for number in 0..400_u32 {
-        batch.insert(&many, format!("key {number:04}"), format!("value {}", number * 37 % 101))?;
+        batch.put(&many, format!("key {number:04}"), format!("value {}", number * 37 % 101))?;
     }
     batch.commit()?;
     let mut batch = store.batch();
     for number in (0..400_u32).step_by(3) {
-        batch.remove(&many, format!("key {number:04}"))?;
-        batch.insert(&many, format!("key {:04}", number + 1), vec![b'r'; number as usize % 60])?;
+        batch.delete(&many, format!("key {number:04}"))?;
+        batch.put(&many, format!("key {:04}", number + 1), vec![b'r'; number as usize % 60])?;
     }
     batch.commit()?;
 
@@ -80,7 +80,7 @@ pub fn fill_engines(store: &Store) -> Result<()> {
         let mut batch = store.batch();
         for number in 0..160_u32 {
             let value = format!("value {}", number * 37 % 101);
-            batch.insert(&keyspace, format!("key {:03}", number * 77 % 160), value)?;
+            batch.put(&keyspace, format!("key {:03}", number * 77 % 160), value)?;
         }
         batch.commit()?;
         for bytes in [0_usize, 20, 21, 1_025, 4_096, 4_097, 5_000, 7_000] {
@@ -121,24 +121,24 @@ pub fn fill_lsm(store: &Store) -> Result<()> {
         let mut batch = store.batch();
         for step in 0..16 {
             let number = (round * 16 + step) * 77 % 300;
-            batch.insert(&log, format!("key {number:03}"), noise(number + round, 60))?;
-            batch.insert(&tree, format!("key {number:03}"), format!("{round}"))?;
+            batch.put(&log, format!("key {number:03}"), noise(number + round, 60))?;
+            batch.put(&tree, format!("key {number:03}"), format!("{round}"))?;
         }
         for step in 0..2 {
             let number = (round * 2 + step) * 7 % 40;
             let bytes = [0, 599, 600, 900][number as usize % 4];
-            batch.insert(&blobs, format!("blob {number:02}"), noise(number + round, bytes))?;
+            batch.put(&blobs, format!("blob {number:02}"), noise(number + round, bytes))?;
         }
         batch.commit()?;
         let mut batch = store.batch();
         for step in 0..4 {
-            batch.remove(&log, format!("key {:03}", (round * 31 + step * 11) % 300))?;
+            batch.delete(&log, format!("key {:03}", (round * 31 + step * 11) % 300))?;
         }
-        batch.remove(&blobs, format!("blob {:02}", round * 3 % 40))?;
+        batch.delete(&blobs, format!("blob {:02}", round * 3 % 40))?;
         batch.commit()?;
         if round % 7 == 3 {
             let start = round * 9;
-            log.remove_range(format!("key {start:03}")..format!("key {:03}", start + 8))?;
+            log.delete_range(format!("key {start:03}")..format!("key {:03}", start + 8))?;
         }
     }
     // The long ones fill memtables; those after them stay in the next ones.
@@ -148,7 +148,7 @@ pub fn fill_lsm(store: &Store) -> Result<()> {
         keyspace.insert("in the memtable too", noise(2, 1_000))?;
         keyspace.remove("blob 01")?;
     }
-    log.remove_range("key 295".."l")?;
+    log.delete_range("key 295".."l")?;
     store.keyspace_with("empty", options)?;
     drop(snapshot);
     Ok(())

@@ -4,7 +4,7 @@ use std::ops::Bound;
 
 use adamant::Slice;
 
-use crate::place::{Place, assert_whole};
+use crate::place::{Place, assert_whole, compact};
 
 /// The empty key is the lowest of all, and otherwise a key like any other, in every call that takes
 /// or returns one.
@@ -37,28 +37,28 @@ pub fn is_a_key(place: &dyn Place) {
     let during = store.snapshot().unwrap();
     let mut reader = store.begin().unwrap();
     assert!(reader.contains(&keyspace, "").unwrap());
-    reader.insert(&keyspace, "b", "").unwrap();
+    reader.put(&keyspace, "b", "").unwrap();
     assert_eq!(keyspace.take("").unwrap(), Some("alone".into()));
     assert!(reader.commit().unwrap_err().is_conflict());
     assert_eq!((before.get(&keyspace, "").unwrap(), keyspace.get("").unwrap()), (None, None));
     assert_eq!(during.first(&keyspace).unwrap(), Some(("".into(), "alone".into())));
     assert_eq!(during.range(&keyspace, ..).keys().map(Result::unwrap).collect::<Vec<_>>(), all);
     let mut writer = store.begin().unwrap();
-    writer.insert(&keyspace, "", "again").unwrap();
+    writer.put(&keyspace, "", "again").unwrap();
     assert_eq!(writer.first(&keyspace).unwrap(), Some(("".into(), "again".into())));
     let seen = writer.iter(&keyspace).map(|entry| entry.unwrap().0).collect::<Vec<_>>();
     assert_eq!(seen, all);
     writer.commit().unwrap();
     assert_eq!(keyspace.compare_and_swap("", Some("again"), Some("swapped")).unwrap(), Ok(()));
     // Removed as part of a range, with every kind of start.
-    keyspace.remove_range((excluded, Bound::Included("a"))).unwrap();
+    keyspace.delete_range((excluded, Bound::Included("a"))).unwrap();
     assert_eq!(keys((Bound::Unbounded, Bound::Unbounded)), all[..1]);
-    keyspace.remove_range(.."a").unwrap();
+    keyspace.delete_range(.."a").unwrap();
     assert!(keyspace.is_empty().unwrap());
     let loaded = keyspace.load_sorted(all.iter().map(|key| (key, key))).unwrap();
     assert_eq!((loaded.entries, keyspace.len().unwrap()), (4, 4));
     keyspace.extend([("", "last")]).unwrap();
-    keyspace.compact().unwrap();
+    compact(&keyspace);
     assert_whole(&store);
     drop((keyspace, before, during));
     store.close().unwrap();
@@ -66,7 +66,7 @@ pub fn is_a_key(place: &dyn Place) {
     let keyspace = place.keyspace(&store, "main");
     assert_eq!(keyspace.first().unwrap(), Some(("".into(), "last".into())));
     assert_eq!(keyspace.range(""..="").count(), 1);
-    assert_eq!(keyspace.remove_range((included, included)).unwrap(), ());
+    assert_eq!(keyspace.delete_range((included, included)).unwrap(), ());
     assert_eq!(keyspace.first().unwrap().map(|(key, _)| key), Some("\0".into()));
     assert_whole(&store);
 }

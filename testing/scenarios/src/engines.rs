@@ -26,7 +26,7 @@ pub fn dropping_frees_all(place: &dyn Place) {
         let mut batch = store.batch();
         for number in 0..3_000 {
             let bytes = if number % 100 == 0 { 9_000 } else { 100 };
-            batch.insert(&keyspace, format!("{number}"), vec![1; bytes]).unwrap();
+            batch.put(&keyspace, format!("{number}"), vec![1; bytes]).unwrap();
         }
         batch.commit().unwrap();
         pages.push(store.stats().unwrap().heap.pool_bytes);
@@ -61,7 +61,15 @@ pub fn engines_are_kept(place: &dyn Place) {
         );
         assert!(error.to_string().contains(engine.name()), "{error}");
     }
-    assert_eq!(store.open_keyspace("main").unwrap().engine(), engine);
+    let keyspace = store.open_keyspace("main").unwrap();
+    assert_eq!(keyspace.engine(), engine);
+    match keyspace.lsm() {
+        Ok(lsm) => assert!(engine == Engine::Lsm && lsm.stats().is_ok()),
+        Err(Error::WrongEngine { name, expected, found }) => {
+            assert_eq!((&*name, expected, found), ("main", "lsm", engine.name()));
+        }
+        Err(error) => panic!("{error}"),
+    }
     assert_eq!(store.keyspaces().unwrap()[0].engine, engine);
     assert!(matches!("heap".parse::<Engine>(), Err(Error::EngineName { .. })));
     assert_eq!(engine.name().parse::<Engine>().unwrap(), engine);
@@ -81,7 +89,7 @@ pub fn converting_keeps_all(place: &dyn Place) {
         .collect();
     let mut batch = store.batch();
     for (key, value) in &expected {
-        batch.insert(&old, key, value).unwrap();
+        batch.put(&old, key, value).unwrap();
     }
     batch.commit().unwrap();
     for engine in Engine::ALL.into_iter().chain([place.engine()]) {
@@ -97,8 +105,8 @@ pub fn converting_keeps_all(place: &dyn Place) {
         assert_eq!(iterator.count(), expected.len() - 1);
         // Both handles are the same keyspace, also in one batch.
         let mut batch = store.batch();
-        batch.insert(&old, "0", "1").unwrap();
-        batch.insert(&after, "0", "2").unwrap();
+        batch.put(&old, "0", "1").unwrap();
+        batch.put(&after, "0", "2").unwrap();
         batch.commit().unwrap();
         assert_eq!(before.take("0").unwrap(), Some(Slice::from("2")));
         assert_eq!(old.len().unwrap(), expected.len() as u64);

@@ -29,7 +29,7 @@ pub fn keys(place: &dyn Place) {
         assert_eq!(snapshot.get(&keyspace, &key).unwrap(), None);
         assert!(!snapshot.contains(&keyspace, &key).unwrap());
         assert_eq!(transaction.get(&keyspace, &key).unwrap(), None);
-        transaction.insert(&keyspace, "a", "v").unwrap();
+        transaction.put(&keyspace, "a", "v").unwrap();
         assert!(!transaction.contains(&keyspace, &key).unwrap());
         transaction.commit().unwrap();
     }

@@ -144,11 +144,11 @@ impl Session {
                     swap_in(models, (at, &key), (to, &new_key));
                 }
             } else if random.u8(0..3) == 0 {
-                batch.remove(&self.keyspaces[at], &key).unwrap();
+                batch.delete(&self.keyspaces[at], &key).unwrap();
                 models[at].remove(&key);
             } else {
                 let value = some_value(random);
-                batch.insert(&self.keyspaces[at], &key, &value).unwrap();
+                batch.put(&self.keyspaces[at], &key, &value).unwrap();
                 models[at].insert(key, value);
             }
         }

@@ -41,7 +41,7 @@ pub fn handles_after_close(place: &dyn Place) {
     let keyspace = place.keyspace(&store, "main");
     keyspace.insert("k", "v").unwrap();
     let mut batch = store.batch();
-    batch.insert(&keyspace, "l", "w").unwrap();
+    batch.put(&keyspace, "l", "w").unwrap();
     let mut iterator = keyspace.iter();
     let other = store.clone();
     store.close().unwrap();

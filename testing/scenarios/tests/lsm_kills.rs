@@ -78,8 +78,8 @@ impl Removal {
     fn run(&self, keyspaces: &[Keyspace]) -> adamant::Result<()> {
         let keyspace = &keyspaces[self.keyspace];
         match &self.end {
-            Some(end) => keyspace.remove_range(&self.start[..]..&end[..]),
-            None => keyspace.remove_range(&self.start[..]..),
+            Some(end) => keyspace.delete_range(&self.start[..]..&end[..]),
+            None => keyspace.delete_range(&self.start[..]..),
         }
     }
 
@@ -198,8 +198,8 @@ fn child(trial: &Trial, seed: u64, round: u64) {
         for (keyspace, key, value) in changes {
             let keyspace = &keyspaces[keyspace];
             match value {
-                Some(value) => batch.insert(keyspace, key, value).expect("insert"),
-                None => batch.remove(keyspace, key).expect("remove"),
+                Some(value) => batch.put(keyspace, key, value).expect("put"),
+                None => batch.delete(keyspace, key).expect("delete"),
             }
         }
         batch.durability(durability);
@@ -208,7 +208,7 @@ fn child(trial: &Trial, seed: u64, round: u64) {
             notes.write(Notes::RETURNED, number);
         }
         if let Some(merged) = merged {
-            keyspaces[merged].compact().expect("merge");
+            keyspaces[merged].lsm().unwrap().compact().expect("merge");
         }
     }
 }

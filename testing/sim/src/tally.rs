@@ -125,4 +125,31 @@ impl Tally {
             }
         }
     }
+
+    /// Power cuts after a history in which operation `number` failed, [`states_max`] of `count`
+    /// states; the death of the process; and power cuts in the recovery from that, `within` states
+    /// at each operation, if any.
+    pub fn after_fault(
+        &mut self,
+        disk: &SimDisk,
+        number: u64,
+        (count, within): (u64, u64),
+        mut judge: impl FnMut(&SimDisk, Promise),
+    ) {
+        let mut cursor = disk.cursor();
+        cursor.advance_to(disk.operation_count());
+        let promise = Promise::at_power_cut(disk, cursor.point());
+        for choice in cursor.choices(states_max(count), number) {
+            self.state(disk, number, &choice, || {
+                judge(&cursor.crash(&mut choice.clone()), promise);
+            });
+        }
+        let killed = cursor.kill();
+        self.state(disk, number, &"killed", || {
+            judge(&killed, Promise::at_death(disk, cursor.point()));
+        });
+        if within > 0 {
+            self.cuts_within(&killed, within, number, |crashed| judge(&crashed, promise));
+        }
+    }
 }

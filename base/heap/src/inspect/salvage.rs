@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use adamant_medium::storage::{Directory, File, Lock};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+use zerocopy::{FromBytes, IntoBytes};
 
 use crate::error::{Error, Result};
 use crate::image::block_location::BlockLocation;
@@ -29,7 +29,6 @@ use crate::layout::{
     ZONE_TABLE_PAGES, descriptor_offset, file_offset,
 };
 use crate::objects::access::{Read, part_of};
-use crate::ptr::Ptr;
 
 /// A damaged heap, open for reading.
 #[derive(Debug)]
@@ -224,17 +223,6 @@ impl Read for Salvage {
         }
         self.refuse_lost(block + start, len)?;
         self.image.bytes(block + start, len)
-    }
-
-    fn read<T: FromBytes + Immutable + KnownLayout>(&self, ptr: Ptr<T>) -> Result<&T> {
-        let offset = ptr.offset();
-        match T::ref_from_prefix(self.block(offset)?) {
-            Ok((object, _)) => Ok(object),
-            Err(_) => Err(Error::InvalidPointer {
-                offset,
-                what: "is too small or misaligned for its type",
-            }),
-        }
     }
 
     fn prefetch(&self, _offset: u64) {}

@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use zerocopy::FromBytes;
 use zerocopy::little_endian as le;
-use zerocopy::{FromBytes, Immutable, KnownLayout};
 
 use crate::error::Result;
 use crate::image::mapping::Image;
@@ -14,7 +14,7 @@ use crate::objects::any_ptr::AnyPtr;
 use crate::objects::array::{Array, Bytes, Text};
 use crate::objects::persistent::{Layout, Persistent};
 use crate::ptr::Ptr;
-use crate::space::blocks::{Blocks, object};
+use crate::space::blocks::Blocks;
 
 /// A persistent type that tells which blocks it owns.
 ///
@@ -107,10 +107,6 @@ impl<'s> Traced<'s> {
 impl Read for Traced<'_> {
     fn block(&self, block: u64) -> Result<&[u8]> {
         self.blocks.block(self.image, block)
-    }
-
-    fn read<T: FromBytes + Immutable + KnownLayout>(&self, ptr: Ptr<T>) -> Result<&T> {
-        object(self.block(ptr.offset())?, ptr.offset())
     }
 
     fn prefetch(&self, offset: u64) {

@@ -19,7 +19,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tracing::{Level, debug, enabled};
 
 use super::stats::JournalStats;
-use super::worker::{Signal, Worker};
+use super::worker::{Signal, Worker, Workers};
 use crate::durability::Durability;
 use crate::error::{Error, Result};
 use crate::events;
@@ -42,7 +42,7 @@ use crate::layout::{CHECKPOINT_OFFSETS, LOG_NAME, POOL_NEW_NAME, ZONE_PAGES};
 #[derive(Debug)]
 pub(crate) struct Journal {
     shared: Arc<Shared>,
-    workers: Mutex<Vec<Worker>>,
+    workers: Workers,
     fork: ForkGuard,
 }
 
@@ -115,7 +115,7 @@ impl Journal {
             flush_wanted: Arc::default(),
         });
         let workers = if shared.options.background { make_workers(&shared) } else { Vec::new() };
-        Ok((Self { shared, workers: Mutex::new(workers), fork: ForkGuard::new()? }, recovery))
+        Ok((Self { shared, workers: Workers::new(workers), fork: ForkGuard::new()? }, recovery))
     }
 
     /// Sets the source of the pages that checkpoints copy. To be called once, before the first
@@ -437,7 +437,7 @@ impl Journal {
     /// # Errors
     /// As `checkpoint`.
     pub(crate) fn close(&self) -> Result<()> {
-        self.workers.lock().clear();
+        self.workers.stop();
         let shared = &self.shared;
         let was_open = shared.log.close();
         if !was_open || !shared.started.load(Ordering::Acquire) {
@@ -452,10 +452,10 @@ impl Drop for Journal {
     fn drop(&mut self) {
         if self.fork.is_child() {
             // The threads stayed with the parent, and so did the right to write.
-            std::mem::forget(std::mem::take(self.workers.get_mut()));
+            self.workers.forget();
             return;
         }
-        self.workers.lock().clear();
+        self.workers.stop();
         if !self.shared.log.is_closed() {
             // Best effort: no caller is left to get the error.
             let _ = self.sync();

@@ -34,4 +34,4 @@ pub(crate) use recovery::read_only::ReadOnly;
 pub use recovery::recover::Recovery;
 pub(crate) use recovery::tail::Tail;
 pub use stats::JournalStats;
-pub(crate) use worker::{Signal, Worker};
+pub(crate) use worker::{Signal, Worker, Workers};

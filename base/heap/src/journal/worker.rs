@@ -103,7 +103,7 @@ impl Signal {
     }
 }
 
-/// A running thread and its signal. Ends and is joined on drop.
+/// A running thread and its signal. Ends, with all that share the signal, and is joined on drop.
 #[derive(Debug)]
 pub(crate) struct Worker {
     signal: Arc<Signal>,
@@ -150,5 +150,31 @@ impl Drop for Worker {
             // The panic hook reported a panic in there; the callers do the thread's work.
             let _ = thread.join();
         }
+    }
+}
+
+/// The threads of an owner.
+#[derive(Debug)]
+pub(crate) struct Workers(Mutex<Vec<Worker>>);
+
+impl Workers {
+    pub(crate) fn new(threads: Vec<Worker>) -> Self {
+        Self(Mutex::new(threads))
+    }
+
+    /// Whether there are none, or none any more.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.lock().is_empty()
+    }
+
+    /// Stops the threads and joins them. The caller holds no lock that they take.
+    pub(crate) fn stop(&self) {
+        let threads = std::mem::take(&mut *self.0.lock());
+        drop(threads);
+    }
+
+    /// Call it in the child of a fork: the threads stayed with the parent.
+    pub(crate) fn forget(&mut self) {
+        std::mem::forget(std::mem::take(self.0.get_mut()));
     }
 }

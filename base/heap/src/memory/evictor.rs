@@ -24,7 +24,7 @@ use parking_lot::{Condvar, Mutex};
 use crate::error::Result;
 use crate::image::mapping::Exclusive;
 use crate::image::page_state::{PIECE_PAGES, Pages};
-use crate::journal::{Opened, Signal, Worker};
+use crate::journal::{Opened, Signal, Worker, Workers};
 use crate::latch::writer_queue::WriterQueue;
 use crate::layout::{PAGE_BYTES, ZONE_PAGES};
 use crate::memory::huge::Promoter;
@@ -128,7 +128,7 @@ struct Tools {
 #[derive(Debug)]
 pub(crate) struct Evictor {
     signal: Arc<Signal>,
-    workers: Mutex<Vec<Worker>>,
+    pub(crate) workers: Workers,
     context: Arc<EvictionContext>,
 }
 
@@ -479,7 +479,7 @@ impl Evictor {
                 its.ended.notify_all();
             })?);
         }
-        Ok(Self { signal, workers: Mutex::new(workers), context })
+        Ok(Self { signal, workers: Workers::new(workers), context })
     }
 
     /// Waits while more memory is dirty than allowed. Call it before a commit takes any lock.
@@ -502,7 +502,7 @@ impl Evictor {
     #[cold]
     fn wait_long(&self) {
         let context = &*self.context;
-        if self.workers.lock().is_empty() {
+        if self.workers.is_empty() {
             // Above the bound only: a round takes the caller's time.
             if context.is_over() {
                 let _ = context.round(&|| false);
@@ -533,18 +533,6 @@ impl Evictor {
             promoted_bytes: self.context.promoted_bytes.load(Ordering::Relaxed),
             has_huge_pages: !self.context.are_refused.load(Ordering::Relaxed),
         }
-    }
-
-    /// Stops the threads and joins them. The caller holds no lock of the heap.
-    pub(crate) fn stop(&self) {
-        self.signal.stop();
-        let workers = std::mem::take(&mut *self.workers.lock());
-        drop(workers);
-    }
-
-    /// Call it in the child of a fork: the threads stayed with the parent.
-    pub(crate) fn forget(&mut self) {
-        std::mem::forget(std::mem::take(self.workers.get_mut()));
     }
 }
 

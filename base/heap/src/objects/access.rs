@@ -32,7 +32,17 @@ pub trait Read {
     ///
     /// # Errors
     /// As [`Read::block`], also when the block is smaller than `T`.
-    fn read<T: FromBytes + Immutable + KnownLayout>(&self, ptr: Ptr<T>) -> Result<&T>;
+    #[inline]
+    fn read<T: FromBytes + Immutable + KnownLayout>(&self, ptr: Ptr<T>) -> Result<&T> {
+        let offset = ptr.offset();
+        match T::ref_from_prefix(self.block(offset)?) {
+            Ok((object, _)) => Ok(object),
+            Err(_) => Err(Error::InvalidPointer {
+                offset,
+                what: "is too small or misaligned for its type",
+            }),
+        }
+    }
 
     /// Hints the processor to load the cache line at heap offset `offset`. Never fails.
     fn prefetch(&self, offset: u64);

@@ -80,76 +80,43 @@ impl<T: Persistent> Persistent for Array<T> {
     const STORED: Layout = Layout::holding::<Self>(Self::NAME, 1, T::STORED.id());
 }
 
-/// A block of bytes of an exact length.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    FromBytes,
-    IntoBytes,
-    Immutable,
-    KnownLayout,
-    Unaligned,
-)]
-#[repr(transparent)]
-pub struct Bytes(pub Array<u8>);
+/// Declares a block of bytes under a name.
+macro_rules! bytes {
+    ($(#[$documentation:meta])* $type:ident, $name:literal, $empty:literal) => {
+        $(#[$documentation])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+        #[repr(transparent)]
+        pub struct $type(pub Array<u8>);
 
-impl Bytes {
-    /// No bytes.
-    pub const EMPTY: Self = Self(Array::EMPTY);
+        impl $type {
+            #[doc = $empty]
+            pub const EMPTY: Self = Self(Array::EMPTY);
 
-    /// The number of bytes.
-    pub const fn len(self) -> u64 {
-        self.0.len()
-    }
+            /// The number of bytes.
+            pub const fn len(self) -> u64 {
+                self.0.len()
+            }
 
-    /// Whether it is empty.
-    pub const fn is_empty(self) -> bool {
-        self.0.is_empty()
-    }
+            /// Whether it is empty.
+            pub const fn is_empty(self) -> bool {
+                self.0.is_empty()
+            }
+        }
+
+        impl Persistent for $type {
+            const NAME: &'static str = $name;
+            const VERSION: u32 = 1;
+        }
+    };
 }
 
-impl Persistent for Bytes {
-    const NAME: &'static str = "adamant.bytes";
-    const VERSION: u32 = 1;
+bytes! {
+    /// A block of bytes of an exact length.
+    Bytes, "adamant.bytes", "No bytes."
 }
 
-/// A block of UTF-8 text.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    FromBytes,
-    IntoBytes,
-    Immutable,
-    KnownLayout,
-    Unaligned,
-)]
-#[repr(transparent)]
-pub struct Text(pub Array<u8>);
-
-impl Text {
-    /// No text.
-    pub const EMPTY: Self = Self(Array::EMPTY);
-
-    /// The number of bytes.
-    pub const fn len(self) -> u64 {
-        self.0.len()
-    }
-
-    /// Whether it is empty.
-    pub const fn is_empty(self) -> bool {
-        self.0.is_empty()
-    }
-}
-
-impl Persistent for Text {
-    const NAME: &'static str = "adamant.text";
-    const VERSION: u32 = 1;
+bytes! {
+    /// A block of UTF-8 text.
+    Text, "adamant.text", "No text."
 }

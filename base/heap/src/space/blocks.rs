@@ -4,8 +4,6 @@
 //! at the offset, and by option that its pages are what was written (R7). A block of an open run
 //! must be allocated, too: otherwise another thread may be filling it right now (S1).
 
-use zerocopy::{FromBytes, Immutable, KnownLayout};
-
 use crate::error::{Error, Result};
 use crate::image::block_location::BlockLocation;
 use crate::image::class::ClassTable;
@@ -75,19 +73,5 @@ impl Blocks<'_> {
     fn block_anywhere<'i>(&self, image: &'i Image, offset: u64) -> Result<&'i [u8]> {
         let place = self.locate(image, offset)?;
         image.bytes(offset, place.bytes())
-    }
-}
-
-/// The object at the start of a block.
-#[inline]
-pub(crate) fn object<T: FromBytes + Immutable + KnownLayout>(
-    block: &[u8],
-    offset: u64,
-) -> Result<&T> {
-    match T::ref_from_prefix(block) {
-        Ok((object, _)) => Ok(object),
-        Err(_) => {
-            Err(Error::InvalidPointer { offset, what: "is too small or misaligned for its type" })
-        }
     }
 }

@@ -12,9 +12,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
-
-use crate::journal::{Opened, Signal, Worker};
+use crate::journal::{Opened, Signal, Worker, Workers};
 use crate::space::allocator::BlockAllocator;
 use crate::space::borrowed::BorrowedBlocks;
 use crate::space::pin::Pins;
@@ -36,7 +34,7 @@ const LOOK_AGAIN: Duration = Duration::from_micros(50);
 #[derive(Debug)]
 pub(crate) struct Recyclers {
     signal: Arc<Signal>,
-    workers: Mutex<Vec<Worker>>,
+    pub(crate) workers: Workers,
 }
 
 /// The state that a thread works on.
@@ -62,30 +60,18 @@ impl Recyclers {
                 }
             }));
         }
-        Self { signal, workers: Mutex::new(workers) }
+        Self { signal, workers: Workers::new(workers) }
     }
 
     /// Wakes a thread for the waiting work if that is worth it; false leaves the work to the
     /// caller.
     #[inline]
     pub(crate) fn take(&self, waiting: usize) -> bool {
-        if !(WAITING_MIN..WAITING_MAX).contains(&waiting) || self.workers.lock().is_empty() {
+        if !(WAITING_MIN..WAITING_MAX).contains(&waiting) || self.workers.is_empty() {
             return false;
         }
         self.signal.raise();
         true
-    }
-
-    /// Stops the threads and joins them. The caller holds no lock of the heap.
-    pub(crate) fn stop(&self) {
-        self.signal.stop();
-        let workers = std::mem::take(&mut *self.workers.lock());
-        drop(workers);
-    }
-
-    /// Call it in the child of a fork: the threads stayed with the parent.
-    pub(crate) fn forget(&mut self) {
-        std::mem::forget(std::mem::take(self.workers.get_mut()));
     }
 }
 

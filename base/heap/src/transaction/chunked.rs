@@ -12,14 +12,12 @@
 //! until the transaction has ended, one way or the other.
 
 use adamant_slice::Slice;
-use zerocopy::{FromBytes, Immutable, KnownLayout};
 
 use crate::error::Result;
 use crate::image::mapping::Exclusive;
 use crate::layout::ROOT_COUNT;
 use crate::objects::access::Read;
-use crate::ptr::Ptr;
-use crate::space::blocks::{Blocks, object};
+use crate::space::blocks::Blocks;
 use crate::space::borrowed::BorrowedBlocks;
 use crate::transaction::scratch::Writer;
 use crate::transaction::tx::Transaction;
@@ -238,10 +236,6 @@ impl Read for BeforeView<'_> {
             Some(copy) => Ok(copy),
             None => self.blocks.block(self.image, block),
         }
-    }
-
-    fn read<T: FromBytes + Immutable + KnownLayout>(&self, ptr: Ptr<T>) -> Result<&T> {
-        object(self.block(ptr.offset())?, ptr.offset())
     }
 
     fn prefetch(&self, offset: u64) {

@@ -167,8 +167,8 @@ impl<B> Drop for Taken<'_, B> {
             self.requests.sequence.store(sequence, Ordering::Relaxed);
             return self.requests.end(self.last, std::iter::empty());
         }
-        let alone = self.first..=self.last;
-        self.requests.end(self.last, alone.map(|ticket| (ticket, Refusal::Alone)));
+        let alone = (self.first..=self.last).map(|ticket| (ticket, Refusal::Alone));
+        self.requests.end(self.last, alone);
     }
 }
 

@@ -21,7 +21,7 @@ use crate::objects::access::{Read, Write};
 use crate::ptr::Ptr;
 use crate::space::allocator::BlockAllocator;
 use crate::space::block_bits::Word;
-use crate::space::blocks::{Blocks, object};
+use crate::space::blocks::Blocks;
 use crate::space::reservation::{Reservation, hand_over};
 use crate::transaction::ranges::Kind;
 use crate::transaction::scratch::{Hook, Level, Writer};
@@ -199,8 +199,7 @@ impl<'h> Transaction<'h> {
         // Readers see the copies.
         let yields = self.yields_undone();
         let level = &mut self.writer.levels[depth];
-        let restored = level.ranges.restore(&mut self.image, yields);
-        if let Err(error) = restored {
+        if let Err(error) = level.ranges.restore(&mut self.image, yields) {
             // Saved ranges lie in pages that exist, and pages never go away. If this fails all the
             // same, memory no longer holds what was committed.
             if let Ok(journal) = self.allocator.journal.writable() {
@@ -451,11 +450,6 @@ impl Read for Transaction<'_> {
             Some(bytes) => Ok(bytes),
             None => self.block_anywhere(block),
         }
-    }
-
-    #[inline]
-    fn read<T: FromBytes + Immutable + KnownLayout>(&self, ptr: Ptr<T>) -> Result<&T> {
-        object(self.block(ptr.offset())?, ptr.offset())
     }
 
     #[inline]

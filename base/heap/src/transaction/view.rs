@@ -3,14 +3,12 @@
 use std::ptr::NonNull;
 
 use adamant_slice::Slice;
-use zerocopy::{FromBytes, Immutable, KnownLayout};
 
 use crate::error::{Error, Result};
 use crate::image::before_images::BeforeImages;
 use crate::image::mapping::{Image, Shared};
 use crate::objects::access::Read;
-use crate::ptr::Ptr;
-use crate::space::blocks::{Blocks, object};
+use crate::space::blocks::Blocks;
 use crate::space::borrowed::BorrowedBlocks;
 
 /// The heap as the last commit left it.
@@ -115,11 +113,6 @@ impl Read for View<'_> {
             return Ok(copy);
         }
         self.blocks.block(&self.image, block)
-    }
-
-    #[inline]
-    fn read<T: FromBytes + Immutable + KnownLayout>(&self, ptr: Ptr<T>) -> Result<&T> {
-        object(self.block(ptr.offset())?, ptr.offset())
     }
 
     #[inline]

@@ -1,17 +1,17 @@
 //! Files written by store instructions: the same bytes as by calls, no store to a hole, syncs only
 //! after a call changed something.
 
-use std::path::Path;
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use adamant_medium::address::persist::{Flushing, Persist};
-use adamant_medium::address::region::Region;
-use adamant_medium::error::{Error, Result};
+use adamant_medium::address::persist::Flushing;
+use adamant_medium::error::Error;
 use adamant_medium::memory::MemoryDirectory;
-use adamant_medium::storage::{Directory, File, Lock};
+use adamant_medium::storage::Directory;
 use adamant_medium::system::direct::DirectDirectory;
 use adamant_medium::system::os::OsDirectory;
+use adamant_sim::{Call, Hooked};
 
 const PAGE: u64 = 4096;
 /// As `direct.rs` has it.
@@ -107,137 +107,34 @@ fn what_is_no_memory_stays_as_it_is() {
     assert_eq!(direct(disk).stores().is_some(), is_memory);
 }
 
-/// A directory in memory whose one file counts syncs, and maps or backs no more when told so.
-#[derive(Debug)]
-struct Odd {
-    directory: MemoryDirectory,
-    file: Arc<OddFile>,
-}
-
-#[derive(Debug)]
-struct OddFile {
-    file: Arc<dyn File>,
-    syncs: AtomicU64,
-    maps: bool,
-    backs: bool,
-}
-
-impl Odd {
-    fn new(maps: bool, backs: bool) -> Arc<Self> {
-        let directory = MemoryDirectory::new();
-        let file = directory.create("file").unwrap();
-        file.set_len(8 * PAGE).unwrap();
-        let file = Arc::new(OddFile { file, syncs: AtomicU64::new(0), maps, backs });
-        Arc::new(Self { directory, file })
-    }
-}
-
-impl Directory for Odd {
-    fn path(&self) -> &Path {
-        self.directory.path()
-    }
-    fn open(&self, _: &str) -> Result<Option<Arc<dyn File>>> {
-        Ok(Some(Arc::clone(&self.file) as _))
-    }
-    fn create(&self, name: &str) -> Result<Arc<dyn File>> {
-        self.directory.create(name)
-    }
-    fn rename(&self, source: &str, target: &str) -> Result<()> {
-        self.directory.rename(source, target)
-    }
-    fn remove(&self, name: &str) -> Result<()> {
-        self.directory.remove(name)
-    }
-    fn list(&self) -> Result<Vec<String>> {
-        self.directory.list()
-    }
-    fn sync(&self) -> Result<()> {
-        self.directory.sync()
-    }
-    fn subdirectory(&self, name: &str) -> Result<Arc<dyn Directory>> {
-        self.directory.subdirectory(name)
-    }
-    fn lock(&self, name: &str) -> Result<Box<dyn Lock>> {
-        self.directory.lock(name)
-    }
-    fn lock_shared(&self, name: &str) -> Result<Box<dyn Lock>> {
-        self.directory.lock_shared(name)
-    }
-    fn random(&self, buffer: &mut [u8]) -> Result<()> {
-        self.directory.random(buffer)
-    }
-    fn persist(&self, how: Flushing, name: &str) -> Result<Option<Arc<dyn Persist>>> {
-        self.directory.persist(how, name)
-    }
-}
-
-impl OddFile {
-    fn refused<T>(&self, kind: std::io::ErrorKind) -> Result<T> {
-        Err(Error::io("refuse", self.file.path(), None, 0, kind.into()))
-    }
-}
-
-impl File for OddFile {
-    fn path(&self) -> &Path {
-        self.file.path()
-    }
-    fn len(&self) -> Result<u64> {
-        self.file.len()
-    }
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<()> {
-        self.file.read_at(buffer, offset)
-    }
-    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
-        self.file.write_at(bytes, offset)
-    }
-    fn allocate(&self, offset: u64, len: u64) -> Result<()> {
-        match self.backs {
-            true => self.file.allocate(offset, len),
-            false => self.refused(std::io::ErrorKind::StorageFull),
+/// A directory in memory that counts syncs of files, and maps or backs no more when told so.
+fn odd(maps: bool, backs: bool) -> (Hooked, Arc<AtomicU64>) {
+    let directory = MemoryDirectory::new();
+    directory.create("file").unwrap().set_len(8 * PAGE).unwrap();
+    let syncs = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&syncs);
+    let hooked = Hooked::new(directory, move |call, path| {
+        let refused = |kind: ErrorKind| Err(Error::io("refuse", path, None, 0, kind.into()));
+        match call {
+            Call::Allocate if !backs => refused(ErrorKind::StorageFull),
+            Call::MapShared if !maps => refused(ErrorKind::Unsupported),
+            _ => {
+                count.fetch_add(u64::from(call == Call::Sync), Ordering::Relaxed);
+                Ok(())
+            }
         }
-    }
-    fn punch(&self, offset: u64, len: u64) -> Result<()> {
-        self.file.punch(offset, len)
-    }
-    fn set_len(&self, len: u64) -> Result<()> {
-        self.file.set_len(len)
-    }
-    fn sync(&self) -> Result<()> {
-        self.syncs.fetch_add(1, Ordering::Relaxed);
-        self.file.sync()
-    }
-    unsafe fn map_private(&self, region: &Region, at: u64, offset: u64, len: u64) -> Result<()> {
-        // SAFETY: our caller promises the same.
-        unsafe { self.file.map_private(region, at, offset, len) }
-    }
-    unsafe fn drop_private(
-        &self,
-        r: &Region,
-        at: u64,
-        offset: u64,
-        len: u64,
-        m: bool,
-    ) -> Result<()> {
-        // SAFETY: our caller promises the same.
-        unsafe { self.file.drop_private(r, at, offset, len, m) }
-    }
-    unsafe fn map_shared(&self, region: &Region, at: u64, offset: u64, len: u64) -> Result<()> {
-        if !self.maps {
-            return self.refused(std::io::ErrorKind::Unsupported);
-        }
-        // SAFETY: our caller promises the same.
-        unsafe { self.file.map_shared(region, at, offset, len) }
-    }
+    });
+    (hooked, syncs)
 }
 
 #[test]
 fn only_what_calls_have_changed_is_synced() {
     // For each write: whether it is a store, and so needs no sync.
     for (maps, backs) in [(true, true), (false, true), (true, false)] {
-        let odd = Odd::new(maps, backs);
-        let directory = direct(Arc::clone(&odd) as _);
+        let (odd, syncs) = odd(maps, backs);
+        let directory = direct(Arc::new(odd));
         let file = directory.open("file").unwrap().unwrap();
-        let syncs = || odd.file.syncs.load(Ordering::Relaxed);
+        let syncs = || syncs.load(Ordering::Relaxed);
         file.sync().unwrap();
         assert_eq!(syncs(), 1, "whoever had it before may have left something");
         file.sync().unwrap();

@@ -164,7 +164,7 @@ impl Run<'_> {
         let (count, watch) = (indices.len() as u64, Stopwatch::start());
         let (mut batch, mut peak, mut looks) = (store.batch(), 0, 0);
         for (number, &index) in (1..).zip(indices) {
-            batch.insert(keyspace, self.data.key(index), self.data.value(index, version))?;
+            batch.put(keyspace, self.data.key(index), self.data.value(index, version))?;
             if number % BATCH == 0 || number == count {
                 std::mem::replace(&mut batch, store.batch()).commit()?;
                 looks += 1;

@@ -59,7 +59,7 @@ impl Engine for AdamantEngine {
     fn put_batch(&self, entries: &[(Key, &[u8])]) -> Result<()> {
         let mut batch = self.store.batch();
         for (key, value) in entries {
-            batch.insert(&self.keyspace, key, value)?;
+            batch.put(&self.keyspace, key, value)?;
         }
         Ok(batch.commit()?)
     }
@@ -67,7 +67,7 @@ impl Engine for AdamantEngine {
     fn remove_batch(&self, keys: &[Key]) -> Result<()> {
         let mut batch = self.store.batch();
         for key in keys {
-            batch.remove(&self.keyspace, key)?;
+            batch.delete(&self.keyspace, key)?;
         }
         Ok(batch.commit()?)
     }
@@ -151,7 +151,7 @@ impl LsmEngine for AdamantEngine {
     }
 
     fn compact(&self) -> Result<()> {
-        Ok(self.keyspace.compact()?)
+        Ok(self.keyspace.lsm()?.compact()?)
     }
 
     fn written_by(&self) -> Result<Vec<(String, u64)>> {
@@ -160,12 +160,11 @@ impl LsmEngine for AdamantEngine {
             ("log".to_owned(), journal.log_appended_bytes),
             ("pool".to_owned(), journal.pool_written_bytes),
         ];
-        if let Some(stats) = self.keyspace.lsm_stats()? {
-            let levels = stats.levels.iter().enumerate();
-            written.extend(levels.map(|(level, of)| (format!("level{level}"), of.written_bytes)));
-            written.push(("blobs".to_owned(), stats.blobs.written_bytes));
-            written.push(("blobs_moved".to_owned(), stats.blobs.moved_bytes));
-        }
+        let stats = self.keyspace.lsm()?.stats()?;
+        let levels = stats.levels.iter().enumerate();
+        written.extend(levels.map(|(level, of)| (format!("level{level}"), of.written_bytes)));
+        written.push(("blobs".to_owned(), stats.blobs.written_bytes));
+        written.push(("blobs_moved".to_owned(), stats.blobs.moved_bytes));
         Ok(written)
     }
 }

@@ -19,6 +19,53 @@ use crate::key::{Entry, KEY_BYTES_MAX, Version};
 /// Maximum bytes of an index key: one that is just above a key.
 const INDEX_KEY_BYTES_MAX: usize = KEY_BYTES_MAX + 1;
 
+/// What both cursors do.
+pub(crate) trait Cursor: Sized {
+    /// Whether it goes from the first entry to the last.
+    const IS_FORWARD: bool;
+
+    /// A cursor over the entries from offset `start` on that lie before `end`; both are entry
+    /// boundaries.
+    fn new(block: EntryBlock, start: usize, end: usize) -> Read<Self>;
+
+    /// Goes to the next entry in its direction; false if there is none.
+    fn advance(&mut self) -> Read<bool>;
+
+    fn block(&self) -> &EntryBlock;
+
+    /// The current entry.
+    fn current(&self) -> Option<&EntryAt>;
+
+    /// Its key.
+    fn key(&self) -> &[u8];
+
+    /// Its value, borrowed.
+    fn value(&self) -> &[u8] {
+        self.current().map_or(&[], |at| &self.block().bytes()[at.value()])
+    }
+
+    /// Decodes its value, given by its range in the payload, by `read`.
+    fn read_value<T>(&self, read: fn(&[u8], Range<usize>) -> Read<T>) -> Read<T> {
+        let at = self.current().ok_or(Malformed("expected an entry, found the end"))?;
+        read(self.block().bytes(), at.value())
+    }
+
+    /// The current entry, with its value if asked for. Shares the payload's memory: the value
+    /// always, the key if it is stored whole.
+    #[inline]
+    fn entry(&self, has_value: bool) -> Option<Entry> {
+        let (block, at) = (self.block(), self.current()?);
+        let key =
+            if at.shared == 0 { block.bytes().slice(at.suffix()) } else { Slice::new(self.key()) };
+        let version = if has_value {
+            block.version(at)
+        } else {
+            Version { sequence: at.sequence, kind: at.kind, value: Slice::EMPTY }
+        };
+        Some(Entry { key, version })
+    }
+}
+
 /// The forward cursor.
 #[derive(Debug)]
 pub(crate) struct Forward {
@@ -32,35 +79,10 @@ pub(crate) struct Forward {
 }
 
 impl Forward {
-    /// Starts at the entry at offset `start`, an entry boundary, and ends at `end`.
-    pub(crate) fn new(block: EntryBlock, start: usize, end: usize) -> Read<Self> {
-        let next = if start < block.entries_bytes() { block.restart_before(start)? } else { start };
-        let end = end.min(block.entries_bytes());
-        let mut cursor = Self { block, next, end, key: Vec::new(), current: None };
-        while cursor.next < start {
-            let entry = cursor.block.entry(cursor.next)?;
-            cursor.go_to(entry)?;
-        }
-        cursor.current = None;
-        Ok(cursor)
-    }
-
     /// A cursor over all entries.
     pub(crate) fn all(block: EntryBlock) -> Self {
         let end = block.entries_bytes();
         Self { block, next: 0, end, key: Vec::new(), current: None }
-    }
-
-    /// Goes to the next entry; false if there is none.
-    #[inline]
-    pub(crate) fn advance(&mut self) -> Read<bool> {
-        if self.next >= self.end {
-            self.current = None;
-            return Ok(false);
-        }
-        let entry = self.block.entry(self.next)?;
-        self.go_to(entry)?;
-        Ok(true)
     }
 
     /// Continues with all entries of the block after this one; the last key before it stays known.
@@ -71,7 +93,7 @@ impl Forward {
         self
     }
 
-    /// As [`Forward::advance`], but also fails on an entry that is not after the one before, or
+    /// As [`Cursor::advance`], but also fails on an entry that is not after the one before, or
     /// that shares bytes with a key of another block.
     #[inline]
     pub(crate) fn advance_in_order(&mut self) -> Read<bool> {
@@ -100,32 +122,47 @@ impl Forward {
         self.current = Some(entry);
         Ok(())
     }
+}
 
-    /// The current entry.
-    pub(crate) fn current(&self) -> Option<&EntryAt> {
+impl Cursor for Forward {
+    const IS_FORWARD: bool = true;
+
+    fn new(block: EntryBlock, start: usize, end: usize) -> Read<Self> {
+        let next = if start < block.entries_bytes() { block.restart_before(start)? } else { start };
+        let end = end.min(block.entries_bytes());
+        let mut cursor = Self { block, next, end, key: Vec::new(), current: None };
+        while cursor.next < start {
+            let entry = cursor.block.entry(cursor.next)?;
+            cursor.go_to(entry)?;
+        }
+        cursor.current = None;
+        Ok(cursor)
+    }
+
+    #[inline]
+    fn advance(&mut self) -> Read<bool> {
+        if self.next >= self.end {
+            self.current = None;
+            return Ok(false);
+        }
+        let entry = self.block.entry(self.next)?;
+        self.go_to(entry)?;
+        Ok(true)
+    }
+
+    #[inline]
+    fn block(&self) -> &EntryBlock {
+        &self.block
+    }
+
+    #[inline]
+    fn current(&self) -> Option<&EntryAt> {
         self.current.as_ref()
     }
 
-    /// Its key.
-    pub(crate) fn key(&self) -> &[u8] {
+    #[inline]
+    fn key(&self) -> &[u8] {
         &self.key
-    }
-
-    /// Its value, borrowed.
-    pub(crate) fn value(&self) -> &[u8] {
-        self.current.as_ref().map_or(&[], |at| &self.block.bytes()[at.value()])
-    }
-
-    /// Decodes its value, given by its range in the payload, by `read`.
-    pub(crate) fn read_value<T>(&self, read: fn(&[u8], Range<usize>) -> Read<T>) -> Read<T> {
-        read_value(&self.block, self.current(), read)
-    }
-
-    /// The current entry, with its value if asked for. Shares the payload's memory: the value
-    /// always, the key if it is stored whole.
-    pub(crate) fn entry(&self, has_value: bool) -> Option<Entry> {
-        let at = self.current.as_ref()?;
-        Some(entry_at(&self.block, at, &self.key, has_value))
     }
 }
 
@@ -144,26 +181,6 @@ pub(crate) struct Backward {
 }
 
 impl Backward {
-    /// Starts at the last entry before offset `end`, an entry boundary, and goes down to the one at
-    /// `start`.
-    pub(crate) fn new(block: EntryBlock, start: usize, end: usize) -> Self {
-        let end = end.min(block.entries_bytes());
-        Self { block, start, end, run: Vec::new(), keys: Vec::new(), current: None }
-    }
-
-    /// Goes to the previous entry; false if there is none.
-    pub(crate) fn advance(&mut self) -> Read<bool> {
-        if self.run.is_empty() && self.start < self.end {
-            self.load_run()?;
-        }
-        self.current = self.run.pop().filter(|(entry, ..)| entry.offset >= self.start);
-        if self.current.is_none() {
-            self.run.clear();
-            self.end = self.start;
-        }
-        Ok(self.current.is_some())
-    }
-
     fn load_run(&mut self) -> Read<()> {
         let restart = self.block.restart_before(self.end - 1)?;
         self.keys.clear();
@@ -188,31 +205,41 @@ impl Backward {
         self.end = restart;
         Ok(())
     }
+}
 
-    /// The current entry.
-    pub(crate) fn current(&self) -> Option<&EntryAt> {
+impl Cursor for Backward {
+    const IS_FORWARD: bool = false;
+
+    fn new(block: EntryBlock, start: usize, end: usize) -> Read<Self> {
+        let end = end.min(block.entries_bytes());
+        Ok(Self { block, start, end, run: Vec::new(), keys: Vec::new(), current: None })
+    }
+
+    fn advance(&mut self) -> Read<bool> {
+        if self.run.is_empty() && self.start < self.end {
+            self.load_run()?;
+        }
+        self.current = self.run.pop().filter(|(entry, ..)| entry.offset >= self.start);
+        if self.current.is_none() {
+            self.run.clear();
+            self.end = self.start;
+        }
+        Ok(self.current.is_some())
+    }
+
+    #[inline]
+    fn block(&self) -> &EntryBlock {
+        &self.block
+    }
+
+    #[inline]
+    fn current(&self) -> Option<&EntryAt> {
         self.current.as_ref().map(|(entry, ..)| entry)
     }
 
-    /// Its key.
-    pub(crate) fn key(&self) -> &[u8] {
+    #[inline]
+    fn key(&self) -> &[u8] {
         self.current.map_or(&[], |(_, start, end)| &self.keys[start..end])
-    }
-
-    /// Its value, borrowed.
-    pub(crate) fn value(&self) -> &[u8] {
-        self.current().map_or(&[], |at| &self.block.bytes()[at.value()])
-    }
-
-    /// As [`Forward::read_value`].
-    pub(crate) fn read_value<T>(&self, read: fn(&[u8], Range<usize>) -> Read<T>) -> Read<T> {
-        read_value(&self.block, self.current(), read)
-    }
-
-    /// As [`Forward::entry`].
-    pub(crate) fn entry(&self, has_value: bool) -> Option<Entry> {
-        let at = self.current()?;
-        Some(entry_at(&self.block, at, self.key(), has_value))
     }
 }
 
@@ -233,24 +260,4 @@ fn extend_key(keys: &mut Vec<u8>, base: usize, block: &EntryBlock, entry: &Entry
     keys.truncate(base + entry.shared);
     keys.extend_from_slice(suffix);
     Ok(())
-}
-
-fn read_value<T>(
-    block: &EntryBlock,
-    at: Option<&EntryAt>,
-    read: fn(&[u8], Range<usize>) -> Read<T>,
-) -> Read<T> {
-    let at = at.ok_or(Malformed("expected an entry, found the end"))?;
-    read(block.bytes(), at.value())
-}
-
-#[inline]
-fn entry_at(block: &EntryBlock, at: &EntryAt, key: &[u8], has_value: bool) -> Entry {
-    let key = if at.shared == 0 { block.bytes().slice(at.suffix()) } else { Slice::new(key) };
-    let version = if has_value {
-        block.version(at)
-    } else {
-        Version { sequence: at.sequence, kind: at.kind, value: Slice::EMPTY }
-    };
-    Entry { key, version }
 }

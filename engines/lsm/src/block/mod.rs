@@ -21,7 +21,7 @@ mod writer;
 
 pub use compression::Compression;
 pub(crate) use compression::{Compressor, decompress};
-pub(crate) use cursor::{Backward, Forward};
+pub(crate) use cursor::{Backward, Cursor, Forward};
 pub(crate) use entry::{Malformed, Read, take_word};
 pub(crate) use frame::{BlockHandle, Sealer, open, peek, read, read_bytes};
 pub(crate) use layout::{BLOCK_HEADER_BYTES, BlockKind};

@@ -42,7 +42,7 @@ impl Emptied {
     pub(super) fn add(&self, range: RangeTombstone, sequences: &Sequences) {
         let state = &mut *self.state.write();
         state.uncommitted.push(range.clone());
-        state.cover.put(range, &seen(sequences));
+        state.cover.put(range, &sequences.seen());
         self.is_used.store(true, Ordering::Release);
     }
 
@@ -50,7 +50,7 @@ impl Emptied {
     pub(super) fn take_back(&self, sequence: u64, sequences: &Sequences) {
         let state = &mut *self.state.write();
         state.uncommitted.retain(|range| range.sequence != sequence);
-        let seen = seen(sequences);
+        let seen = sequences.seen();
         state.cover.take_back(sequences.visible());
         for range in &state.uncommitted {
             state.cover.put(range.clone(), &seen);
@@ -67,7 +67,7 @@ impl Emptied {
         if state.uncommitted.is_empty() {
             state.uncommitted = Vec::new();
         }
-        state.cover.retain(&seen(sequences));
+        state.cover.retain(&sequences.seen());
     }
 
     fn is_used(&self) -> bool {
@@ -110,9 +110,4 @@ impl Emptied {
     pub(crate) fn kept_bytes(&self) -> u64 {
         if self.is_used() { self.state.read().cover.kept_bytes() } else { 0 }
     }
-}
-
-/// The sequence numbers that readers look at.
-fn seen(sequences: &Sequences) -> Vec<u64> {
-    sequences.seen()
 }

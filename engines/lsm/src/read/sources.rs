@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use adamant_wire::key::head_of;
 
+use crate::block::Cursor;
 use crate::error::Result;
 use crate::key::EntryKind;
 use crate::memtable::{KeyWalk, PieceWalk};

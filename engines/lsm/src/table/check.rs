@@ -16,7 +16,9 @@ use super::layout::TABLE;
 use super::meta::{Places, References, TableMeta};
 use super::ranges;
 use super::reader::{Ending, read_ending};
-use crate::block::{BlockHandle, BlockKind, BlockStream, EntryBlock, Forward, Malformed, Read};
+use crate::block::{
+    BlockHandle, BlockKind, BlockStream, Cursor, EntryBlock, Forward, Malformed, Read,
+};
 use crate::error::Result;
 use crate::file::{FILE_HEADER_BYTES, Identity, ReadAhead};
 use crate::filter::Filter;

@@ -16,7 +16,9 @@ use adamant_wire::key::NEXT;
 use super::in_row::InRow;
 use super::index;
 use super::reader::Table;
-use crate::block::{Backward, BlockHandle, BlockKind, EntryBlock, Forward, Malformed, Read};
+use crate::block::{
+    Backward, BlockHandle, BlockKind, Cursor, EntryBlock, Forward, Malformed, Read,
+};
 use crate::error::Result;
 use crate::key::Entry;
 
@@ -30,13 +32,10 @@ type Place = (u64, usize);
 #[derive(Debug)]
 pub struct TableRange {
     table: Arc<Table>,
-    /// The first key of the range, if it has one.
-    lower: Option<Vec<u8>>,
-    /// The first key after the range, if there is one.
-    upper: Option<Vec<u8>>,
+    bounds: Bounds,
     is_keys_only: bool,
-    front: Option<Ascent>,
-    back: Option<Descent>,
+    front: Option<Walk<Forward>>,
+    back: Option<Walk<Backward>>,
     /// The entries that the ends handed out last.
     front_at: Option<Place>,
     back_at: Option<Place>,
@@ -60,8 +59,7 @@ impl Table {
         let is_empty = matches!((&lower, &upper), (Some(lower), Some(upper)) if lower >= upper);
         TableRange {
             table: Arc::clone(self),
-            lower,
-            upper,
+            bounds: Bounds { lower, upper },
             is_keys_only: false,
             front: None,
             back: None,
@@ -82,7 +80,9 @@ impl TableRange {
     /// Goes to the next entry from the front; false if there is none, then or after an error.
     #[inline]
     pub(crate) fn advance(&mut self) -> Result<bool> {
-        let gone = if self.is_over { Ok(false) } else { self.step() };
+        let Self { table, bounds, front, front_at, back_at, is_over, .. } = self;
+        let gone =
+            if *is_over { Ok(false) } else { step(table, bounds, (front, front_at), back_at) };
         if !matches!(gone, Ok(true)) {
             self.end();
         }
@@ -92,7 +92,9 @@ impl TableRange {
     /// Goes to the next entry from the back; false if there is none, then or after an error.
     #[inline]
     pub(crate) fn advance_back(&mut self) -> Result<bool> {
-        let gone = if self.is_over { Ok(false) } else { self.step_back() };
+        let Self { table, bounds, back, front_at, back_at, is_over, .. } = self;
+        let gone =
+            if *is_over { Ok(false) } else { step(table, bounds, (back, back_at), front_at) };
         if !matches!(gone, Ok(true)) {
             self.end();
         }
@@ -111,42 +113,30 @@ impl TableRange {
         Some(&self.back.as_ref()?.data.as_ref()?.cursor)
     }
 
-    fn step(&mut self) -> Result<bool> {
-        let Self { table, front, back_at, front_at, .. } = self;
-        let (lower, upper) = (self.lower.as_deref(), self.upper.as_deref());
-        let front = match front {
-            Some(front) => front,
-            None => front.insert(Ascent::new(table, lower)?),
-        };
-        match front.advance(table, lower, upper)? {
-            Some(place) if back_at.is_none_or(|back| place < back) => {
-                *front_at = Some(place);
-                Ok(true)
-            }
-            _ => Ok(false),
-        }
-    }
-
-    fn step_back(&mut self) -> Result<bool> {
-        let Self { table, back, back_at, front_at, .. } = self;
-        let (lower, upper) = (self.lower.as_deref(), self.upper.as_deref());
-        let back = match back {
-            Some(back) => back,
-            None => back.insert(Descent::new(table, upper)?),
-        };
-        match back.advance(table, lower, upper)? {
-            Some(place) if front_at.is_none_or(|front| place > front) => {
-                *back_at = Some(place);
-                Ok(true)
-            }
-            _ => Ok(false),
-        }
-    }
-
     /// Drops the blocks as soon as they are not needed.
     fn end(&mut self) {
         self.is_over = true;
         (self.front, self.back) = (None, None);
+    }
+}
+
+/// Goes a step from one end of a range; false if that meets the other end.
+fn step<C: Cursor>(
+    table: &Table,
+    bounds: &Bounds,
+    (walk, at): (&mut Option<Walk<C>>, &mut Option<Place>),
+    other_at: &Option<Place>,
+) -> Result<bool> {
+    let walk = match walk {
+        Some(walk) => walk,
+        None => walk.insert(Walk::new(table, bounds)?),
+    };
+    match walk.advance(table, bounds)? {
+        Some(place) if other_at.is_none_or(|other| is_before::<C, _>(place, other)) => {
+            *at = Some(place);
+            Ok(true)
+        }
+        _ => Ok(false),
     }
 }
 
@@ -170,64 +160,108 @@ impl DoubleEndedIterator for TableRange {
     }
 }
 
+/// The bounds of a range.
+#[derive(Debug)]
+struct Bounds {
+    /// The first key of the range, if it has one.
+    lower: Option<Vec<u8>>,
+    /// The first key after the range, if there is one.
+    upper: Option<Vec<u8>>,
+}
+
+impl Bounds {
+    /// The bound where a walk starts.
+    fn start<C: Cursor>(&self) -> Option<&[u8]> {
+        if C::IS_FORWARD { self.lower.as_deref() } else { self.upper.as_deref() }
+    }
+
+    /// Whether a block is below the range, with all before it: its separator is not below any of
+    /// its keys.
+    fn are_above(&self, separator: &[u8]) -> bool {
+        self.lower.as_deref().is_some_and(|lower| separator < lower)
+    }
+}
+
+/// Whether a walk comes to the one before the other.
+#[inline]
+fn is_before<C: Cursor, T: Ord>(one: T, other: T) -> bool {
+    if C::IS_FORWARD { one < other } else { one > other }
+}
+
+/// The offset of the first entry that is not below the bound; the end of the entries if all are.
+fn seek(block: &EntryBlock, bound: &[u8]) -> Read<usize> {
+    let found = block.seek(bound, NEWEST)?;
+    Ok(found.map_or(block.entries_bytes(), |found| found.entry.offset))
+}
+
 /// A cursor in the block at that offset of the file.
 #[derive(Debug)]
-struct Level<Cursor> {
-    cursor: Cursor,
+struct Level<C> {
+    cursor: C,
     offset: u64,
 }
 
-/// The ascending cursor of a range.
+impl<C: Cursor> Level<C> {
+    /// Over the entries of an index block, from the one whose block the bound falls into.
+    fn of_index(
+        table: &Table,
+        block: EntryBlock,
+        offset: u64,
+        bound: Option<&[u8]>,
+    ) -> Result<Self> {
+        let open = |block: EntryBlock| {
+            let (mut start, mut end) = (0, usize::MAX);
+            match bound {
+                Some(bound) if C::IS_FORWARD => start = seek(&block, bound)?,
+                Some(bound) => {
+                    end = block.seek(bound, NEWEST)?.map_or(end, |found| found.entry.end);
+                }
+                None => {}
+            }
+            C::new(block, start, end)
+        };
+        Ok(Self { cursor: open(block).map_err(table.damaged(offset))?, offset })
+    }
+}
+
+/// The walk from one end of a range.
 #[derive(Debug)]
-struct Ascent {
-    top: Level<Forward>,
-    index: Option<Level<Forward>>,
-    data: Option<Level<Forward>>,
+struct Walk<C> {
+    top: Level<C>,
+    index: Option<Level<C>>,
+    data: Option<Level<C>>,
     blocks: InRow,
     /// Offsets of the last data block and the last index block that were open.
     data_offset: u64,
     index_offset: u64,
-    /// Whether the lower bound must be searched for in the next block.
+    /// Whether the bound where the walk starts must be searched for in the next block.
     is_seeking: bool,
-    /// Whether the range ends in the block that is open.
+    /// Whether the walk ends in the block that is open.
     is_last: bool,
 }
 
 /// A fault of the index that no writer produces.
 const OUT_OF_ORDER: Malformed = Malformed("expected blocks that the index names in their order");
 
-/// The offset of the first entry that is not below the bound; the end of the entries if all are.
-fn seek_start(block: &EntryBlock, bound: Option<&[u8]>) -> Read<usize> {
-    let Some(bound) = bound else { return Ok(0) };
-    let found = block.seek(bound, NEWEST)?;
-    Ok(found.map_or(block.entries_bytes(), |found| found.entry.offset))
-}
-
-impl Ascent {
-    fn new(table: &Table, lower: Option<&[u8]>) -> Result<Self> {
+impl<C: Cursor> Walk<C> {
+    fn new(table: &Table, bounds: &Bounds) -> Result<Self> {
         let (block, offset) = table.top().expect("a range of a table without entries is over");
-        let cursor = seek_start(block, lower)
-            .and_then(|start| Forward::new(block.clone(), start, usize::MAX))
-            .map_err(table.damaged(*offset))?;
+        let before_all = if C::IS_FORWARD { 0 } else { u64::MAX };
         Ok(Self {
-            top: Level { cursor, offset: *offset },
+            top: Level::of_index(table, block.clone(), *offset, bounds.start::<C>())?,
             index: None,
             data: None,
-            blocks: InRow::new(true),
-            data_offset: 0,
-            index_offset: 0,
+            blocks: InRow::new(C::IS_FORWARD),
+            data_offset: before_all,
+            index_offset: before_all,
             is_seeking: true,
             is_last: false,
         })
     }
 
-    /// Goes to the next entry; `None` if there is none below `upper`.
-    fn advance(
-        &mut self,
-        table: &Table,
-        lower: Option<&[u8]>,
-        upper: Option<&[u8]>,
-    ) -> Result<Option<Place>> {
+    /// Goes to the next entry; `None` if the bounds have no more.
+    #[inline]
+    fn advance(&mut self, table: &Table, bounds: &Bounds) -> Result<Option<Place>> {
         loop {
             if let Some(data) = &mut self.data {
                 if data.cursor.advance().map_err(table.damaged(data.offset))? {
@@ -236,182 +270,72 @@ impl Ascent {
                 }
                 self.data = None;
             }
-            if self.is_last {
+            if self.is_last || !self.open_next(table, bounds)? {
                 return Ok(None);
             }
+        }
+    }
+
+    /// Opens the next data block; false if the bounds have no more.
+    fn open_next(&mut self, table: &Table, bounds: &Bounds) -> Result<bool> {
+        loop {
             if let Some(index) = &mut self.index {
                 let damaged = table.damaged(index.offset);
                 if index.cursor.advance().map_err(&damaged)? {
                     let handle = index.cursor.read_value(index::handle_at).map_err(&damaged)?;
-                    if handle.offset <= self.data_offset {
+                    if !is_before::<C, _>(self.data_offset, handle.offset) {
                         return Err(damaged(OUT_OF_ORDER));
                     }
                     self.data_offset = handle.offset;
-                    self.is_last = upper.is_some_and(|upper| index.cursor.key() >= upper);
-                    self.open_data(table, handle, lower, upper)?;
-                    continue;
+                    let separator = index.cursor.key();
+                    if C::IS_FORWARD {
+                        let upper = bounds.upper.as_deref();
+                        self.is_last = upper.is_some_and(|upper| separator >= upper);
+                    } else if bounds.are_above(separator) {
+                        return Ok(false);
+                    }
+                    self.open_data(table, handle, bounds)?;
+                    return Ok(true);
                 }
                 self.index = None;
             }
-            let damaged = table.damaged(self.top.offset);
-            if !self.top.cursor.advance().map_err(&damaged)? {
-                return Ok(None);
+            let top = &mut self.top;
+            let damaged = table.damaged(top.offset);
+            if !top.cursor.advance().map_err(&damaged)?
+                || (!C::IS_FORWARD && bounds.are_above(top.cursor.key()))
+            {
+                return Ok(false);
             }
-            let partition = self.top.cursor.read_value(index::partition_at).map_err(&damaged)?;
-            let offset = partition.index.offset;
-            if offset <= self.index_offset {
+            let handle = top.cursor.read_value(index::partition_at).map_err(&damaged)?.index;
+            if !is_before::<C, _>(self.index_offset, handle.offset) {
                 return Err(damaged(OUT_OF_ORDER));
             }
-            self.index_offset = offset;
-            let block = table.entries(partition.index, BlockKind::Index)?;
-            let cursor = seek_start(&block, lower.filter(|_| self.is_seeking))
-                .and_then(|start| Forward::new(block, start, usize::MAX))
-                .map_err(table.damaged(offset))?;
-            self.index = Some(Level { cursor, offset });
+            self.index_offset = handle.offset;
+            let block = table.entries(handle, BlockKind::Index)?;
+            let bound = bounds.start::<C>().filter(|_| self.is_seeking);
+            self.index = Some(Level::of_index(table, block, handle.offset, bound)?);
         }
     }
 
-    fn open_data(
-        &mut self,
-        table: &Table,
-        handle: BlockHandle,
-        lower: Option<&[u8]>,
-        upper: Option<&[u8]>,
-    ) -> Result<()> {
+    fn open_data(&mut self, table: &Table, handle: BlockHandle, bounds: &Bounds) -> Result<()> {
+        // From the front, the index says which block is the last; from the back, its entries do.
+        let (has_lower, has_upper) =
+            if C::IS_FORWARD { (self.is_seeking, self.is_last) } else { (true, self.is_seeking) };
         let block = self.blocks.entries(table, handle)?;
         let open = |block: EntryBlock| {
-            let start = seek_start(&block, lower.filter(|_| self.is_seeking))?;
-            let end = match upper.filter(|_| self.is_last) {
-                Some(upper) => seek_start(&block, Some(upper))?,
-                None => usize::MAX,
-            };
-            Forward::new(block, start, end)
+            let lower = bounds.lower.as_deref().filter(|_| has_lower);
+            let start = lower.map_or(Ok(0), |lower| seek(&block, lower))?;
+            let upper = bounds.upper.as_deref().filter(|_| has_upper);
+            let end = upper.map_or(Ok(usize::MAX), |upper| seek(&block, upper))?;
+            Ok((C::new(block, start, end)?, start))
         };
-        let cursor = open(block).map_err(table.damaged(handle.offset))?;
-        self.data = Some(Level { cursor, offset: handle.offset });
-        self.is_seeking = false;
-        Ok(())
-    }
-}
-
-/// The descending cursor of a range.
-#[derive(Debug)]
-struct Descent {
-    top: Level<Backward>,
-    index: Option<Level<Backward>>,
-    data: Option<Level<Backward>>,
-    blocks: InRow,
-    /// Offsets of the last data block and the last index block that were open.
-    data_offset: u64,
-    index_offset: u64,
-    /// Whether the upper bound must be searched for in the next block.
-    is_seeking: bool,
-    /// Whether the range begins in the block that is open.
-    is_last: bool,
-}
-
-/// The end of the index entry whose block the bound falls into.
-fn seek_end(block: &EntryBlock, bound: Option<&[u8]>) -> Read<usize> {
-    let Some(bound) = bound else { return Ok(usize::MAX) };
-    Ok(block.seek(bound, NEWEST)?.map_or(usize::MAX, |found| found.entry.end))
-}
-
-impl Descent {
-    fn new(table: &Table, upper: Option<&[u8]>) -> Result<Self> {
-        let (block, offset) = table.top().expect("a range of a table without entries is over");
-        let end = seek_end(block, upper).map_err(table.damaged(*offset))?;
-        Ok(Self {
-            top: Level { cursor: Backward::new(block.clone(), 0, end), offset: *offset },
-            index: None,
-            data: None,
-            blocks: InRow::new(false),
-            data_offset: u64::MAX,
-            index_offset: u64::MAX,
-            is_seeking: true,
-            is_last: false,
-        })
-    }
-
-    /// Goes to the previous entry; `None` if there is none from `lower` on.
-    fn advance(
-        &mut self,
-        table: &Table,
-        lower: Option<&[u8]>,
-        upper: Option<&[u8]>,
-    ) -> Result<Option<Place>> {
-        loop {
-            if let Some(data) = &mut self.data {
-                if data.cursor.advance().map_err(table.damaged(data.offset))? {
-                    let entry = data.cursor.current().map(|entry| (data.offset, entry.offset));
-                    return Ok(entry);
-                }
-                self.data = None;
-            }
-            if self.is_last {
-                return Ok(None);
-            }
-            if let Some(index) = &mut self.index {
-                let damaged = table.damaged(index.offset);
-                if index.cursor.advance().map_err(&damaged)? {
-                    let handle = index.cursor.read_value(index::handle_at).map_err(&damaged)?;
-                    if handle.offset >= self.data_offset {
-                        return Err(damaged(OUT_OF_ORDER));
-                    }
-                    self.data_offset = handle.offset;
-                    if is_below(index.cursor.key(), lower) {
-                        return Ok(None);
-                    }
-                    self.open_data(table, handle, lower, upper)?;
-                    continue;
-                }
-                self.index = None;
-            }
-            let damaged = table.damaged(self.top.offset);
-            if !self.top.cursor.advance().map_err(&damaged)?
-                || is_below(self.top.cursor.key(), lower)
-            {
-                return Ok(None);
-            }
-            let partition = self.top.cursor.read_value(index::partition_at).map_err(&damaged)?;
-            let offset = partition.index.offset;
-            if offset >= self.index_offset {
-                return Err(damaged(OUT_OF_ORDER));
-            }
-            self.index_offset = offset;
-            let block = table.entries(partition.index, BlockKind::Index)?;
-            let end = seek_end(&block, upper.filter(|_| self.is_seeking))
-                .map_err(table.damaged(offset))?;
-            self.index = Some(Level { cursor: Backward::new(block, 0, end), offset });
+        let (cursor, start) = open(block).map_err(table.damaged(handle.offset))?;
+        if !C::IS_FORWARD {
+            // Some entry of the block is below the bound, so all blocks before it are.
+            self.is_last = start > 0;
         }
-    }
-
-    fn open_data(
-        &mut self,
-        table: &Table,
-        handle: BlockHandle,
-        lower: Option<&[u8]>,
-        upper: Option<&[u8]>,
-    ) -> Result<()> {
-        let block = self.blocks.entries(table, handle)?;
-        let damaged = table.damaged(handle.offset);
-        let end = match upper.filter(|_| self.is_seeking) {
-            Some(upper) => seek_start(&block, Some(upper)).map_err(&damaged)?,
-            None => usize::MAX,
-        };
-        let start = match lower {
-            Some(lower) => seek_start(&block, Some(lower)).map_err(&damaged)?,
-            None => 0,
-        };
-        // Some entry of the block is below the bound, so all blocks before it are.
-        self.is_last = start > 0;
-        let cursor = Backward::new(block, start, end);
         self.data = Some(Level { cursor, offset: handle.offset });
         self.is_seeking = false;
         Ok(())
     }
-}
-
-/// Whether a separator, and so all of its block, is below the range.
-fn is_below(separator: &[u8], lower: Option<&[u8]>) -> bool {
-    lower.is_some_and(|lower| separator < lower)
 }

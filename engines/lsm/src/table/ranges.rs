@@ -12,7 +12,7 @@ use std::cmp::Ordering;
 
 use adamant_slice::Slice;
 
-use crate::block::{Forward, Malformed, Read};
+use crate::block::{Cursor, Forward, Malformed, Read};
 use crate::key::{EntryKind, RangeTombstone};
 
 /// The summary of the ranges of a part.

@@ -19,7 +19,7 @@ use super::meta::{Places, TableMeta};
 use super::ranges::{self, Ranges};
 use super::writer::footer_checksum;
 use crate::block::{
-    self, BLOCK_HEADER_BYTES, BlockHandle, BlockKind, EntryBlock, Forward, Malformed,
+    self, BLOCK_HEADER_BYTES, BlockHandle, BlockKind, Cursor, EntryBlock, Forward, Malformed,
 };
 use crate::cache::{Cache, CachedBlock, FileKey, Shelf};
 use crate::error::{Error, Result};

@@ -14,7 +14,7 @@ use adamant_medium::storage::Directory;
 use super::layout::TABLE;
 use super::meta::TableMeta;
 use super::reader::{Ending, read_ending};
-use crate::block::{BlockKind, BlockStream, EntryBlock, Forward};
+use crate::block::{BlockKind, BlockStream, Cursor, EntryBlock, Forward};
 use crate::error::Result;
 use crate::file::{FILE_HEADER_BYTES, Identity, ReadAhead};
 use crate::key::Entry;

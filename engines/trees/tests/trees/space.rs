@@ -27,10 +27,6 @@ impl Read for Narrow<'_, '_> {
         self.tx.block(block)
     }
 
-    fn read<T: FromBytes + Immutable + KnownLayout>(&self, ptr: Ptr<T>) -> HeapResult<&T> {
-        self.tx.read(ptr)
-    }
-
     fn prefetch(&self, offset: u64) {
         self.tx.prefetch(offset);
     }

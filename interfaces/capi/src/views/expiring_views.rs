@@ -87,8 +87,38 @@ fn change<T>(
     Ok(done)
 }
 
-/// Sets the value of a key, and when it ends, as adamant_expiring_insert. What was there counts as
+/// Sets the value of a key, and when it expires, as adamant_expiring_put. What was there counts as
 /// read.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_transaction_expiring_put(
+    transaction: Changed<TransactionHandle>,
+    expiring: In<ExpiringHandle>,
+    key: Slice,
+    value: Slice,
+    deadline_ms: u64,
+) -> c_int {
+    run(|| {
+        change(&transaction, &expiring, |all| {
+            Ok(all.put(key.bytes()?, value.bytes()?, deadline_of(deadline_ms))?)
+        })?;
+        Ok(ADAMANT_OK)
+    })
+}
+
+/// Deletes a key, as adamant_expiring_delete. What was there counts as read.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_transaction_expiring_delete(
+    transaction: Changed<TransactionHandle>,
+    expiring: In<ExpiringHandle>,
+    key: Slice,
+) -> c_int {
+    run(|| {
+        change(&transaction, &expiring, |all| Ok(all.delete(key.bytes()?)?))?;
+        Ok(ADAMANT_OK)
+    })
+}
+
+/// Like adamant_transaction_expiring_put, and says what was there, as adamant_expiring_insert.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_transaction_expiring_insert(
     transaction: Changed<TransactionHandle>,
@@ -122,7 +152,7 @@ pub extern "C" fn adamant_transaction_expiring_set_deadline(
     })
 }
 
-/// Takes a key out, as adamant_expiring_remove.
+/// Like adamant_transaction_expiring_delete, and says what was there, as adamant_expiring_remove.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_transaction_expiring_remove(
     transaction: Changed<TransactionHandle>,

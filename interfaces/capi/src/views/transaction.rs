@@ -266,7 +266,7 @@ pub extern "C" fn adamant_transaction_get(
     })
 }
 
-/// Sets the value of a key.
+/// Sets the value of a key, whether it had one or not, without reading it: so it cannot conflict.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_transaction_put(
     transaction: Changed<TransactionHandle>,
@@ -276,13 +276,13 @@ pub extern "C" fn adamant_transaction_put(
 ) -> c_int {
     run(|| {
         let mut state = hold(transaction.get()?)?;
-        state.open()?.insert(keyspace.keyspace()?, key.bytes()?, value.bytes()?)?;
+        state.open()?.put(keyspace.keyspace()?, key.bytes()?, value.bytes()?)?;
         state.writes += 1;
         Ok(ADAMANT_OK)
     })
 }
 
-/// Takes a key out, if it is there.
+/// Deletes a key, whether it exists or not, without reading it: so it cannot conflict.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_transaction_delete(
     transaction: Changed<TransactionHandle>,
@@ -291,7 +291,7 @@ pub extern "C" fn adamant_transaction_delete(
 ) -> c_int {
     run(|| {
         let mut state = hold(transaction.get()?)?;
-        state.open()?.remove(keyspace.keyspace()?, key.bytes()?)?;
+        state.open()?.delete(keyspace.keyspace()?, key.bytes()?)?;
         state.writes += 1;
         Ok(ADAMANT_OK)
     })

@@ -60,7 +60,7 @@ fn import(store: &Store, packages: &Keyspace, records: &[Record]) -> Result<Row>
     for chunk in records.chunks(100) {
         let mut batch = store.batch();
         for (key, value) in chunk {
-            batch.insert(packages, key, value)?;
+            batch.put(packages, key, value)?;
         }
         batch.commit()?;
     }

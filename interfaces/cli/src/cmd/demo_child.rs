@@ -39,7 +39,7 @@ pub(crate) fn run(args: &DemoChildArgs, output: &Output) -> Result<()> {
     let keyspace = store.keyspace(KEYSPACE)?;
     for number in 0.. {
         let (key, value) = change(&records, number);
-        keyspace.insert(key, value)?;
+        keyspace.put(key, value)?;
         output.line(&number.to_string())?;
         output.finish()?;
     }

@@ -18,7 +18,7 @@ fn a_backup_is_restored() {
     let content = shell.ok(["export", "store"]);
     let made = object(&shell.ok(["backup", "store", "monday", "--json"]));
     assert_eq!(made["backup"], "monday");
-    shell.ok(["set", "store", "late", "x"]);
+    shell.ok(["put", "store", "late", "x"]);
     std::fs::create_dir(shell.path("again")).expect("a folder");
     for target in ["new", "again"] {
         let restored = object(&shell.ok(["restore", "monday", target, "--json"]));

@@ -66,11 +66,11 @@ fn every_kind_of_malformed_line_is_refused() {
 #[test]
 fn keys_and_names_have_lengths() {
     let shell = Shell::new();
-    shell.ok(["set", "store", &"k".repeat(65_535), "v"]);
+    shell.ok(["put", "store", &"k".repeat(65_535), "v"]);
     shell.fails(3, ["get", "store", ""]);
-    shell.ok(["set", "store", "", "v"]);
+    shell.ok(["put", "store", "", "v"]);
     assert_eq!(shell.ok(["get", "store", ""]), b"v");
-    let words = shell.fails(4, ["set", "store", &"k".repeat(65_536), "v"]);
+    let words = shell.fails(4, ["put", "store", &"k".repeat(65_536), "v"]);
     assert!(words.contains("65535") && words.contains("65536"), "{words}");
     let create = |name: &str| shell.run(["keyspace", "create", "store", name]).code;
     assert_eq!(create(""), 4);
@@ -79,7 +79,7 @@ fn keys_and_names_have_lengths() {
     assert_eq!(create(&"n".repeat(255)), 4, "it exists");
     assert_eq!(create("/"), 0);
     assert_eq!(create(".."), 0);
-    assert_eq!(shell.run(["set", "store", "k", "v", "--keyspace", ""]).code, 4);
+    assert_eq!(shell.run(["put", "store", "k", "v", "--keyspace", ""]).code, 4);
 }
 
 #[test]
@@ -87,7 +87,8 @@ fn what_is_not_there_is_named() {
     let shell = Shell::with_sample();
     for verb in [
         &["get", "nowhere", "k"][..],
-        &["del", "nowhere", "k"],
+        &["delete", "nowhere", "k"],
+        &["remove", "nowhere", "k"],
         &["scan", "nowhere"],
         &["export", "nowhere"],
         &["stat", "nowhere"],
@@ -100,7 +101,8 @@ fn what_is_not_there_is_named() {
     }
     for verb in [
         &["get", "store", "k", "--keyspace", "unknown"][..],
-        &["del", "store", "k", "--keyspace", "unknown"],
+        &["delete", "store", "k", "--keyspace", "unknown"],
+        &["remove", "store", "k", "--keyspace", "unknown"],
         &["scan", "store", "--keyspace", "unknown"],
         &["export", "store", "--keyspace", "unknown"],
         &["keyspace", "drop", "store", "unknown"],
@@ -118,7 +120,7 @@ fn what_is_no_store_is_left_as_it_is() {
     std::fs::create_dir(shell.path("folder")).expect("a folder");
     let within = shell.write("folder/document", "of a user");
     for name in ["file", "empty", "folder"] {
-        let words = shell.fails(8, ["set", name, "k", "v"]);
+        let words = shell.fails(8, ["put", name, "k", "v"]);
         assert!(words.contains(name) && words.contains("not a store"), "{words}");
     }
     assert_eq!(std::fs::read(file).expect("the file"), b"of another program");

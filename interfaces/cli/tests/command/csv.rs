@@ -134,7 +134,7 @@ fn shells_get_scripts() {
 #[test]
 fn who_only_reads_changes_nothing() {
     let shell = Shell::with_sample();
-    shell.ok(["set", "store", "zlib1g", "x"]);
+    shell.ok(["put", "store", "zlib1g", "x"]);
     for name in ["pool", "lock", "log", "."] {
         let path = shell.path("store").join(name);
         std::fs::set_permissions(path, Permissions::from_mode(0o555)).expect("ours");
@@ -169,8 +169,8 @@ fn who_only_reads_changes_nothing() {
     // Beside a reader others read, and nobody writes.
     let reader = adamant::Store::open_read_only(shell.path("store")).expect("a store");
     shell.ok(["get", "store", "zlib1g"]);
-    let stderr = shell.fails(6, ["set", "store", "key", "value"]);
+    let stderr = shell.fails(6, ["put", "store", "key", "value"]);
     assert!(stderr.contains(&std::process::id().to_string()), "{stderr}");
     drop(reader);
-    shell.ok(["set", "store", "key", "value"]);
+    shell.ok(["put", "store", "key", "value"]);
 }

@@ -65,8 +65,8 @@ fn a_disk_that_fills_up_during_an_import() {
         assert_eq!(record["value"], sample[number % sample.len()].1);
     }
     for number in 0..50 {
-        shell.ok(["del", "disk/store", &format!("{number:06}")]);
+        shell.ok(["delete", "disk/store", &format!("{number:06}")]);
     }
     shell.ok(["check", "disk/store"]);
-    shell.ok(["set", "disk/store", "after", "all"]);
+    shell.ok(["put", "disk/store", "after", "all"]);
 }

@@ -17,7 +17,7 @@ fn export_is_the_import_sorted_by_key() {
 #[test]
 fn export_import_export_is_byte_identical() {
     let shell = Shell::with_sample();
-    shell.ok(["set", "store", "--base64", "/wD+", "gIGC/w=="]);
+    shell.ok(["put", "store", "--base64", "/wD+", "gIGC/w=="]);
     let first = shell.ok(["export", "store"]);
     let import = shell.run_with(["import", "second", "-", "--durability", "sync"], &first);
     assert_eq!(import.code, 0, "{}", import.stderr);
@@ -31,22 +31,27 @@ fn export_import_export_is_byte_identical() {
 fn values_come_byte_for_byte() {
     let shell = Shell::new();
     let value: Vec<u8> = (0..=255).cycle().take(100_000).collect();
-    let set = shell.run_with(["set", "store", "key", "-"], &value);
-    assert_eq!((set.code, &set.stdout[..], &set.stderr[..]), (0, &b""[..], ""));
+    let put = shell.run_with(["put", "store", "key", "-"], &value);
+    assert_eq!((put.code, &put.stdout[..], &put.stderr[..]), (0, &b""[..], ""));
     assert!(shell.ok(["get", "store", "key"]) == value);
-    shell.ok(["set", "store", "key", ""]);
+    shell.ok(["put", "store", "key", ""]);
     assert_eq!(shell.ok(["get", "store", "key"]), b"");
-    shell.ok(["del", "store", "key"]);
+    shell.ok(["delete", "store", "key"]);
     assert!(shell.fails(3, ["get", "store", "key"]).contains("\"key\""));
-    assert!(shell.fails(3, ["del", "store", "key"]).contains("\"key\""));
+    shell.ok(["delete", "store", "key"]);
+    assert!(shell.fails(3, ["remove", "store", "key"]).contains("\"key\""));
+    assert_eq!(shell.ok(["insert", "store", "key", "1"]), b"new\n");
+    assert_eq!(shell.ok(["insert", "store", "key", "2"]), b"replaced\n");
+    shell.ok(["remove", "store", "key"]);
+    assert!(shell.fails(3, ["get", "store", "key"]).contains("\"key\""));
 }
 
 #[test]
 fn a_rename_moves_and_replaces() {
     let shell = Shell::new();
     let value = vec![b'v'; 100_000];
-    shell.run_with(["set", "store", "old", "-"], &value);
-    shell.ok(["set", "store", "new", "loser"]);
+    shell.run_with(["put", "store", "old", "-"], &value);
+    shell.ok(["put", "store", "new", "loser"]);
     shell.ok(["rename", "store", "old", "new"]);
     assert!(shell.ok(["get", "store", "new"]) == value);
     assert!(shell.fails(3, ["rename", "store", "old", "new"]).contains("\"old\""));
@@ -63,7 +68,7 @@ fn a_rename_moves_and_replaces() {
 fn scans_take_bounds_prefixes_and_directions() {
     let shell = Shell::new();
     for key in ["a", "ab", "abc", "b", "ba", "c"] {
-        shell.ok(["set", "store", key, &format!("value\t{key}")]);
+        shell.ok(["put", "store", key, &format!("value\t{key}")]);
     }
     let keys = |arguments: &[&str]| -> String {
         let text = shell.ok(["scan", "store"].iter().chain(arguments));
@@ -92,8 +97,8 @@ fn scans_take_bounds_prefixes_and_directions() {
 fn keyspaces_are_apart() {
     let shell = Shell::new();
     let odd = "../a\n/\u{e9} b";
-    shell.ok(["set", "store", "k", "default"]);
-    shell.ok(["set", "store", "k", "odd", "--keyspace", odd]);
+    shell.ok(["put", "store", "k", "default"]);
+    shell.ok(["put", "store", "k", "odd", "--keyspace", odd]);
     shell.ok(["keyspace", "create", "store", "empty"]);
     assert_eq!(shell.ok(["get", "store", "k", "--keyspace", odd]), b"odd");
     let listed = shell.ok(["keyspace", "list", "store", "--json"]);
@@ -128,7 +133,7 @@ fn keyspaces_have_types() {
     let expected = r#"{"key":{"name":"String","version":1},"value":{"name":"u32","version":1}}"#;
     assert_eq!((of[0]["types"].to_string(), &of[1]["types"]), (expected.to_owned(), &Value::Null));
     // By bytes, whatever they are.
-    shell.ok(["set", "store", "ada", "four", "--keyspace", "ages"]);
+    shell.ok(["put", "store", "ada", "four", "--keyspace", "ages"]);
     assert_eq!(shell.ok(["get", "store", "ada", "--keyspace", "ages"]), b"four");
 }
 
@@ -136,7 +141,7 @@ fn keyspaces_have_types() {
 fn keyspaces_have_engines() {
     let shell = Shell::new();
     shell.ok(["keyspace", "create", "store", "words", "--engine", "critbit"]);
-    shell.ok(["set", "store", "k", "v", "--keyspace", "words"]);
+    shell.ok(["put", "store", "k", "v", "--keyspace", "words"]);
     let engine = || {
         let listed = shell.ok(["keyspace", "list", "store", "--json"]);
         let listed: Value = serde_json::from_slice(&listed).expect("one line of JSON");
@@ -159,9 +164,10 @@ fn every_verb_speaks_json() {
     let shell = Shell::with_sample();
     let verbs: &[&[&str]] = &[
         &["get", "store", "python3-can"],
-        &["set", "store", "new", "1"],
-        &["set", "store", "new", "2"],
-        &["del", "store", "new"],
+        &["put", "store", "new", "1"],
+        &["insert", "store", "new", "2"],
+        &["remove", "store", "new"],
+        &["delete", "store", "new"],
         &["scan", "store", "--limit", "3"],
         &["scan", "store", "--count"],
         &["export", "store"],

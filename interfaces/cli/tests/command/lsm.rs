@@ -19,8 +19,8 @@ fn with_levels() -> Shell {
     shell.ok(["keyspace", "create", "store", "log", "--engine", "lsm"]);
     shell.ok(["import", "store", SAMPLE, "--keyspace", "log"]);
     shell.ok(["lsm", "compact", "store", "log"]);
-    shell.ok(["set", "store", "one more", "value", "--keyspace", "log"]);
-    shell.ok(["del", "store", "python3-can", "--keyspace", "log"]);
+    shell.ok(["put", "store", "one more", "value", "--keyspace", "log"]);
+    shell.ok(["delete", "store", "python3-can", "--keyspace", "log"]);
     shell
 }
 

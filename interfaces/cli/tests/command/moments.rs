@@ -51,8 +51,8 @@ fn all_say_so(shell: &Shell) -> Value {
         &["check", "store"],
         &["heap", "check", "store"],
         &["backup", "store", "backup"],
-        &["set", "store", "key", "value"],
-        &["del", "store", "first"],
+        &["put", "store", "key", "value"],
+        &["delete", "store", "first"],
     ];
     for verb in verbs {
         let message = shell.fails(5, verb);

@@ -45,8 +45,8 @@ from adamant._mapping import (
     TransactionExpiring,
     TransactionKeyspace,
 )
+from adamant._native import LsmKeyspace, restore
 from adamant._native import __VERSION__ as __version__
-from adamant._native import restore
 from adamant._store import (
     Batch,
     Finding,
@@ -74,6 +74,7 @@ __all__ = [
     "KeyspaceExists",
     "KeyspaceInfo",
     "Locked",
+    "LsmKeyspace",
     "Missing",
     "NotAKey",
     "NotExpiring",

@@ -359,7 +359,7 @@ class TransactionKeyspace(_native.TransactionReader[K, V], _Writable[K, V]):
 class Expiring(_native.Expiring[K, V], _Writable[K, V]):
     """An ordered mapping whose entries may end: from its deadline on an entry is not there.
 
-    What is set as in every mapping never ends; set() says when. What is over takes room until purge().
+    What is set as in every mapping never ends; put() says when. What is over takes room until purge().
     """
 
     __slots__ = ()

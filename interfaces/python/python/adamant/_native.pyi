@@ -22,6 +22,7 @@ __all__ = [
     "Cursor",
     "Expiring",
     "Keyspace",
+    "LsmKeyspace",
     "Reader",
     "Snapshot",
     "SnapshotExpiring",
@@ -186,16 +187,25 @@ class Keyspace(Reader[_K, _V]):
         value_codec: str | None = None,
     ) -> Self: ...
     def __setitem__(self, key: _K, value: _V, /) -> None: ...
+    def put(self, key: _K, value: _V, /) -> None:
+        """Sets the value of a key, whether it had one or not: like `keyspace[key] = value`."""
+
+    def delete(self, key: _K, /) -> None:
+        """Deletes a key, whether it exists or not.
+
+        The engine lsm does not read for it, as it does for discard() and del.
+        """
+
     def __delitem__(self, key: _K | slice, /) -> None: ...
     def discard(self, key: _K, /) -> bool:
-        """Takes a key out, if it is there; whether it was."""
+        """Removes a key if it exists; returns whether it did, for which the engine lsm has to read."""
 
     @overload
     def pop(self, key: _K, /) -> _V: ...
     @overload
     def pop(self, key: _K, default: _V | _D, /) -> _V | _D: ...
     def popitem(self, last: bool = True) -> tuple[_K, _V]:
-        """Takes the entry with the highest key out, or that with the lowest."""
+        """Removes and returns the entry with the highest key, or the lowest."""
 
     def setdefault(self, key: _K, default: _V | None = None, /) -> _V:
         """The value of a key; if it has none, it gets this one."""
@@ -215,10 +225,15 @@ class Keyspace(Reader[_K, _V]):
     def swap(self, key: _K, other_key: _K, /) -> bool:
         """Swaps the values of two keys, without copying them; False if one of them is not there."""
 
-    def compact(self) -> None:
-        """Merges all that a keyspace of the engine lsm holds to one ordered run."""
+    def lsm(self) -> LsmKeyspace:
+        """What only a keyspace of the engine lsm has; WrongEngine for the others."""
 
     def _update(self, *sources: Any) -> None: ...
+
+@final
+class LsmKeyspace:
+    def compact(self) -> None:
+        """Merges the keyspace into one sorted run."""
 
 @disjoint_base
 class Expiring(Reader[_K, _V]):
@@ -235,7 +250,7 @@ class Expiring(Reader[_K, _V]):
     ) -> Self: ...
     def __setitem__(self, key: _K, value: _V, /) -> None: ...
     def __delitem__(self, key: _K | slice, /) -> None: ...
-    def set(
+    def put(
         self,
         key: _K,
         value: _V,
@@ -244,10 +259,13 @@ class Expiring(Reader[_K, _V]):
         ttl: float | timedelta | None = None,
         deadline: float | datetime | None = None,
     ) -> None:
-        """Sets the value of a key, and when it ends: after ttl, at a deadline, or never.
+        """Sets the value of a key, and its expiry: after ttl, at a deadline, or never.
 
-        A number is of seconds, of a deadline since 1970.
+        A number counts seconds, for a deadline since 1970.
         """
+
+    def delete(self, key: _K, /) -> None:
+        """Deletes a key and its expiry, whether it exists or not."""
 
     def set_deadline(
         self,
@@ -275,14 +293,14 @@ class Expiring(Reader[_K, _V]):
         """When the next entry is over, or was, in seconds since 1970; None: none ever is."""
 
     def discard(self, key: _K, /) -> bool:
-        """Takes a key out, if it is there; whether it was."""
+        """Removes a key if it exists; returns whether it did."""
 
     @overload
     def pop(self, key: _K, /) -> _V: ...
     @overload
     def pop(self, key: _K, default: _V | _D, /) -> _V | _D: ...
     def popitem(self, last: bool = True) -> tuple[_K, _V]:
-        """Takes the entry with the highest key out, or that with the lowest."""
+        """Removes and returns the entry with the highest key, or the lowest."""
 
     def setdefault(self, key: _K, default: _V | None = None, /) -> _V:
         """The value of a key; if it has none, it gets this one."""
@@ -293,13 +311,13 @@ class Expiring(Reader[_K, _V]):
 class Batch:
     def __new__(cls, store: Store, durability: str | None = None) -> Self: ...
     def put(self, keyspace: Keyspace[_K, _V], key: _K, value: _V, /) -> None:
-        """Will set the value of a key."""
+        """Sets the value of a key at the commit."""
 
     def delete(self, keyspace: Keyspace[_K, Any], key: _K, /) -> None:
-        """Will take a key out, if it is there."""
+        """Deletes a key at the commit, if it exists then."""
 
     def update(self, keyspace: Keyspace[_K, _V], pairs: Any, /) -> None:
-        """Will set the values of keys: of a mapping, or of an iterable of pairs."""
+        """Sets the values of keys at the commit: of a mapping, or of an iterable of pairs."""
 
     def rename(self, keyspace: Keyspace[_K, Any], key: _K, new_key: _K, /) -> None:
         """Will move the value of a key to another key, without copying it, if it is there."""
@@ -313,7 +331,7 @@ class Batch:
         """Makes all changes in one commit."""
 
     def discard(self) -> None:
-        """Lets all changes go."""
+        """Discards all changes."""
 
     def __len__(self) -> int: ...
     @property
@@ -369,19 +387,25 @@ class TransactionReader(Reader[_K, _V]):
         cls, transaction: Transaction, keyspace: Keyspace[_K, _V]
     ) -> Self: ...
     def __setitem__(self, key: _K, value: _V, /) -> None: ...
-    def __delitem__(self, key: _K | slice, /) -> None: ...
-    def discard(self, key: _K, /) -> bool:
-        """Takes a key out, if it is there; whether it was."""
+    def put(self, key: _K, value: _V, /) -> None:
+        """Sets the value of a key, without reading it: like `keyspace[key] = value`.
+
+        So it cannot conflict.
+        """
 
     def delete(self, key: _K, /) -> None:
-        """Takes a key out, if it is there, without looking: so it conflicts with nobody."""
+        """Deletes a key, whether it exists or not, without reading it, so it cannot conflict."""
+
+    def __delitem__(self, key: _K | slice, /) -> None: ...
+    def discard(self, key: _K, /) -> bool:
+        """Removes a key if it exists; returns whether it did, for which it is read."""
 
     @overload
     def pop(self, key: _K, /) -> _V: ...
     @overload
     def pop(self, key: _K, default: _V | _D, /) -> _V | _D: ...
     def popitem(self, last: bool = True) -> tuple[_K, _V]:
-        """Takes the entry with the highest key out, or that with the lowest."""
+        """Removes and returns the entry with the highest key, or the lowest."""
 
     def _update(self, *sources: Any) -> None: ...
 

@@ -85,8 +85,22 @@ impl Reader {
         }
     }
 
+    /// `pop`: the value of a key, removed by `take`, or else the default.
+    pub(crate) fn pop<'py>(
+        &self,
+        key: &Bound<'py, PyAny>,
+        default: &Bound<'py, PyTuple>,
+        take: impl FnOnce(&[u8]) -> PyResult<Option<Slice>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let taken = self.sought(key)?.map_or(Ok(None), |bytes| take(&bytes))?;
+        match taken {
+            Some(value) => self.values.decode(key.py(), &value),
+            None => self.default_of(key, default),
+        }
+    }
+
     /// The result of `pop` for a missing key: the default, if one is given.
-    pub(crate) fn default_of<'py>(
+    fn default_of<'py>(
         &self,
         key: &Bound<'py, PyAny>,
         default: &Bound<'py, PyTuple>,

@@ -34,7 +34,7 @@ pub use options::CopyOptions;
 /// # let path = |name: &str| directory.path().join(name).display().to_string();
 /// use adamant_remote::{CopyOptions, copy};
 ///
-/// adamant::Store::open(path("app.adamant"))?.keyspace("towns")?.insert("Bern", "134,000")?;
+/// adamant::Store::open(path("app.adamant"))?.keyspace("towns")?.put("Bern", "134,000")?;
 /// let url = format!("slatedb+file://{}", path("objects"));
 /// let there = copy(&path("app.adamant"), &url, &CopyOptions::new())?;
 /// let back = copy(&url, &path("again.adamant"), &CopyOptions::new())?;

@@ -136,7 +136,7 @@ fn add_ending(
             let mut all = all.within(transaction);
             for (key, stored) in &piece {
                 let (value, deadline) = all.split_stored(stored)?;
-                all.insert(key, value, deadline)?;
+                all.put(key, value, deadline)?;
             }
             Ok::<(), adamant::Error>(())
         })?;
@@ -154,7 +154,7 @@ fn add_remote(
     for entry in entries {
         let (key, value): (Slice, Slice) = entry?;
         bytes += key.len() + value.len();
-        batch.insert(&keyspace, &key, &value)?;
+        batch.put(&keyspace, &key, &value)?;
         if bytes >= BATCH_BYTES {
             std::mem::replace(&mut batch, store.batch()).commit()?;
             bytes = 0;

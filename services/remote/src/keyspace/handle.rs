@@ -17,7 +17,7 @@ use crate::shared::{KeyspaceState, Shared};
 /// ```
 /// let store = adamant_remote::Store::in_memory()?;
 /// let towns = store.keyspace("towns")?;
-/// towns.insert("Bern", "134,000")?;
+/// towns.put("Bern", "134,000")?;
 /// assert_eq!(towns.get("Bern")?.as_deref(), Some(&b"134,000"[..]));
 /// assert_eq!(towns.get("Rome")?, None);
 /// # Ok::<(), adamant_remote::Error>(())

@@ -7,7 +7,8 @@ use crate::keyspace::handle::Keyspace;
 use crate::keyspace::view::View;
 
 impl Keyspace {
-    /// The value of a key. A returned value is in the objects: no failure takes it back.
+    /// The value of a key. Reads objects, unless memory or a cache has it. A returned value is in
+    /// the objects: no failure takes it back.
     ///
     /// ```
     /// # let store = adamant_remote::Store::in_memory()?;

@@ -18,8 +18,46 @@ enum Change<'v> {
 }
 
 impl Keyspace {
-    /// Sets the value of a key; returns whether it had one. Waits until the commit is in the
-    /// objects, as all changes do.
+    /// Sets the value of a key, whether it had one or not, without reading it. Returns when the
+    /// commit is in the objects, as all changes do: one object, which commits at the same time
+    /// share.
+    ///
+    /// ```
+    /// # let store = adamant_remote::Store::in_memory()?;
+    /// let towns = store.keyspace("towns")?;
+    /// towns.put("Bern", "134,000")?;
+    /// assert_eq!(towns.get("Bern")?, Some("134,000".into()));
+    /// # Ok::<(), adamant_remote::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A key or value of invalid length, a keyspace that was dropped, a store that is closed,
+    /// read-only or fenced: then nothing was changed. If the objects could not be reached, or
+    /// SlateDB failed in another way, the outcome is unknown.
+    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        let (key, value) = (key.as_ref(), value.as_ref());
+        check_key(key)?;
+        check_value(value)?;
+        let mut batch = WriteBatch::new();
+        batch.put(entry_key(self.state.id, key), value);
+        self.shared.write(batch, std::iter::once(&self.state))
+    }
+
+    /// Deletes a key, whether it exists or not, without reading it. Costs as [`Keyspace::put`].
+    ///
+    /// # Errors
+    /// As [`Keyspace::put`].
+    pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
+        let key = key.as_ref();
+        check_key(key)?;
+        let mut batch = WriteBatch::new();
+        batch.delete(entry_key(self.state.id, key));
+        self.shared.write(batch, std::iter::once(&self.state))
+    }
+
+    /// Like [`Keyspace::put`], and reports whether the key had a value: true if it was replaced.
+    /// Costs a [`Keyspace::get`] as well, which may read objects, and runs again if another commit
+    /// changes the key meanwhile.
     ///
     /// ```
     /// # let store = adamant_remote::Store::in_memory()?;
@@ -30,44 +68,18 @@ impl Keyspace {
     /// ```
     ///
     /// # Errors
-    /// A key or value of invalid length, a keyspace that was dropped, a store that is closed,
-    /// read-only or fenced: then nothing was changed. If the objects could not be reached, or
-    /// SlateDB failed in another way, the outcome is unknown.
+    /// As [`Keyspace::put`].
     pub fn insert(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
         let value = value.as_ref();
         check_value(value)?;
         self.change(key.as_ref(), |found| (found.is_some(), Change::Set(value)))
     }
 
-    /// Sets the value of a key without reading the old one: faster than [`Keyspace::insert`].
+    /// Like [`Keyspace::delete`], and reports whether the key existed. Costs a [`Keyspace::get`] as
+    /// well, as [`Keyspace::insert`] does.
     ///
     /// # Errors
-    /// As [`Keyspace::insert`].
-    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        let (key, value) = (key.as_ref(), value.as_ref());
-        check_key(key)?;
-        check_value(value)?;
-        let mut batch = WriteBatch::new();
-        batch.put(entry_key(self.state.id, key), value);
-        self.shared.write(batch, std::iter::once(&self.state))
-    }
-
-    /// Removes a key without reading it.
-    ///
-    /// # Errors
-    /// As [`Keyspace::insert`].
-    pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
-        let key = key.as_ref();
-        check_key(key)?;
-        let mut batch = WriteBatch::new();
-        batch.delete(entry_key(self.state.id, key));
-        self.shared.write(batch, std::iter::once(&self.state))
-    }
-
-    /// Removes a key; returns whether it was there.
-    ///
-    /// # Errors
-    /// As [`Keyspace::insert`].
+    /// As [`Keyspace::put`].
     pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         Ok(self.take(key)?.is_some())
     }
@@ -75,7 +87,7 @@ impl Keyspace {
     /// Removes a key and returns its value.
     ///
     /// # Errors
-    /// As [`Keyspace::insert`].
+    /// As [`Keyspace::put`].
     pub fn take(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         self.change(key.as_ref(), |found| {
             let change = if found.is_some() { Change::Remove } else { Change::Keep };
@@ -86,7 +98,7 @@ impl Keyspace {
     /// Sets the value of a key that has none; false, and nothing is changed, if it has one.
     ///
     /// # Errors
-    /// As [`Keyspace::insert`].
+    /// As [`Keyspace::put`].
     pub fn insert_unique(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
         Ok(self.compare_and_swap(key, None::<&[u8]>, Some(value))?.is_ok())
     }
@@ -95,7 +107,7 @@ impl Keyspace {
     /// none (`None`). Otherwise returns its value, and changes nothing.
     ///
     /// # Errors
-    /// As [`Keyspace::insert`].
+    /// As [`Keyspace::put`].
     pub fn compare_and_swap(
         &self,
         key: impl AsRef<[u8]>,
@@ -126,7 +138,7 @@ impl Keyspace {
     /// ```
     ///
     /// # Errors
-    /// As [`Keyspace::insert`].
+    /// As [`Keyspace::put`].
     pub fn fetch_update<V: AsRef<[u8]>>(
         &self,
         key: impl AsRef<[u8]>,
@@ -138,7 +150,7 @@ impl Keyspace {
     /// As [`Keyspace::fetch_update`]; returns the new value.
     ///
     /// # Errors
-    /// As [`Keyspace::insert`].
+    /// As [`Keyspace::put`].
     pub fn update_fetch<V: AsRef<[u8]>>(
         &self,
         key: impl AsRef<[u8]>,
@@ -162,12 +174,12 @@ impl Keyspace {
         }
     }
 
-    /// Removes the entries of a range, in one commit: as many as fit in memory, because SlateDB
+    /// Deletes the entries of a range, in one commit: as many as fit in memory, because SlateDB
     /// removes keys one by one. O(n).
     ///
     /// # Errors
-    /// As [`Keyspace::insert`].
-    pub fn remove_range(&self, range: impl KeyBounds) -> Result<()> {
+    /// As [`Keyspace::put`].
+    pub fn delete_range(&self, range: impl KeyBounds) -> Result<()> {
         let db = self.shared.writer("removing a range")?;
         loop {
             let tx = self.shared.wait(db.begin(IsolationLevel::SerializableSnapshot))?;
@@ -181,12 +193,12 @@ impl Keyspace {
         }
     }
 
-    /// Removes all entries, as [`Keyspace::remove_range`].
+    /// Removes all entries, as [`Keyspace::delete_range`].
     ///
     /// # Errors
-    /// As [`Keyspace::insert`].
+    /// As [`Keyspace::put`].
     pub fn clear(&self) -> Result<()> {
-        self.remove_range(..)
+        self.delete_range(..)
     }
 
     /// Reads a key and changes it atomically: repeats if another commit comes between.

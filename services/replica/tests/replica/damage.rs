@@ -102,7 +102,7 @@ async fn a_log_with_a_hole_is_not_opened_and_a_changed_entry_not_read() {
 
     change(&path, "log", "entries", |entries| assert!(entries.remove(key(9)).unwrap()));
     expect_damage(&path, &["15 entries from 5 to 19", "found 14"]);
-    change(&path, "log", "entries", |entries| entries.remove_range(..key(10)).unwrap());
+    change(&path, "log", "entries", |entries| entries.delete_range(..key(10)).unwrap());
     expect_damage(&path, &["15 entries from 5 to 19", "the first of them 10"]);
     change(&path, "log", "entries", |entries| entries.put(b"short", b"").unwrap());
     expect_damage(&path, &["a key of 8 bytes"]);

@@ -106,7 +106,7 @@ fn try_again(world: &World, tried: &mut Instant) -> Result<()> {
             let key = [TRIAL_KEY, &[number]].concat();
             if all.get(&key)?.is_none() {
                 let value = vec![0; bytes.min(TRIAL_BYTES_MAX)];
-                all.insert(key, value, Some(Deadline::from_millis(1)))?;
+                all.put(key, value, Some(Deadline::from_millis(1)))?;
                 break;
             }
         }

@@ -62,9 +62,7 @@ pub(crate) fn lsm(store: &Store) -> Result<Vec<(String, LsmStats)>> {
     for info in store.keyspaces()?.into_iter().filter(|info| info.engine == Engine::Lsm) {
         // It may have been dropped meanwhile.
         let Ok(keyspace) = store.open_stored(&info.name) else { continue };
-        if let Some(stats) = keyspace.lsm_stats()? {
-            found.push((info.name, stats));
-        }
+        found.push((info.name, keyspace.lsm()?.stats()?));
     }
     Ok(found)
 }

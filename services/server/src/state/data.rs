@@ -323,7 +323,7 @@ impl<'d> Data<'d> {
         let mut within = handle.within(transaction);
         let keys = within.iter().map(|entry| Ok(entry?.0)).collect::<Result<Vec<_>>>()?;
         for key in &keys {
-            within.remove(key)?;
+            within.delete(key)?;
             self.watchers.tell(database, key);
         }
         self.note(|| Change::Clear { database });

@@ -31,7 +31,7 @@ impl Transaction {
     /// # let store = adamant::Store::in_memory()?;
     /// let stock = store.keyspace("stock")?;
     /// let mut transaction = store.begin()?;
-    /// transaction.insert(&stock, "apples", "7")?;
+    /// transaction.put(&stock, "apples", "7")?;
     /// transaction.commit()?;
     /// assert_eq!(stock.get("apples")?, Some("7".into()));
     /// # Ok::<(), adamant::Error>(())
@@ -184,7 +184,7 @@ impl Transaction {
             for (key, value) in table.reserved() {
                 split(transaction, &[Operation { key, value: None }])?;
                 if let Some(value) = value.take() {
-                    map.insert_reserved(transaction, key, value)?;
+                    map.put_reserved(transaction, key, value)?;
                 }
             }
         }

@@ -36,7 +36,7 @@ fn drain(
     let mut transaction = store.begin().unwrap();
     for _ in 0..entries {
         let key = next(&mut transaction, &all).unwrap().expect("one is left");
-        transaction.remove(&all, &key).unwrap();
+        transaction.delete(&all, &key).unwrap();
     }
     assert_eq!(next(&mut transaction, &all).unwrap(), None);
     let table = &transaction.tables[0];
@@ -83,11 +83,11 @@ fn own_entries_and_holes_in_the_midst_are_passed_over_too() {
     let (store, all) = filled(Engine::Bplus, 10);
     let mut transaction = store.begin().unwrap();
     for key in 0..ENTRIES {
-        transaction.insert(&all, number(key), "own").unwrap();
+        transaction.put(&all, number(key), "own").unwrap();
     }
     // A hole between the first and the last, which is scanned time and again.
     for key in 1..ENTRIES - 1 {
-        transaction.remove(&all, number(key)).unwrap();
+        transaction.delete(&all, number(key)).unwrap();
     }
     let before = steps(&transaction);
     for _ in 0..100 {
@@ -145,11 +145,11 @@ fn change(
         match random.u8(..12) {
             0..3 => {
                 let value = vec![random.u8(..); 3];
-                tx.insert(all, &key, &value).unwrap();
+                tx.put(all, &key, &value).unwrap();
                 model.insert(key, value);
             }
             3..5 => {
-                tx.remove(all, &key).unwrap();
+                tx.delete(all, &key).unwrap();
                 model.remove(&key);
             }
             5 => {
@@ -158,7 +158,7 @@ fn change(
             }
             6 | 7 => {
                 while let Some((key, _)) = tx.first(all).unwrap() {
-                    tx.remove(all, &key).unwrap();
+                    tx.delete(all, &key).unwrap();
                     assert_eq!(model.pop_first().map(|(key, _)| key), Some(key.to_vec()));
                     if random.u8(..3) == 0 {
                         break;
@@ -167,7 +167,7 @@ fn change(
             }
             8 => {
                 if let Some((key, _)) = tx.last(all).unwrap() {
-                    tx.remove(all, &key).unwrap();
+                    tx.delete(all, &key).unwrap();
                     assert_eq!(model.pop_last().map(|(key, _)| key), Some(key.to_vec()));
                 }
             }
@@ -217,7 +217,7 @@ fn what_was_popped_was_read() {
         let mut transaction = store.begin().unwrap();
         for _ in 0..50 {
             let (key, _) = transaction.first(&all).unwrap().unwrap();
-            transaction.remove(&all, key).unwrap();
+            transaction.delete(&all, key).unwrap();
         }
         // It has visited the 51st key and not returned it.
         transaction.first(&all).unwrap();
@@ -247,14 +247,14 @@ fn what_is_kept_for_an_older_snapshot_costs_a_newer_one_nothing() {
     let (store, all) = filled(Engine::Bplus, ENTRIES + 1);
     let other = store.keyspace("other").unwrap();
     let older = store.snapshot().unwrap();
-    all.remove_range(..number(ENTRIES)).unwrap();
+    all.delete_range(..number(ENTRIES)).unwrap();
     let walked = || all.shared.versions().walked();
     let before = walked();
     let mut transaction = store.begin().unwrap();
     let (first, last) = (transaction.first(&all).unwrap(), transaction.last(&all).unwrap());
     assert!(first.is_some() && first == last);
     assert_eq!(transaction.iter(&all).count(), 1);
-    transaction.insert(&other, "k", "v").unwrap();
+    transaction.put(&other, "k", "v").unwrap();
     transaction.commit().unwrap();
     assert_eq!(store.snapshot().unwrap().iter(&all).count(), 1);
     assert_eq!(walked() - before, 0, "nothing has changed since they began");
@@ -269,7 +269,7 @@ fn what_is_kept_for_an_older_snapshot_costs_a_newer_one_nothing() {
     let before = walked();
     assert_eq!(newer.iter(&all).count(), 1);
     assert_eq!(newer.iter(&all).rev().count(), 1);
-    late.insert(&other, "k", "w").unwrap();
+    late.put(&other, "k", "w").unwrap();
     assert!(late.commit().unwrap_err().is_conflict());
     // Some are visited twice, where a scan batch ends.
     assert!(walked() - before <= 4 * 50, "{} of 50", walked() - before);
@@ -283,7 +283,7 @@ fn what_is_looked_up_for_a_snapshot_counts_as_kept_for_it() {
     const CHANGED: u32 = 1_000;
     let (store, all) = filled(Engine::Bplus, 20_000);
     let older = store.snapshot().unwrap();
-    all.remove_range(..number(19_000)).unwrap();
+    all.delete_range(..number(19_000)).unwrap();
     let newer = store.snapshot().unwrap();
     for key in 0..CHANGED {
         all.insert(number(key), "new").unwrap();
@@ -315,11 +315,11 @@ fn ends_that_are_asked_for_in_any_order_are_those_of_a_map() {
             let model = &mut models[depth - 1];
             match way {
                 0 => {
-                    transaction.insert(&all, &low, "own").unwrap();
+                    transaction.put(&all, &low, "own").unwrap();
                     model.insert(low);
                 }
                 1 => {
-                    transaction.remove(&all, &low).unwrap();
+                    transaction.delete(&all, &low).unwrap();
                     model.remove(&low);
                 }
                 2 if depth < 4 => {
@@ -350,7 +350,7 @@ fn ends_that_are_asked_for_in_any_order_are_those_of_a_map() {
                         found.extend(one);
                     }
                     if let Some(key) = found.first().filter(|_| random.bool()) {
-                        transaction.remove(&all, key).unwrap();
+                        transaction.delete(&all, key).unwrap();
                         model.remove(key);
                     }
                 }

@@ -128,7 +128,7 @@ fn lsm_images_show_all_of_its_parts() {
     for name in ["clean.runs", "crashed.runs"] {
         let (_directory, path) = unpacked(&Set::Lsm.folder().join(name));
         let store = Store::open_with(&path, Set::Lsm.options().read_only(true)).unwrap();
-        let stats = |name| store.open_keyspace(name).unwrap().lsm_stats().unwrap().unwrap();
+        let stats = |name| store.open_keyspace(name).unwrap().lsm().unwrap().stats().unwrap();
         let (log, blobs) = (stats("log"), stats("blobs"));
         assert!(log.levels.iter().filter(|level| level.tables > 0).count() >= 3, "{log:?}");
         assert!(log.levels.iter().any(|level| level.tombstones > 0), "{log:?}");

@@ -21,7 +21,7 @@ pub fn using_the_store_within_get_with_is_an_error(place: &dyn Place) {
         assert!(matches!(store.create_keyspace("second"), Err(Error::Reentrant)));
         assert!(matches!(store.clone().close(), Err(Error::Reentrant)));
         let mut batch = store.batch();
-        batch.insert(&keyspace, "k", "w").unwrap();
+        batch.put(&keyspace, "k", "w").unwrap();
         assert!(matches!(batch.commit(), Err(Error::Reentrant)));
         elsewhere.insert("k", "w").unwrap()
     });

@@ -92,7 +92,7 @@ pub fn see_one_moment(place: &dyn Place) {
     assert_sees(&snapshot, &keyspace, &map, "after single commits");
     let mut batch = store.batch();
     for number in KEYS / 3..KEYS {
-        batch.insert(&keyspace, key_of(number), "newer").unwrap();
+        batch.put(&keyspace, key_of(number), "newer").unwrap();
     }
     batch.commit().unwrap();
     let later = store.snapshot().unwrap();
@@ -182,7 +182,7 @@ pub fn of_values_that_move(place: &dyn Place) {
     right.move_to(key_of(1), &left, "elsewhere").unwrap();
     let mut batch = store.batch();
     batch.rename(&left, key_of(7), key_of(8)).unwrap();
-    batch.insert(&left, key_of(7), "").unwrap();
+    batch.put(&left, key_of(7), "").unwrap();
     batch.move_to(&left, "elsewhere", &right, key_of(2)).unwrap();
     batch.commit().unwrap();
     assert_sees(&snapshot, &left, &left_map, "left");
@@ -325,7 +325,7 @@ pub fn beside_closures(place: &dyn Place) {
     };
     snapshot.iter(&keyspace).lend(count).unwrap();
     let mut transaction = store.begin().unwrap();
-    transaction.insert(&keyspace, "changed", "refused").unwrap();
+    transaction.put(&keyspace, "changed", "refused").unwrap();
     let refused = keyspace.get_with("same", |_| transaction.commit()).unwrap();
     assert!(matches!(refused, Some(Err(Error::Reentrant))), "{refused:?}");
     keyspace.get_with("same", move |_| drop(snapshot)).unwrap().unwrap();
@@ -422,8 +422,8 @@ pub fn beside_writers(place: &dyn Place) {
             let amount = random.i64(0..50);
             let mut batch = store.batch();
             batch.durability(Durability::Deferred);
-            batch.insert(&keyspace, key_of(from), (left - amount).to_le_bytes()).unwrap();
-            batch.insert(&keyspace, key_of(to), (right + amount).to_le_bytes()).unwrap();
+            batch.put(&keyspace, key_of(from), (left - amount).to_le_bytes()).unwrap();
+            batch.put(&keyspace, key_of(to), (right + amount).to_le_bytes()).unwrap();
             batch.commit().unwrap();
         }
         is_done.store(true, Ordering::Relaxed);
@@ -471,11 +471,11 @@ fn random_work(place: &dyn Place, seed: u64) {
                 for _ in 0..random.u32(1..60) {
                     let (at, key) = (random.usize(0..2), key_of(random.u32(0..KEYS)));
                     if random.u8(0..3) == 0 {
-                        batch.remove(&now[at].0, &key).unwrap();
+                        batch.delete(&now[at].0, &key).unwrap();
                         now[at].1.remove(&key);
                     } else {
                         let value = some_value(&mut random);
-                        batch.insert(&now[at].0, &key, &value).unwrap();
+                        batch.put(&now[at].0, &key, &value).unwrap();
                         now[at].1.insert(key, value);
                     }
                 }

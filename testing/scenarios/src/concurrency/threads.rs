@@ -33,7 +33,7 @@ pub fn readers_see_whole_entries_beside_a_writer(place: &dyn Place) {
             let mut batch = store.batch();
             batch.durability(Durability::Deferred);
             for number in 0..200_u32 {
-                batch.insert(&keyspace, number.to_le_bytes(), [round; 64]).unwrap();
+                batch.put(&keyspace, number.to_le_bytes(), [round; 64]).unwrap();
             }
             batch.commit().unwrap();
             for number in 0..50_u32 {

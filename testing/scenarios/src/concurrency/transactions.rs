@@ -34,7 +34,7 @@ pub fn see_own_writes(place: &dyn Place) {
     for round in 0..150 {
         let (one, other) = (key(&mut random), key(&mut random));
         if random.bool() {
-            tx.insert(&keyspace, &one, [round]).unwrap();
+            tx.put(&keyspace, &one, [round]).unwrap();
             map.insert(one.clone(), vec![round]);
         } else {
             assert_eq!(tx.take(&keyspace, &one).unwrap().map(|v| v.to_vec()), map.remove(&one));
@@ -85,7 +85,7 @@ pub fn write_skew_is_refused(place: &dyn Place) {
     let mut other = store.begin().unwrap();
     for (tx, name, colleague) in [(&mut one, "ada", "bob"), (&mut other, "bob", "ada")] {
         assert_eq!(tx.get(&doctors, colleague).unwrap(), Some("yes".into()));
-        tx.insert(&doctors, name, "no").unwrap();
+        tx.put(&doctors, name, "no").unwrap();
     }
     one.commit().unwrap();
     let error = other.commit().unwrap_err();
@@ -121,8 +121,8 @@ pub fn of_threads_are_run_again(place: &dyn Place) {
                             if source < amount || from == to {
                                 return Ok(());
                             }
-                            tx.insert(&all[from.0], [from.1], (source - amount).to_le_bytes())?;
-                            tx.insert(&all[to.0], [to.1], (target + amount).to_le_bytes())
+                            tx.put(&all[from.0], [from.1], (source - amount).to_le_bytes())?;
+                            tx.put(&all[to.0], [to.1], (target + amount).to_le_bytes())
                         })
                         .unwrap();
                 }
@@ -134,7 +134,7 @@ pub fn of_threads_are_run_again(place: &dyn Place) {
     };
     assert_eq!(all.iter().map(sum).sum::<i64>(), 800);
     let failed = store.transaction(|tx| {
-        tx.insert(&all[0], [9], "")?;
+        tx.put(&all[0], [9], "")?;
         Err::<(), _>(Error::KeyTooLong { bytes: 0, bytes_max: 0 })
     });
     assert!(matches!(failed, Err(Error::KeyTooLong { .. })));
@@ -150,13 +150,13 @@ pub fn refuse_what_cannot_be(place: &dyn Place) {
     let other = elsewhere.keyspace("main").unwrap();
     let mut tx = store.begin().unwrap();
     assert!(matches!(tx.get(&other, "k"), Err(Error::OtherStore { .. })));
-    assert!(matches!(tx.insert(&other, "k", ""), Err(Error::OtherStore { .. })));
+    assert!(matches!(tx.put(&other, "k", ""), Err(Error::OtherStore { .. })));
     let long = vec![1; 70_000];
-    assert!(matches!(tx.insert(&keyspace, &long, ""), Err(Error::KeyTooLong { .. })));
-    assert!(matches!(tx.remove(&keyspace, &long), Err(Error::KeyTooLong { .. })));
+    assert!(matches!(tx.put(&keyspace, &long, ""), Err(Error::KeyTooLong { .. })));
+    assert!(matches!(tx.delete(&keyspace, &long), Err(Error::KeyTooLong { .. })));
     assert_eq!(tx.get(&keyspace, &long).unwrap(), None, "only writes refuse it");
     assert!(!tx.contains(&keyspace, &long).unwrap());
-    tx.insert(&keyspace, "k", vec![7; 10_000]).unwrap();
+    tx.put(&keyspace, "k", vec![7; 10_000]).unwrap();
     assert!(store.drop_keyspace("main").unwrap());
     assert!(matches!(tx.commit(), Err(Error::KeyspaceDropped { .. })));
     assert_eq!(store.keyspaces().unwrap(), []);

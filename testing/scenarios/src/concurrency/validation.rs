@@ -15,7 +15,7 @@ pub fn a_conflict_says_where(place: &dyn Place) {
     let doctors = place.keyspace(&store, "on call");
     let mut tx = store.begin().unwrap();
     assert_eq!(tx.get(&doctors, "bob").unwrap(), None);
-    tx.insert(&doctors, "ada", "no").unwrap();
+    tx.put(&doctors, "ada", "no").unwrap();
     doctors.insert("bob", "yes").unwrap();
     let error = tx.commit().unwrap_err();
     assert!(error.is_conflict() && error.to_string().contains("on call"), "{error}");
@@ -49,9 +49,9 @@ pub fn ends_that_meet(place: &dyn Place) {
         for _ in 0..20 {
             for _ in 0..random.u8(0..20) {
                 let (added, removed) = (random.u32(0..200), random.u32(0..200));
-                tx.insert(&keyspace, long_key(added), "own").unwrap();
+                tx.put(&keyspace, long_key(added), "own").unwrap();
                 map.insert(long_key(added), b"own".to_vec());
-                tx.remove(&keyspace, long_key(removed)).unwrap();
+                tx.delete(&keyspace, long_key(removed)).unwrap();
                 map.remove(&long_key(removed));
             }
             let (low, high) = (long_key(random.u32(0..150)), long_key(random.u32(150..200)));
@@ -108,7 +108,7 @@ pub fn phantoms_are_refused(place: &dyn Place) {
     let change = |read: &dyn Fn(&mut adamant::Transaction), change: &dyn Fn()| {
         let mut tx = store.begin().unwrap();
         read(&mut tx);
-        tx.insert(&keyspace, "z", "").unwrap();
+        tx.put(&keyspace, "z", "").unwrap();
         change();
         tx.commit()
     };
@@ -141,8 +141,8 @@ pub fn those_that_cannot_conflict(place: &dyn Place) {
     let mut reader = store.begin().unwrap();
     let mut writer = store.begin().unwrap();
     assert_eq!(reader.get(&keyspace, "k").unwrap(), Some("1".into()));
-    writer.insert(&keyspace, "k", "2").unwrap();
-    writer.remove(&keyspace, "other").unwrap();
+    writer.put(&keyspace, "k", "2").unwrap();
+    writer.delete(&keyspace, "other").unwrap();
     keyspace.insert("k", "3").unwrap();
     assert_eq!(reader.get(&keyspace, "k").unwrap(), Some("1".into()));
     assert_eq!(reader.iter(&keyspace).count(), 1);
@@ -151,7 +151,7 @@ pub fn those_that_cannot_conflict(place: &dyn Place) {
     assert_eq!(keyspace.get("k").unwrap(), Some("2".into()));
     // Nor does one that wrote a key itself before it read it.
     let mut tx = store.begin().unwrap();
-    tx.insert(&keyspace, "k", "4").unwrap();
+    tx.put(&keyspace, "k", "4").unwrap();
     assert_eq!(tx.get(&keyspace, "k").unwrap(), Some("4".into()));
     keyspace.insert("k", "5").unwrap();
     tx.commit().unwrap();
@@ -163,34 +163,34 @@ pub fn savepoints(place: &dyn Place) {
     let store = place.open();
     let keyspace = place.keyspace(&store, "main");
     let mut tx = store.begin().unwrap();
-    tx.insert(&keyspace, "a", "1").unwrap();
+    tx.put(&keyspace, "a", "1").unwrap();
     let failed = tx.savepoint(|tx| {
-        tx.insert(&keyspace, "a", "2").unwrap();
-        tx.insert(&keyspace, "b", "2").unwrap();
+        tx.put(&keyspace, "a", "2").unwrap();
+        tx.put(&keyspace, "b", "2").unwrap();
         let inner = tx.savepoint(|tx| {
-            tx.remove(&keyspace, "a").unwrap();
-            tx.insert(&keyspace, "c", "3").unwrap();
+            tx.delete(&keyspace, "a").unwrap();
+            tx.put(&keyspace, "c", "3").unwrap();
             Err::<(), _>("inner")
         });
         assert_eq!(inner, Err("inner"));
         assert_eq!(tx.get(&keyspace, "a").unwrap(), Some("2".into()));
-        tx.savepoint(|tx| tx.insert(&keyspace, "d", "4")).unwrap();
+        tx.savepoint(|tx| tx.put(&keyspace, "d", "4")).unwrap();
         assert_eq!(tx.iter(&keyspace).count(), 3);
         Err::<(), _>("outer")
     });
     assert_eq!(failed, Err("outer"));
-    tx.savepoint(|tx| tx.insert(&keyspace, "e", "5")).unwrap();
+    tx.savepoint(|tx| tx.put(&keyspace, "e", "5")).unwrap();
     // The same without closures; a savepoint within a closure ends with it.
     assert!(!tx.undo_savepoint() && !tx.keep_savepoint());
     tx.set_savepoint();
-    tx.insert(&keyspace, "e", "of a part that is undone").unwrap();
+    tx.put(&keyspace, "e", "of a part that is undone").unwrap();
     tx.set_savepoint();
-    tx.insert(&keyspace, "y", "of a part within it").unwrap();
+    tx.put(&keyspace, "y", "of a part within it").unwrap();
     assert!(tx.keep_savepoint());
     let inner = tx.savepoint(|tx| {
         assert!(!tx.undo_savepoint(), "that of the closure is its own to end");
         tx.set_savepoint();
-        tx.insert(&keyspace, "z", "").map_err(|error| error.to_string())?;
+        tx.put(&keyspace, "z", "").map_err(|error| error.to_string())?;
         Err::<(), _>("undone".to_string())
     });
     assert!(inner.is_err() && tx.get(&keyspace, "z").unwrap().is_none());

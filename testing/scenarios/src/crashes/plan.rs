@@ -175,10 +175,10 @@ impl Plan {
                 assert_eq!(taken.as_deref(), had(name, key).map(Arc::as_ref));
             }
             Plan::RemoveRange { name, start, end: Some(end) } => {
-                keyspace(name)?.remove_range(&start[..]..&end[..])?;
+                keyspace(name)?.delete_range(&start[..]..&end[..])?;
             }
             Plan::RemoveRange { name, start, end: None } => {
-                keyspace(name)?.remove_range(&start[..]..)?;
+                keyspace(name)?.delete_range(&start[..]..)?;
             }
             Plan::Single(Change { name, key, value: Some(value) }) => {
                 let replaced = keyspace(name)?.insert(key, value)?;
@@ -198,8 +198,8 @@ impl Plan {
                     let keyspace = open.iter().find(|keyspace| keyspace.name() == name);
                     let keyspace = keyspace.expect("it was just opened");
                     match value {
-                        Some(value) => batch.insert(keyspace, key, value)?,
-                        None => batch.remove(keyspace, key)?,
+                        Some(value) => batch.put(keyspace, key, value)?,
+                        None => batch.delete(keyspace, key)?,
                     }
                 }
                 batch.commit()?;
@@ -264,9 +264,9 @@ fn run_reserved(store: &Store, changes: &[Change], durability: Durability) -> Re
             Some(value) => {
                 let mut room = store.reserve(value.len())?;
                 room.copy_from_slice(value);
-                transaction.insert_reserved(&keyspace, key, room)?;
+                transaction.put_reserved(&keyspace, key, room)?;
             }
-            None => transaction.remove(&keyspace, key)?,
+            None => transaction.delete(&keyspace, key)?,
         }
     }
     transaction.commit()

@@ -67,7 +67,7 @@ pub fn assert_refusing(store: &Store, content: &Content) {
             refused(keyspace.remove("key").map(drop));
         }
         let mut batch = store.batch();
-        batch.insert(&keyspace, "key", "value").unwrap();
+        batch.put(&keyspace, "key", "value").unwrap();
         refused(batch.commit());
         refused(store.drop_keyspace(name).map(drop));
     }

@@ -156,7 +156,7 @@ impl Workload {
             Step::Merge(name) if !self.has(name) => Ok(()),
             Step::Merge(name) => {
                 let keyspace = self.store().open_keyspace(name)?;
-                if keyspace.engine() == Engine::Lsm { keyspace.compact() } else { Ok(()) }
+                if keyspace.engine() == Engine::Lsm { keyspace.lsm()?.compact() } else { Ok(()) }
             }
             Step::Backup => self.back_up(),
         }

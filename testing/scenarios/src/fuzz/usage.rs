@@ -91,11 +91,11 @@ fn fill(store: &Store, engine: Engine, models: &mut Vec<Content>) {
             let key = key(number);
             if is_removal {
                 content.map(name).remove(key.as_bytes());
-                changes.remove(&keyspace, key).unwrap();
+                changes.delete(&keyspace, key).unwrap();
             } else {
                 let value = vec![number as u8; if number % 20 == 0 { 400 } else { number }];
                 content.map(name).insert(key.as_bytes().into(), value.as_slice().into());
-                changes.insert(&keyspace, key, value).unwrap();
+                changes.put(&keyspace, key, value).unwrap();
             }
         }
         changes.commit().unwrap();

@@ -33,7 +33,7 @@ fn filled(keyspace: &Keyspace, store: &adamant::Store, random: &mut Rng, count: 
         let key = some_key(random);
         let len = if random.u8(0..40) == 0 { 5_000 } else { random.usize(0..60) };
         let value = vec![number as u8; len];
-        batch.insert(keyspace, &key, &value).unwrap();
+        batch.put(keyspace, &key, &value).unwrap();
         model.insert(key, value);
     }
     batch.commit().unwrap();

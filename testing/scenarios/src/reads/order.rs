@@ -18,7 +18,7 @@ fn numbered(count: u32) -> impl DoubleEndedIterator<Item = String> {
 fn fill(keyspace: &Keyspace, store: &adamant::Store, count: u32) {
     let mut batch = store.batch();
     for key in numbered(count) {
-        batch.insert(keyspace, &key, format!("value of {key}")).unwrap();
+        batch.put(keyspace, &key, format!("value of {key}")).unwrap();
     }
     batch.commit().unwrap();
 }
@@ -97,7 +97,7 @@ pub fn ranges_as_of_a_map(place: &dyn Place) {
         || -> Vec<u8> { (0..random.usize(0..6)).map(|_| random.u8(b'a'..b'e')).collect() };
     for number in 0..700_u32 {
         let key = some_key();
-        batch.insert(&keyspace, &key, format!("{number}")).unwrap();
+        batch.put(&keyspace, &key, format!("{number}")).unwrap();
         model.insert(key, format!("{number}").into_bytes());
     }
     batch.commit().unwrap();
@@ -160,8 +160,8 @@ pub fn iterators_go_on_while_others_write(place: &dyn Place) {
     let mut seen = vec![iterator.next().unwrap().unwrap().0];
     let mut batch = store.batch();
     for number in (1..2_000).step_by(2) {
-        batch.remove(&keyspace, format!("{number:06}")).unwrap();
-        batch.insert(&keyspace, format!("{number:06}-new"), "").unwrap();
+        batch.delete(&keyspace, format!("{number:06}")).unwrap();
+        batch.put(&keyspace, format!("{number:06}-new"), "").unwrap();
     }
     batch.commit().unwrap();
     let rest =

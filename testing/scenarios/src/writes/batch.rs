@@ -12,15 +12,15 @@ pub fn over_several_keyspaces(place: &dyn Place) {
     two.insert("old", "1").unwrap();
     let mut batch = store.batch();
     assert!(batch.is_empty());
-    batch.insert(&two, "b", "1").unwrap();
-    batch.insert(&one, "a", "1").unwrap();
-    batch.insert(&two, "b", "2").unwrap();
-    batch.remove(&two, "old").unwrap();
-    batch.insert(&one, "gone", "1").unwrap();
-    batch.remove(&one, "gone").unwrap();
-    batch.remove(&one, "back").unwrap();
-    batch.insert(&one, "back", "1").unwrap();
-    batch.remove(&one, "never there").unwrap();
+    batch.put(&two, "b", "1").unwrap();
+    batch.put(&one, "a", "1").unwrap();
+    batch.put(&two, "b", "2").unwrap();
+    batch.delete(&two, "old").unwrap();
+    batch.put(&one, "gone", "1").unwrap();
+    batch.delete(&one, "gone").unwrap();
+    batch.delete(&one, "back").unwrap();
+    batch.put(&one, "back", "1").unwrap();
+    batch.delete(&one, "never there").unwrap();
     assert_eq!(batch.len(), 9);
     assert!(one.is_empty().unwrap(), "nothing is there before the commit");
     batch.commit().unwrap();
@@ -38,12 +38,12 @@ pub fn empty_dropped_and_by_durability(place: &dyn Place) {
     store.batch().commit().unwrap();
     {
         let mut batch = store.batch();
-        batch.insert(&keyspace, "never", "").unwrap();
+        batch.put(&keyspace, "never", "").unwrap();
         drop(batch);
     }
     for durability in [Durability::Sync, Durability::Buffered, Durability::Deferred] {
         let mut batch = store.batch();
-        batch.durability(durability).insert(&keyspace, format!("{durability:?}"), "").unwrap();
+        batch.durability(durability).put(&keyspace, format!("{durability:?}"), "").unwrap();
         batch.commit().unwrap();
     }
     store.sync().unwrap();
@@ -57,11 +57,11 @@ pub fn refuses_what_cannot_be_stored(place: &dyn Place) {
     let other = Store::in_memory().unwrap();
     let foreign = other.keyspace("main").unwrap();
     let mut batch = store.batch();
-    batch.insert(&keyspace, "good", "1").unwrap();
+    batch.put(&keyspace, "good", "1").unwrap();
     let long = vec![0; KEY_BYTES_MAX + 1];
-    assert!(matches!(batch.remove(&keyspace, &long), Err(Error::KeyTooLong { .. })));
-    assert!(matches!(batch.insert(&keyspace, &long, "1"), Err(Error::KeyTooLong { .. })));
-    assert!(matches!(batch.insert(&foreign, "k", "1"), Err(Error::OtherStore { .. })));
+    assert!(matches!(batch.delete(&keyspace, &long), Err(Error::KeyTooLong { .. })));
+    assert!(matches!(batch.put(&keyspace, &long, "1"), Err(Error::KeyTooLong { .. })));
+    assert!(matches!(batch.put(&foreign, "k", "1"), Err(Error::OtherStore { .. })));
     assert_eq!(batch.len(), 1);
     batch.commit().unwrap();
     assert_eq!(keyspace.get("good").unwrap(), Some(Slice::from("1")));
@@ -76,10 +76,10 @@ pub fn is_undone_whole(place: &dyn Place) {
     stays.insert("k", "before").unwrap();
     let mut batch = store.batch();
     for number in 0..500 {
-        batch.insert(&stays, format!("{number}"), vec![7; 300]).unwrap();
+        batch.put(&stays, format!("{number}"), vec![7; 300]).unwrap();
     }
-    batch.insert(&stays, "k", "after").unwrap();
-    batch.insert(&goes, "k", "after").unwrap();
+    batch.put(&stays, "k", "after").unwrap();
+    batch.put(&goes, "k", "after").unwrap();
     store.drop_keyspace("b goes").unwrap();
     assert!(matches!(batch.commit(), Err(Error::KeyspaceDropped { .. })));
     assert_eq!(entries(&stays), [(b"k".to_vec(), b"before".to_vec())]);
@@ -94,7 +94,7 @@ pub fn large(place: &dyn Place) {
         |number: u32| vec![number as u8; if number.is_multiple_of(500) { 200_000 } else { 60 }];
     let mut batch = store.batch();
     for number in (0..20_000).rev() {
-        batch.insert(&keyspace, format!("{number:08}"), value(number)).unwrap();
+        batch.put(&keyspace, format!("{number:08}"), value(number)).unwrap();
     }
     batch.commit().unwrap();
     assert_eq!(keyspace.len().unwrap(), 20_000);
@@ -104,7 +104,7 @@ pub fn large(place: &dyn Place) {
     assert_whole(&store);
     let mut batch = store.batch();
     for number in 0..20_000 {
-        batch.remove(&keyspace, format!("{number:08}")).unwrap();
+        batch.delete(&keyspace, format!("{number:08}")).unwrap();
     }
     batch.commit().unwrap();
     assert!(keyspace.is_empty().unwrap());

@@ -105,7 +105,7 @@ pub fn ranges(place: &dyn Place) {
     let mut batch = store.batch();
     for number in 0..2_000 {
         let bytes = if number % 100 == 0 { 9_000 } else { 10 };
-        batch.insert(&keyspace, format!("{number:05}"), vec![number as u8; bytes]).unwrap();
+        batch.put(&keyspace, format!("{number:05}"), vec![number as u8; bytes]).unwrap();
     }
     batch.commit().unwrap();
     let whole = entries(&keyspace);
@@ -133,12 +133,12 @@ pub fn in_batches(place: &dyn Place) {
     let large = vec![3; 50_000];
     keyspace.insert("today", &large).unwrap();
     let mut batch = store.batch();
-    batch.insert(&keyspace, "b", "1").unwrap();
-    batch.insert(&keyspace, "b", "2").unwrap();
+    batch.put(&keyspace, "b", "1").unwrap();
+    batch.put(&keyspace, "b", "2").unwrap();
     batch.rename(&keyspace, "b", "a").unwrap();
-    batch.insert(&keyspace, "b", "3").unwrap();
+    batch.put(&keyspace, "b", "3").unwrap();
     batch.rename(&keyspace, "today", "yesterday").unwrap();
-    batch.insert(&keyspace, "today", "4").unwrap();
+    batch.put(&keyspace, "today", "4").unwrap();
     batch.swap(&keyspace, "a", &keyspace, "b").unwrap();
     batch.move_to(&keyspace, "yesterday", other, "archive").unwrap();
     batch.rename(&keyspace, "never there", "b").unwrap();

@@ -43,13 +43,13 @@ pub fn ranges(place: &dyn Place) {
         for _ in 0..random.usize(..200) {
             let (key, bytes) =
                 (key(&mut random, 150), if random.u8(..30) == 0 { 6_000 } else { 9 });
-            batch.insert(&keyspace, &key, vec![round; bytes]).unwrap();
+            batch.put(&keyspace, &key, vec![round; bytes]).unwrap();
             model.insert(key, vec![round; bytes]);
         }
         batch.commit().unwrap();
         let (before, snapshot) = (entries(&keyspace), store.snapshot().unwrap());
         let range = (bound(&mut random), bound(&mut random));
-        keyspace.remove_range(range.clone()).unwrap();
+        keyspace.delete_range(range.clone()).unwrap();
         let lower_is_met = |key: &Vec<u8>| match &range.0 {
             Bound::Unbounded => true,
             Bound::Included(lower) => key >= lower,
@@ -84,9 +84,9 @@ pub fn ranges(place: &dyn Place) {
             assert!(entries(&keyspace).into_iter().eq(model.clone()), "reopened in {round}");
         }
     }
-    keyspace.remove_range(..).unwrap();
+    keyspace.delete_range(..).unwrap();
     assert!(keyspace.is_empty().unwrap() && keyspace.first().unwrap().is_none());
-    keyspace.remove_range("b".."a").unwrap();
+    keyspace.delete_range("b".."a").unwrap();
     assert_whole(&store);
 }
 
@@ -104,9 +104,9 @@ pub fn ranges_conflict(place: &dyn Place) {
         }
         let mut transaction = store.begin().unwrap();
         read(&mut transaction);
-        transaction.insert(&keyspace, "written", "1").unwrap();
+        transaction.put(&keyspace, "written", "1").unwrap();
         let (start, end) = removed.split_once(' ').unwrap();
-        keyspace.remove_range(start..end).unwrap();
+        keyspace.delete_range(start..end).unwrap();
         transaction.commit()
     };
     let get = |tx: &mut adamant::Transaction| {

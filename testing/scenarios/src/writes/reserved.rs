@@ -22,14 +22,14 @@ pub fn values_of_all_sizes(place: &dyn Place) {
         let mut room = store.reserve(size).unwrap();
         assert_eq!(room.len(), size);
         room.copy_from_slice(&bytes(size, seed));
-        keyspace.insert_reserved("key", room).unwrap();
+        keyspace.put_reserved("key", room).unwrap();
         assert!(keyspace.get("key").unwrap().unwrap() == bytes(size, seed));
         assert_eq!(keyspace.len().unwrap(), 1);
         assert!(snapshot.get(&keyspace, "key").unwrap() == before);
     }
     assert_whole(&store);
     let room = store.reserve(5000).unwrap();
-    let refused = keyspace.insert_reserved([0; 65_536], room);
+    let refused = keyspace.put_reserved([0; 65_536], room);
     assert!(matches!(refused, Err(Error::KeyTooLong { .. })));
     assert!(matches!(store.reserve(1 << 32), Err(Error::ValueTooLong { .. })));
     drop(keyspace);
@@ -50,17 +50,17 @@ pub fn own_writes(place: &dyn Place) {
         room
     };
     let mut transaction = store.begin().unwrap();
-    transaction.insert_reserved(&keyspace, "a", reserved(5_000, 1)).unwrap();
-    transaction.insert(&keyspace, "b", "new").unwrap();
+    transaction.put_reserved(&keyspace, "a", reserved(5_000, 1)).unwrap();
+    transaction.put(&keyspace, "b", "new").unwrap();
     transaction.set_savepoint();
-    transaction.insert_reserved(&keyspace, "b", reserved(6_000, 2)).unwrap();
-    transaction.insert(&keyspace, "a", "short").unwrap();
-    transaction.remove(&keyspace, "a").unwrap();
+    transaction.put_reserved(&keyspace, "b", reserved(6_000, 2)).unwrap();
+    transaction.put(&keyspace, "a", "short").unwrap();
+    transaction.delete(&keyspace, "a").unwrap();
     assert!(transaction.get(&keyspace, "b").unwrap().unwrap() == bytes(6_000, 2));
     assert!(transaction.undo_savepoint());
-    transaction.insert_reserved(&keyspace, "c", reserved(7_000, 3)).unwrap();
-    transaction.insert_reserved(&keyspace, "d", reserved(8_000, 4)).unwrap();
-    transaction.remove(&keyspace, "d").unwrap();
+    transaction.put_reserved(&keyspace, "c", reserved(7_000, 3)).unwrap();
+    transaction.put_reserved(&keyspace, "d", reserved(8_000, 4)).unwrap();
+    transaction.delete(&keyspace, "d").unwrap();
     assert!(transaction.contains(&keyspace, "c").unwrap());
     assert!(!transaction.contains(&keyspace, "d").unwrap());
     let expected = [("a", bytes(5_000, 1)), ("b", b"new".to_vec()), ("c", bytes(7_000, 3))];
@@ -89,7 +89,7 @@ pub fn what_is_dropped_was_never_there(place: &dyn Place) {
         room.fill(1);
         if number % 2 == 0 {
             let mut transaction = store.begin().unwrap();
-            transaction.insert_reserved(&keyspace, "key", room).unwrap();
+            transaction.put_reserved(&keyspace, "key", room).unwrap();
         }
     }
     assert_eq!(blocks(&store), before);
@@ -109,9 +109,9 @@ pub fn many_at_once(place: &dyn Place) {
                 for number in 0..1_500_u32 {
                     let mut room = store.reserve(size(number))?;
                     room.copy_from_slice(&bytes(size(number), number as u8 ^ round));
-                    transaction.insert_reserved(&keyspace, number.to_string(), room)?;
-                    transaction.insert(&other, number.to_string(), "other")?;
-                    transaction.insert(&keyspace, format!("{number}-"), [round])?;
+                    transaction.put_reserved(&keyspace, number.to_string(), room)?;
+                    transaction.put(&other, number.to_string(), "other")?;
+                    transaction.put(&keyspace, format!("{number}-"), [round])?;
                 }
                 Ok::<_, Error>(())
             })
@@ -135,10 +135,10 @@ pub fn of_another_store(place: &dyn Place) {
     let other = Store::in_memory().unwrap();
     keyspace.insert("key", "value").unwrap();
     let room = other.reserve(10_000).unwrap();
-    assert!(keyspace.insert_reserved("key", room).is_err());
+    assert!(keyspace.put_reserved("key", room).is_err());
     let mut transaction = store.begin().unwrap();
-    transaction.insert(&keyspace, "another", "value").unwrap();
-    transaction.insert_reserved(&keyspace, "key", other.reserve(10_000).unwrap()).unwrap();
+    transaction.put(&keyspace, "another", "value").unwrap();
+    transaction.put_reserved(&keyspace, "key", other.reserve(10_000).unwrap()).unwrap();
     assert!(transaction.commit().is_err());
     assert_eq!(keyspace.len().unwrap(), 1);
     assert_eq!(keyspace.get("key").unwrap(), Some("value".into()));

@@ -30,7 +30,7 @@ fn closed_store() -> (TempDir, PathBuf) {
     let keyspace = store.keyspace("main").unwrap();
     let mut batch = store.batch();
     for number in 0..300 {
-        batch.insert(&keyspace, format!("key-{number:03}"), marker(number)).unwrap();
+        batch.put(&keyspace, format!("key-{number:03}"), marker(number)).unwrap();
     }
     batch.commit().unwrap();
     store.close().unwrap();

@@ -120,7 +120,7 @@ fn transactions_conflict_with_what_others_changed() {
                     let counted = store.transaction(|transaction| {
                         let found = transaction.get(keyspace, "count")?;
                         let next = number(found.as_deref()) + 1;
-                        transaction.insert(keyspace, "count", next.to_le_bytes())?;
+                        transaction.put(keyspace, "count", next.to_le_bytes())?;
                         Ok::<(), Error>(())
                     });
                     counted.unwrap();

@@ -8,6 +8,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use adamant::{Deadline, Engine, Error, Expiring, Keyspace, KeyspaceOptions, Options, Store};
+use adamant_scenarios::place::compact;
 use tempfile::TempDir;
 
 /// A tmpfs, unmounted on drop.
@@ -123,7 +124,7 @@ fn fill_and_empty(path: &Path, engine: Engine, batch_entries: u32) {
         let start = acknowledged.len() as u32;
         let mut batch = store.batch();
         for number in start..start + batch_entries {
-            batch.insert(&keyspace, number.to_le_bytes(), value(number)).unwrap();
+            batch.put(&keyspace, number.to_le_bytes(), value(number)).unwrap();
         }
         match batch.commit() {
             Ok(()) => acknowledged.extend(start..start + batch_entries),
@@ -176,7 +177,7 @@ fn a_disk_that_fills_up_with_reserved_values() {
     let insert = |number: u8| {
         let mut room = store.reserve(BYTES)?;
         room.fill(number);
-        keyspace.insert_reserved([number], room)
+        keyspace.put_reserved([number], room)
     };
     let mut count = 0;
     let error = loop {
@@ -250,7 +251,7 @@ impl Way {
             Self::Delete => (0..count).for_each(|n| keyspace.delete(key(n)).unwrap()),
             Self::Batch => (0..count).step_by(100).for_each(|start| {
                 let mut batch = store.batch();
-                (start..start + 100).for_each(|n| batch.remove(keyspace, key(n)).unwrap());
+                (start..start + 100).for_each(|n| batch.delete(keyspace, key(n)).unwrap());
                 batch.commit().unwrap();
             }),
             Self::Swap => (0..count).for_each(|n| {
@@ -259,7 +260,7 @@ impl Way {
             }),
             Self::Transaction => (0..count).step_by(100).for_each(|start| {
                 let removed = store.transaction(|tx| {
-                    (start..start + 100).try_for_each(|n| tx.remove(keyspace, key(n)).map(|_| ()))
+                    (start..start + 100).try_for_each(|n| tx.delete(keyspace, key(n)).map(|_| ()))
                 });
                 removed.unwrap_or_else(|error: Error| panic!("from {start} on: {error}"));
             }),
@@ -268,7 +269,7 @@ impl Way {
                 let remove = || {
                     store.exclusive(|tx| {
                         (start..start + 100)
-                            .try_for_each(|n| tx.remove(keyspace, key(n)).map(|_| ()))
+                            .try_for_each(|n| tx.delete(keyspace, key(n)).map(|_| ()))
                     })
                 };
                 let removed = remove().or_else(|error: Error| {
@@ -277,7 +278,7 @@ impl Way {
                 });
                 removed.unwrap_or_else(|error| panic!("from {start} on: {error}"));
             }),
-            Self::Range => keyspace.remove_range("record"..="record 9").unwrap(),
+            Self::Range => keyspace.delete_range("record"..="record 9").unwrap(),
             Self::Clear => keyspace.clear().unwrap(),
         }
     }
@@ -311,7 +312,7 @@ fn remove_all(directory: &Path, engine: Engine, way: Way) {
     }
     way.remove(&store, &keyspace, count);
     assert!(keyspace.is_empty().unwrap(), "{of}");
-    keyspace.compact().unwrap();
+    compact(&keyspace);
     store.shrink().unwrap();
     let after = allocated_bytes(&path);
     assert!(after + (1 << 20) < before, "{of}: {before} bytes, {after} without the entries");
@@ -368,7 +369,7 @@ fn entries_that_end_are_removed_on_a_disk_that_others_have_filled() {
             remove(&sessions);
             sessions.clear().unwrap();
             assert!(sessions.is_empty().unwrap() && sessions.keyspaces().1.is_empty().unwrap());
-            sessions.keyspaces().0.compact().unwrap();
+            compact(sessions.keyspaces().0);
             store.shrink().unwrap();
             (0..RECORDS).for_each(|n| insert(n).unwrap_or_else(|error| panic!("{of}: {error}")));
             assert!(store.check().unwrap().is_clean(), "{of}");

@@ -41,8 +41,8 @@ const OPERATIONS: &[(&str, Operation)] = &[
     ("compare_and_swap", |w| w.all.compare_and_swap("there", Some("2"), Some("3")).map(|_| ())),
     ("fetch_update", |w| w.all.fetch_update("absent", |_| None::<&str>).map(|_| ())),
     ("update_fetch", |w| w.all.update_fetch("absent", |_| None::<&str>).map(|_| ())),
-    ("remove_range", |w| w.all.remove_range("x".."y")),
-    ("remove_range of no range", |w| w.all.remove_range("y".."x")),
+    ("delete_range", |w| w.all.delete_range("x".."y")),
+    ("delete_range of no range", |w| w.all.delete_range("y".."x")),
     ("clear", |w| w.other.clear()),
     ("rename", |w| w.all.rename("absent", "new").map(|_| ())),
     ("rename to itself", |w| w.all.rename("there", "there").map(|_| ())),
@@ -56,7 +56,7 @@ const OPERATIONS: &[(&str, Operation)] = &[
     ("batch of nothing", |w| w.store.batch().commit()),
     ("batch that removes nothing", |w| {
         let mut batch = w.store.batch();
-        batch.remove(&w.all, "absent")?;
+        batch.delete(&w.all, "absent")?;
         batch.rename(&w.all, "absent", "new")?;
         batch.commit()
     }),
@@ -67,11 +67,11 @@ const OPERATIONS: &[(&str, Operation)] = &[
     ("transaction that takes nothing", |w| {
         w.store.transaction(|tx| tx.take(&w.all, "absent").map(|_| ()))
     }),
-    ("transaction that removes nothing", |w| w.store.transaction(|tx| tx.remove(&w.all, "absent"))),
+    ("transaction that removes nothing", |w| w.store.transaction(|tx| tx.delete(&w.all, "absent"))),
     ("transaction undone to its savepoint", |w| {
         let mut transaction = w.store.begin()?;
         transaction.set_savepoint();
-        transaction.insert(&w.all, "new", "1")?;
+        transaction.put(&w.all, "new", "1")?;
         assert!(transaction.undo_savepoint());
         transaction.commit()
     }),
@@ -83,6 +83,7 @@ const OPERATIONS: &[(&str, Operation)] = &[
         w.store.transaction(|tx| all.within(tx).take("absent").map(|_| ()))
     }),
     ("expiring remove", |w| w.ending.remove("absent").map(|_| ())),
+    ("expiring delete", |w| w.ending.delete("absent")),
     ("expiring take", |w| w.ending.take("absent").map(|_| ())),
     ("expiring set_deadline of nothing", |w| w.ending.set_deadline("absent", None).map(|_| ())),
     ("expiring set_deadline to the same", |w| {

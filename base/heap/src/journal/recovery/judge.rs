@@ -68,13 +68,12 @@ pub(crate) fn judge(
     let newest = pool.read_checkpoint(on_finding)?;
     let files = log.map_or(Ok(Vec::new()), log_file::list)?;
     let (headed, headless) = headed_files(pool, files, on_finding)?;
-    let last = headed.last();
     let checkpoint = newest.as_ref().map_or((0, 0), |n| (n.generation.get(), n.ordinal.get()));
     let ordinals = headed.iter().map(|headed| headed.used.ordinal);
     let mut judged = Judged {
         newest,
         tails: Vec::new(),
-        generation: last.map_or(0, |headed| headed.generation).max(checkpoint.0),
+        generation: headed.last().map_or(0, |headed| headed.generation).max(checkpoint.0),
         ordinal: ordinals.fold(checkpoint.1, u64::max),
         is_old: headed.iter().any(|headed| headed.version < LOG_FORMAT_VERSION),
         files: headed.iter().rev().map(|headed| Arc::clone(&headed.used.file)).collect(),

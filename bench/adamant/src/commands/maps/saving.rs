@@ -46,13 +46,6 @@ impl Read for Saving<'_, '_> {
         self.tx.block(block)
     }
 
-    fn read<T: FromBytes + Immutable + KnownLayout>(
-        &self,
-        ptr: Ptr<T>,
-    ) -> adamant_heap::Result<&T> {
-        self.tx.read(ptr)
-    }
-
     fn prefetch(&self, offset: u64) {
         self.tx.prefetch(offset);
     }

@@ -39,7 +39,7 @@ pub(super) fn measure(
                     for index in pair {
                         let key = session.data.key(index);
                         if tx.get(&keyspace, key)?.is_some() {
-                            tx.insert(&keyspace, key, session.data.value(index, version))?;
+                            tx.put(&keyspace, key, session.data.value(index, version))?;
                         }
                     }
                     Ok::<(), Error>(())
@@ -66,7 +66,7 @@ pub(super) fn measure(
             let index = draws[(2 * number as usize + step) % draws.len()];
             let key = session.data.key(index);
             ensure(keyspace.get(key)?.is_some(), || format!("record {index} is not there"))?;
-            batch.insert(&keyspace, key, session.data.value(index, version))?;
+            batch.put(&keyspace, key, session.data.value(index, version))?;
         }
         Ok(batch.commit()?)
     })?;

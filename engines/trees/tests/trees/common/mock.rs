@@ -85,13 +85,6 @@ impl Read for Mock {
         Ok(&found.bytes)
     }
 
-    fn read<T: FromBytes + Immutable + KnownLayout>(&self, ptr: Ptr<T>) -> Result<&T> {
-        let bytes = self.block(ptr.offset())?;
-        let (object, _) =
-            T::ref_from_prefix(bytes).map_err(|_| invalid(ptr.offset(), "is too small"))?;
-        Ok(object)
-    }
-
     fn prefetch(&self, _offset: u64) {}
 }
 

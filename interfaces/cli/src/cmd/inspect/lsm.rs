@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use adamant::{Engine, Keyspace, LsmStats, LsmTable, Store};
+use adamant::{Engine, Keyspace, LsmKeyspace, LsmStats, LsmTable, Store};
 use adamant_cli::record;
 use serde_json::{Value, json};
 
@@ -21,19 +21,19 @@ const KEY_BYTES_SHOWN: usize = 32;
 pub(crate) fn run(args: &LsmArgs, output: &Output) -> Result<()> {
     match &args.action {
         LsmAction::Stat(target) => {
-            for (name, stats) in read(target, Keyspace::lsm_stats)? {
+            for (name, stats) in read(target, |lsm| lsm.stats())? {
                 stat(&name, &stats, output)?;
             }
             Ok(())
         }
         LsmAction::Levels { target, svg: None } => {
-            for (name, levels) in read(target, Keyspace::lsm_levels)? {
+            for (name, levels) in read(target, |lsm| lsm.levels())? {
                 print_levels(&name, &levels, output)?;
             }
             Ok(())
         }
         LsmAction::Levels { target, svg: Some(file) } => {
-            let picture = lsm_map::svg(&read(target, Keyspace::lsm_levels)?);
+            let picture = lsm_map::svg(&read(target, |lsm| lsm.levels())?);
             fs::write(file, picture).map_err(|error| Failure::file(file, &error))
         }
         LsmAction::Compact(target) => compact(target, output),
@@ -65,14 +65,12 @@ fn keyspaces(store: &Store, target: &LsmTarget) -> Result<Vec<Keyspace>> {
 /// Reads each keyspace of a read-only store.
 fn read<T>(
     target: &LsmTarget,
-    look: impl Fn(&Keyspace) -> adamant::Result<Option<T>>,
+    look: impl Fn(&LsmKeyspace<'_>) -> adamant::Result<T>,
 ) -> Result<Vec<(String, T)>> {
     let store = opening::readable(&target.store)?;
     let mut found = Vec::new();
     for keyspace in keyspaces(&store, target)? {
-        if let Some(seen) = look(&keyspace)? {
-            found.push((keyspace.name().to_owned(), seen));
-        }
+        found.push((keyspace.name().to_owned(), look(&keyspace.lsm()?)?));
     }
     store.close()?;
     Ok(found)
@@ -212,19 +210,18 @@ fn table_object(name: &str, level: usize, table: &LsmTable) -> Value {
 
 fn compact(target: &LsmTarget, output: &Output) -> Result<()> {
     let store = opening::existing(&target.store)?;
-    let held = |stats: Option<LsmStats>| {
-        stats.map_or(0, |stats| {
-            let tables: u64 = stats.levels.iter().map(|level| level.bytes).sum();
-            tables + stats.blobs.bytes
-        })
+    let held = |stats: &LsmStats| {
+        let tables: u64 = stats.levels.iter().map(|level| level.bytes).sum();
+        tables + stats.blobs.bytes
     };
     for keyspace in keyspaces(&store, target)? {
-        let before = held(keyspace.lsm_stats()?);
+        let lsm = keyspace.lsm()?;
+        let before = held(&lsm.stats()?);
         let bar = progress::spinner("compacting");
-        let outcome = keyspace.compact();
+        let outcome = lsm.compact();
         bar.finish_and_clear();
         outcome?;
-        let (name, after) = (keyspace.name(), held(keyspace.lsm_stats()?));
+        let (name, after) = (keyspace.name(), held(&lsm.stats()?));
         output.result(
             &json!({"compacted": name, "bytes_before": before, "bytes_after": after}),
             &format!("the files of {name:?} took {}, and take {} now", bytes(before), bytes(after)),

@@ -147,7 +147,7 @@ impl<'a> Import<'a> {
     }
 
     fn add(&mut self, (key, value): &Record) -> Result<()> {
-        self.batch.insert(self.keyspace, key, value)?;
+        self.batch.put(self.keyspace, key, value)?;
         self.batch_bytes += key.len() + value.len();
         if self.batch.len() >= self.args.batch as usize || self.batch_bytes >= BATCH_BYTES_MAX {
             self.commit()?;

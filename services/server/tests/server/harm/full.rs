@@ -192,5 +192,6 @@ fn a_disk_that_fails_while_nobody_writes() {
     assert_eq!(client.say("SET a 1 PX 3000"), Value::ok());
     disk.fail(disk.operation_count()..u64::MAX);
     server.wait().unwrap();
-    assert!(matches!(server.end(), Err(Error::Poisoned { .. })));
+    let ended = server.end();
+    assert!(matches!(ended, Err(Error::Poisoned { .. })), "{ended:?}");
 }

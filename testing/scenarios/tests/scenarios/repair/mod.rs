@@ -50,7 +50,7 @@ fn what_a_snapshot_kept_stays_dropped() {
         let keyspace = store.keyspace(name).unwrap();
         let mut batch = store.batch();
         for number in 0..3000 {
-            batch.insert(&keyspace, format!("{name} {number:05}"), [7; 90]).unwrap();
+            batch.put(&keyspace, format!("{name} {number:05}"), [7; 90]).unwrap();
         }
         batch.commit().unwrap();
     };

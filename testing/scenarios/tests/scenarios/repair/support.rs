@@ -34,12 +34,12 @@ pub(crate) fn killed_store(folder: &Path, engine: Engine, seed: u64) -> (PathBuf
                 let key = format!("{name}-{:08x}", random.u32(..)).into_bytes();
                 let len = if random.u8(..) == 0 { 9000 } else { random.usize(..160) };
                 let value: Vec<u8> = std::iter::repeat_with(|| random.u8(..)).take(len).collect();
-                batch.insert(&keyspace, &key, &value).unwrap();
+                batch.put(&keyspace, &key, &value).unwrap();
                 model.entry(name).or_default().insert(key, value);
             }
             if round == 1 {
                 let key = format!("{name}-marker").into_bytes();
-                batch.insert(&keyspace, &key, "last").unwrap();
+                batch.put(&keyspace, &key, "last").unwrap();
                 model.entry(name).or_default().insert(key, b"last".to_vec());
             }
             batch.commit().unwrap();
@@ -66,7 +66,7 @@ pub(crate) fn memtables(path: &Path, seed: u64) -> (Model, Vec<u8>) {
     let damaged = random.usize(1000..2000);
     for number in 0..2000 {
         if number == 1000 {
-            keyspace.compact().unwrap();
+            keyspace.lsm().unwrap().compact().unwrap();
         }
         let value: Vec<u8> = std::iter::repeat_with(|| random.u8(..)).take(150).collect();
         let next = format!("town-{number:04}-{:08x}", random.u32(..)).into_bytes();

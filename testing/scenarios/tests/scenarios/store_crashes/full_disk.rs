@@ -78,7 +78,6 @@ fn run_with(setup: Setup, step_bytes: u64) -> Outcomes {
         steps: 90,
         large_one_in: 12,
         upkeep_one_in: 20,
-        durabilities: ALL,
         ..Mix::default()
     };
     let roomy = SimDisk::new(mix.seed);

@@ -21,8 +21,8 @@ fn create(name: &'static str) -> Plan {
 }
 
 /// Recovers power cuts at one of `step` crash points.
-fn try_power_cuts(tally: &mut Tally, disk: &SimDisk, models: &[Content], step: usize, count: u64) {
-    let mut tried = 0;
+fn try_power_cuts(disk: &SimDisk, models: &[Content], step: usize, count: u64) -> Tally {
+    let (mut tally, mut tried) = (Tally::new(), 0);
     tally.power_cuts(disk, step, count, |crashed, promise| {
         let (store, found) = judge(&crashed, models, promise);
         tried += 1;
@@ -30,25 +30,27 @@ fn try_power_cuts(tally: &mut Tally, disk: &SimDisk, models: &[Content], step: u
             judge_going_on(Setup::default(), &crashed, store, &found);
         }
     });
+    tally
+}
+
+/// A workload of the steps that a test takes.
+fn scripted(number: u64) -> Workload {
+    let mix = Mix { seed: seed(number), ..Mix::default() };
+    Workload::create(&SimDisk::new(mix.seed), mix).unwrap()
 }
 
 #[test]
 fn every_crash_point_of_small_commits() {
-    let mut tally = Tally::new();
+    let mut total = Tally::new();
     for (seed, step) in [(seed(0), 1), (seed(1), 2)] {
         let disk = SimDisk::new(seed);
-        let mix = Mix {
-            seed,
-            steps: 120,
-            large_one_in: 0,
-            upkeep_one_in: 15,
-            durabilities: ALL,
-            ..Mix::default()
-        };
+        let mix = Mix { seed, steps: 120, upkeep_one_in: 15, ..Mix::default() };
         let models = Workload::run(&disk, mix);
-        try_power_cuts(&mut tally, &disk, &models, step, 3);
+        let tally = try_power_cuts(&disk, &models, step, 3);
+        total.points += tally.points;
+        total.states += tally.states;
     }
-    tally.print("store, small commits");
+    total.print("store, small commits");
 }
 
 /// A retry after a weaker commit: it finds nothing to do, but promises what it found.
@@ -70,53 +72,27 @@ fn a_commit_that_changes_nothing_keeps_its_promise() {
 fn many_unsynced_commits() {
     let disk = SimDisk::new(seed(3));
     let durabilities = &[Durability::Buffered, Durability::Deferred];
-    let mix = Mix {
-        seed: seed(3),
-        steps: 200,
-        large_one_in: 0,
-        upkeep_one_in: 70,
-        durabilities,
-        ..Mix::default()
-    };
+    let mix = Mix { seed: seed(3), steps: 200, upkeep_one_in: 70, durabilities, ..Mix::default() };
     let models = Workload::run(&disk, mix);
-    let mut tally = Tally::new();
-    try_power_cuts(&mut tally, &disk, &models, 3, 6);
-    tally.print("store, unsynced commits");
+    try_power_cuts(&disk, &models, 3, 6).print("store, unsynced commits");
 }
 
 #[test]
 fn large_values_span_and_recycle_log_files() {
     let disk = SimDisk::new(seed(5));
-    let mix = Mix {
-        seed: seed(5),
-        steps: 50,
-        large_one_in: 3,
-        upkeep_one_in: 15,
-        durabilities: ALL,
-        ..Mix::default()
-    };
+    let mix =
+        Mix { seed: seed(5), steps: 50, large_one_in: 3, upkeep_one_in: 15, ..Mix::default() };
     let models = Workload::run(&disk, mix);
     let history = (0..disk.operation_count()).filter_map(|number| disk.describe(number));
     let heads = |text: &String| text.starts_with("write sim/log/") && text.contains(" at 0:");
     assert!(history.filter(heads).count() > 12, "the log went through its files several times");
-    let mut tally = Tally::new();
-    try_power_cuts(&mut tally, &disk, &models, 3, 3);
-    tally.print("store, large values");
+    try_power_cuts(&disk, &models, 3, 3).print("store, large values");
 }
 
 /// Batches that make a tree grow to two levels above its leaves, and shrink to nothing.
 #[test]
 fn a_tree_grows_and_shrinks() {
-    let disk = SimDisk::new(seed(6));
-    let mix = Mix {
-        seed: seed(6),
-        steps: 0,
-        large_one_in: 0,
-        upkeep_one_in: 0,
-        durabilities: ALL,
-        ..Mix::default()
-    };
-    let mut workload = Workload::create(&disk, mix).unwrap();
+    let mut workload = scripted(6);
     let name = "tree";
     workload.commit(&create(name), Durability::Sync).unwrap();
     let changes = |numbers: std::ops::Range<u64>, value: Option<Vec<u8>>| {
@@ -135,24 +111,14 @@ fn a_tree_grows_and_shrinks() {
         workload.commit(&changes(start..start + 200, None), ALL[round % 3]).unwrap();
     }
     assert_eq!(tree(&workload).height, 0, "{:?}", tree(&workload));
-    let mut tally = Tally::new();
-    try_power_cuts(&mut tally, &disk, &workload.models, 1, 2);
-    tally.print("store, a tree that grows and shrinks");
+    try_power_cuts(&workload.disk, &workload.models, 1, 2)
+        .print("store, a tree that grows and shrinks");
 }
 
 /// A keyspace is cleared and renamed, with and without a snapshot that sees it.
 #[test]
 fn clears_and_renames() {
-    let disk = SimDisk::new(seed(9));
-    let mix = Mix {
-        seed: seed(9),
-        steps: 0,
-        large_one_in: 0,
-        upkeep_one_in: 0,
-        durabilities: ALL,
-        ..Mix::default()
-    };
-    let mut workload = Workload::create(&disk, mix).unwrap();
+    let mut workload = scripted(9);
     let mut names = ["one", "two"];
     workload.commit(&create(names[0]), Durability::Sync).unwrap();
     for round in 0..9 {
@@ -174,24 +140,13 @@ fn clears_and_renames() {
             workload.reopen().unwrap();
         }
     }
-    let mut tally = Tally::new();
-    try_power_cuts(&mut tally, &disk, &workload.models, 1, 3);
-    tally.print("store, clears and renames");
+    try_power_cuts(&workload.disk, &workload.models, 1, 3).print("store, clears and renames");
 }
 
 /// Two keyspaces of different engines exchange their names, with changes in between.
 #[test]
 fn exchanges_of_names() {
-    let disk = SimDisk::new(seed(10));
-    let mix = Mix {
-        seed: seed(10),
-        steps: 0,
-        large_one_in: 0,
-        upkeep_one_in: 0,
-        durabilities: ALL,
-        ..Mix::default()
-    };
-    let mut workload = Workload::create(&disk, mix).unwrap();
+    let mut workload = scripted(10);
     let names = ["one", "two"];
     for (name, engine) in names.into_iter().zip([Engine::Bplus, Engine::Lsm]) {
         workload.commit(&Plan::Create(name, engine), Durability::Sync).unwrap();
@@ -212,24 +167,13 @@ fn exchanges_of_names() {
             workload.reopen().unwrap();
         }
     }
-    let mut tally = Tally::new();
-    try_power_cuts(&mut tally, &disk, &workload.models, 1, 3);
-    tally.print("store, exchanges of names");
+    try_power_cuts(&workload.disk, &workload.models, 1, 3).print("store, exchanges of names");
 }
 
 /// A keyspace is converted from engine to engine, with changes in between.
 #[test]
 fn conversions() {
-    let disk = SimDisk::new(seed(8));
-    let mix = Mix {
-        seed: seed(8),
-        steps: 0,
-        large_one_in: 0,
-        upkeep_one_in: 0,
-        durabilities: ALL,
-        ..Mix::default()
-    };
-    let mut workload = Workload::create(&disk, mix).unwrap();
+    let mut workload = scripted(8);
     let name = "tree";
     workload.commit(&create(name), Durability::Sync).unwrap();
     let engines = Engine::ALL.into_iter().cycle().skip(1).take(8);
@@ -246,25 +190,14 @@ fn conversions() {
         assert_eq!(info.engine, engine);
         assert!(workload.store().check().unwrap().is_clean());
     }
-    let mut tally = Tally::new();
-    try_power_cuts(&mut tally, &disk, &workload.models, 1, 4);
-    tally.print("store, conversions");
+    try_power_cuts(&workload.disk, &workload.models, 1, 4).print("store, conversions");
 }
 
 /// Keyspaces that are dropped under a snapshot: what is kept for it is freed with it, or by the
 /// opening after a crash.
 #[test]
 fn keyspaces_that_go_under_a_snapshot() {
-    let disk = SimDisk::new(seed(9));
-    let mix = Mix {
-        seed: seed(9),
-        steps: 0,
-        large_one_in: 0,
-        upkeep_one_in: 0,
-        durabilities: ALL,
-        ..Mix::default()
-    };
-    let mut workload = Workload::create(&disk, mix).unwrap();
+    let mut workload = scripted(9);
     for name in ["one", "two"] {
         workload.commit(&create(name), Durability::Sync).unwrap();
         let change = |number| Change {
@@ -288,9 +221,8 @@ fn keyspaces_that_go_under_a_snapshot() {
     }
     drop((snapshot, handles));
     workload.commit(&Plan::Drop("one"), Durability::Sync).unwrap();
-    let mut tally = Tally::new();
-    try_power_cuts(&mut tally, &disk, &workload.models, 1, 4);
-    tally.print("store, keyspaces that go under a snapshot");
+    try_power_cuts(&workload.disk, &workload.models, 1, 4)
+        .print("store, keyspaces that go under a snapshot");
 }
 
 /// Loads in order and in any order: a crash leaves complete pieces, the lowest keys first, and
@@ -342,14 +274,8 @@ fn loads_leave_whole_pieces() {
 #[test]
 fn a_killed_process_loses_no_buffered_commit() {
     let disk = SimDisk::new(seed(7));
-    let mix = Mix {
-        seed: seed(7),
-        steps: 150,
-        large_one_in: 40,
-        upkeep_one_in: 20,
-        durabilities: ALL,
-        ..Mix::default()
-    };
+    let mix =
+        Mix { seed: seed(7), steps: 150, large_one_in: 40, upkeep_one_in: 20, ..Mix::default() };
     let models = Workload::run(&disk, mix);
     let mut tally = Tally::new();
     tally.deaths(&disk, 1, |killed, promise| {
@@ -366,14 +292,8 @@ fn a_killed_process_loses_no_buffered_commit() {
 fn crashes_during_recovery() {
     let mut tally = Tally::new();
     let disk = SimDisk::new(seed(11));
-    let mix = Mix {
-        seed: seed(11),
-        steps: 60,
-        large_one_in: 30,
-        upkeep_one_in: 30,
-        durabilities: ALL,
-        ..Mix::default()
-    };
+    let mix =
+        Mix { seed: seed(11), steps: 60, large_one_in: 30, upkeep_one_in: 30, ..Mix::default() };
     let models = Workload::run(&disk, mix);
     let mut cursor = disk.cursor();
     for point in (0..=disk.operation_count()).step_by(67) {
@@ -392,14 +312,8 @@ fn crashes_during_recovery() {
 /// Runs a workload repeatedly, each time with another failing sync.
 #[test]
 fn a_failing_sync_poisons_and_reopening_recovers() {
-    let mix = Mix {
-        seed: seed(13),
-        steps: 60,
-        large_one_in: 20,
-        upkeep_one_in: 10,
-        durabilities: ALL,
-        ..Mix::default()
-    };
+    let mix =
+        Mix { seed: seed(13), steps: 60, large_one_in: 20, upkeep_one_in: 10, ..Mix::default() };
     let sound = SimDisk::new(mix.seed);
     Workload::run(&sound, mix);
     let is_sync = |number: &u64| sound.describe(*number).unwrap().starts_with("sync");
@@ -417,24 +331,11 @@ fn a_failing_sync_poisons_and_reopening_recovers() {
             refused += workload.refused;
             models = workload.models;
         }
-        let mut cursor = disk.cursor();
-        cursor.advance_to(disk.operation_count());
-        let promise = Promise::at_power_cut(&disk, cursor.point());
-        for choice in cursor.choices(states_max(3), number) {
-            tally.state(&disk, number, &choice, || {
-                judge(&cursor.crash(&mut choice.clone()), &models, promise);
-            });
-        }
-        let killed = cursor.kill();
-        tally.state(&disk, number, &"killed", || {
-            judge(&killed, &models, Promise::at_death(&disk, cursor.point()));
-        });
         // Pages after a failed sync look clean, and recovery must not rely on them.
-        if number % 16 == 0 {
-            tally.cuts_within(&killed, 2, number, |crashed| {
-                drop(judge(&crashed, &models, promise));
-            });
-        }
+        let within = if number % 16 == 0 { 2 } else { 0 };
+        tally.after_fault(&disk, number, (3, within), |crashed, promise| {
+            drop(judge(crashed, &models, promise));
+        });
     }
     assert!(poisoned > 10, "only {poisoned} of the failing syncs poisoned an open store");
     println!("store, failing syncs: {poisoned} poisoned, {refused} refused a commit and went on");

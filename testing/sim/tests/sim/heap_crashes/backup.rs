@@ -6,10 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use adamant_heap::{Durability, Error, Flushing, Heap, Read, Write};
 use adamant_medium::storage::Directory;
 use adamant_sim::tally::{seed, states_max};
-use adamant_sim::{Choice, Promise, SimDirectory, SimDisk, Tally};
+use adamant_sim::{Call, Choice, Hooked, Promise, SimDirectory, SimDisk, Tally};
 use parking_lot::Mutex;
 
-use crate::heap_crashes::hooked::Hooked;
 use crate::heap_crashes::model::{Model, commit_of, open};
 use crate::heap_crashes::try_power_cuts;
 use crate::heap_crashes::workload::{Mix, Workload};
@@ -43,9 +42,12 @@ fn copy(disk: &SimDisk, target: &SimDisk, mix: Mix) -> Made {
     let (heap, first) = (Arc::clone(&workload.heap), workload.last().commit);
     let workload = Arc::new(Mutex::new(workload));
     let stepping = Arc::clone(&workload);
-    let directory = Hooked::new(SimDirectory::root(target), move || {
-        // A heap that has no space for a commit continues.
-        let _ = stepping.lock().step();
+    let directory = Hooked::new(SimDirectory::root(target), move |call, _| {
+        if call == Call::Write {
+            // A heap that has no space for a commit continues.
+            let _ = stepping.lock().step();
+        }
+        Ok(())
     });
     let outcome = heap.back_up(&directory);
     let workload = workload.lock();
@@ -155,11 +157,12 @@ fn writers_take_the_space_of_a_copy() {
     let target = SimDisk::new(seed(78));
     let (writer, commits) = (Arc::clone(&heap), Arc::new(AtomicU64::new(0)));
     let count = Arc::clone(&commits);
-    let directory = Hooked::new(SimDirectory::root(&target), move || {
-        for fill in 0..6 {
+    let directory = Hooked::new(SimDirectory::root(&target), move |call, _| {
+        for fill in (0..6).filter(|_| call == Call::Write) {
             replace_block(&writer, fill).expect("a commit needs no space but that of the log");
             count.fetch_add(1, Ordering::Relaxed);
         }
+        Ok(())
     });
     let error = heap.back_up(&directory).unwrap_err();
     assert!(error.is_out_of_space() && error.to_string().contains("log"), "{error}");

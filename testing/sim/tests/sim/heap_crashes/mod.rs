@@ -13,7 +13,6 @@ mod closing;
 mod creation;
 mod direct;
 mod full;
-mod hooked;
 mod left_out;
 mod model;
 mod reads;
@@ -22,7 +21,7 @@ mod shrink;
 mod workload;
 
 use adamant_heap::{Durability, Error, Flushing, Heap};
-use adamant_sim::tally::{seed, states_max};
+use adamant_sim::tally::seed;
 use adamant_sim::{Choice, Mark, Promise, SimDisk, Tally};
 
 use crate::heap_crashes::model::{Model, commit_of, is_poisoned, judge, open, open_bounded};
@@ -244,26 +243,13 @@ fn try_faults(mix: Mix, test: &str, is_tried: impl Fn(&str) -> bool) {
             refused += workload.refused;
             models = workload.models;
         }
-        let mut cursor = disk.cursor();
-        cursor.advance_to(disk.operation_count());
-        let promise = Promise::at_power_cut(&disk, cursor.point());
-        for choice in cursor.choices(states_max(4), number) {
-            tally.state(&disk, number, &choice, || {
-                judge(&cursor.crash(&mut choice.clone()), &models, promise);
-            });
-        }
-        let killed = cursor.kill();
-        tally.state(&disk, number, &"killed", || {
-            judge(&killed, &models, Promise::at_death(&disk, cursor.point()));
-        });
         // Data of a failed sync looks clean, and recovery must not build on it. Where files are
         // mapped by then it stores the same bytes, which are durable when flushed; the simulator
         // does not see that.
-        if number % 4 == 0 && !mix.is_unmapped {
-            tally.cuts_within(&killed, 3, number, |crashed| {
-                drop(judge(&crashed, &models, promise));
-            });
-        }
+        let within = if number % 4 == 0 && !mix.is_unmapped { 3 } else { 0 };
+        tally.after_fault(&disk, number, (4, within), |crashed, promise| {
+            drop(judge(crashed, &models, promise));
+        });
     }
     println!("{test}: poisoned {poisoned} times, refused and went on {refused} times");
     tally.print(test);

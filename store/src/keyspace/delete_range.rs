@@ -25,7 +25,7 @@ use crate::keyspace::handle::Keyspace;
 const PIECE_ENTRIES: usize = 256;
 
 impl Keyspace {
-    /// Removes all entries of a range.
+    /// Deletes all entries of a range.
     ///
     /// A keyspace of the engine `lsm` records a range tombstone: one commit, whose size does not
     /// depend on the number of entries, O(log n); merging gives their space back. The other engines
@@ -42,16 +42,16 @@ impl Keyspace {
     /// let store = Store::in_memory()?;
     /// let visits = store.keyspace_with("visits", KeyspaceOptions::new().engine(Engine::Lsm))?;
     /// for day in ["2026-03-01", "2026-03-02", "2026-04-01"] {
-    ///     visits.insert(day, "")?;
+    ///     visits.put(day, "")?;
     /// }
-    /// visits.remove_range("2026-03".."2026-04")?;
+    /// visits.delete_range("2026-03".."2026-04")?;
     /// assert_eq!(visits.len()?, 1);
     /// # Ok::<(), adamant::Error>(())
     /// ```
     ///
     /// # Errors
-    /// As [`Keyspace::insert`]; the chunks before the failing one are gone.
-    pub fn remove_range(&self, range: impl KeyBounds) -> Result<()> {
+    /// As [`Keyspace::put`]; the chunks before the failing one are gone.
+    pub fn delete_range(&self, range: impl KeyBounds) -> Result<()> {
         self.check_writes()?;
         let mut rest = KeyRange::new(&range);
         if rest.is_none() {

@@ -1,15 +1,28 @@
-//! `adamant del STORE KEY`: one durable removal.
+//! `adamant delete|remove STORE KEY`: one durable removal.
 
 use adamant_cli::record;
 
-use crate::args::DelArgs;
+use crate::args::DeleteArgs;
 use crate::cmd::entries::get;
 use crate::failure::Result;
 use crate::opening;
 use crate::output::Output;
 
+/// Deletes a key, whether it exists or not.
+pub(crate) fn delete(args: &DeleteArgs, output: &Output) -> Result<()> {
+    let key = args.encoding.bytes(&args.key)?;
+    let (store, keyspace) = opening::existing_keyspace(&args.target)?;
+    keyspace.delete(&key)?;
+    store.close()?;
+    if output.is_json() {
+        let object = record::format_key(&key);
+        output.line(&serde_json::Value::Object(object).to_string())?;
+    }
+    Ok(())
+}
+
 /// Removes a key; fails if there is none.
-pub(crate) fn run(args: &DelArgs, output: &Output) -> Result<()> {
+pub(crate) fn remove(args: &DeleteArgs, output: &Output) -> Result<()> {
     let key = args.encoding.bytes(&args.key)?;
     let (store, keyspace) = opening::existing_keyspace(&args.target)?;
     let removed = keyspace.remove(&key)?;
