@@ -222,7 +222,7 @@ impl Heap {
         // anywhere, and runs stay what they are while this is held.
         let mut arena = (!batch.frees.is_empty()).then(|| self.space.arena());
         if let Some(arena) = &mut arena {
-            self.judge_frees(arena, batch);
+            self.verify_frees(arena, batch);
         }
         let Batch { record, changes, .. } = batch;
         changes.coalesce();
@@ -249,15 +249,15 @@ impl Heap {
     }
 
     /// Adds to the changes those frees of a batch that free a block.
-    fn judge_frees(&self, arena: &mut Arena, batch: &mut Batch) {
+    fn verify_frees(&self, arena: &mut Arena, batch: &mut Batch) {
         let Batch { changes, frees, refused, .. } = batch;
         // Frees of one block become neighbours, ordered by their tickets.
         frees.sort_unstable();
         let mut last = None;
         for (block, ticket) in frees.drain(..) {
             let is_twice = last == Some(block);
-            let judged = if is_twice { Err(freed(block)) } else { self.judge(arena, block) };
-            match judged {
+            let verified = if is_twice { Err(freed(block)) } else { self.verify(arena, block) };
+            match verified {
                 Ok(place) => changes.free(&self.space.classes, Word::of(place)),
                 Err(error) => refused.push((ticket, error)),
             }
@@ -267,13 +267,13 @@ impl Heap {
 
     /// The location of a block that can be freed.
     #[inline]
-    fn judge(&self, arena: &mut Arena, block: u64) -> Result<BlockLocation> {
+    fn verify(&self, arena: &mut Arena, block: u64) -> Result<BlockLocation> {
         let image = &self.space.image;
         let place = self.blocks().locate(image, block)?;
         if !image.is_allocated(&self.space.classes, place)? {
             return Err(freed(block));
         }
-        self.allocator().judge_freed(arena, place)?;
+        self.allocator().verify_freed(arena, place)?;
         Ok(place)
     }
 

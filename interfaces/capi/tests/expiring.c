@@ -195,7 +195,7 @@ static void test_views(adamant_store *store, const char *engine)
 
     fill(expiring);
     OK(adamant_expiring_cursor(expiring, NULL, &cursor));
-    /* What is over is judged by the moment at which the cursor was made. */
+    /* What is over is verified by the moment at which the cursor was made. */
     now = 1600;
     test_cursor(cursor);
     now = 1000;

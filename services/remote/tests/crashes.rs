@@ -135,7 +135,7 @@ fn options() -> Options {
 
 /// Opens a state for writing, and every fourth one for reading before if a commit had returned by
 /// then: it is one of the models from the last commit that had returned to the last that had begun.
-fn judge(at: usize, state: &State, models: &[Model], context: &str) {
+fn verify(at: usize, state: &State, models: &[Model], context: &str) {
     let State { objects, returned, begun } = state;
     let context = format!("{context}, {returned} returned, {begun} begun");
     let objects: Arc<dyn ObjectStore> = Arc::new(objects.fork());
@@ -177,7 +177,7 @@ fn each_state_between_two_objects_is_a_beginning_of_the_commits() {
             loop {
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 let Some(state) = states.get(at) else { break };
-                judge(at, state, &models, &format!("seed {seed}, state {at}"));
+                verify(at, state, &models, &format!("seed {seed}, state {at}"));
             }
         };
         // Opening a store waits for threads and timers of its own.

@@ -136,7 +136,7 @@ fn write_later(disk: &SimDisk, name: &str) {
 
 /// Opens the store with a name, and panics unless it is intact and has the content, with the later
 /// write if `mark` says that it must, or may, be there.
-fn judge(disk: &SimDisk, name: &str, content: &Content, mark: u64) {
+fn verify(disk: &SimDisk, name: &str, content: &Content, mark: u64) {
     assert!(is_there(disk, name), "{name} is gone");
     let store = open(disk, name).unwrap_or_else(|error| panic!("{name}: {error}"));
     let mut found = content_of(&store);
@@ -176,13 +176,13 @@ fn try_power_cuts(work: &Work, can_exchange: bool) {
                     let at = |name| is_there(&crashed, name);
                     assert!(!is_between || at("app.damaged"), "the only store has no name");
                     if is_between {
-                        return judge(&crashed, "app.damaged", &content, mark);
+                        return verify(&crashed, "app.damaged", &content, mark);
                     }
                 } else {
-                    judge(&crashed, APP, &content, 0);
+                    verify(&crashed, APP, &content, 0);
                 }
                 if work.name == APP || mark >= DONE || is_there(&crashed, work.name) {
-                    judge(&crashed, work.name, &content, mark);
+                    verify(&crashed, work.name, &content, mark);
                 }
             });
         }
@@ -213,17 +213,17 @@ fn try_faults(work: &Work) {
             let name = if is_done { work.name } else { APP };
             write_later(&disk, name);
             cut(&disk, |crashed| {
-                judge(crashed, name, &content, DURABLE);
+                verify(crashed, name, &content, DURABLE);
                 if !is_done && is_there(crashed, COPY) {
-                    judge(crashed, COPY, &content, 0);
+                    verify(crashed, COPY, &content, 0);
                 }
             });
             if !is_done {
                 // The leftovers of the failure are in no later call's way.
                 (work.run)(&disk).unwrap();
                 cut(&disk, |crashed| {
-                    judge(crashed, APP, &content, DURABLE);
-                    judge(crashed, work.name, &content, DURABLE);
+                    verify(crashed, APP, &content, DURABLE);
+                    verify(crashed, work.name, &content, DURABLE);
                 });
             }
         }
@@ -232,12 +232,12 @@ fn try_faults(work: &Work) {
 }
 
 /// Power cuts at the end of a disk's history.
-fn cut(disk: &SimDisk, judge: impl Fn(&SimDisk)) {
+fn cut(disk: &SimDisk, verify: impl Fn(&SimDisk)) {
     let end = disk.operation_count();
     let random = (0..2).map(Choice::random);
     for mut choice in [Choice::None, Choice::All].into_iter().chain(random) {
         println!("then {choice:?}");
-        judge(&disk.crash(end, &mut choice).without_history());
+        verify(&disk.crash(end, &mut choice).without_history());
     }
 }
 
@@ -299,7 +299,7 @@ fn directories_of_trees_are_durable_before_a_tree_is() {
         }
         let content = content_of(&store);
         drop(store);
-        cut(&disk, |crashed| judge(crashed, APP, &content, 0));
+        cut(&disk, |crashed| verify(crashed, APP, &content, 0));
         if !was_met {
             break;
         }

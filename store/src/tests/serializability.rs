@@ -263,7 +263,7 @@ fn run_one(tx: &mut Transaction, all: &[Keyspace], random: &mut Rng, number_: u6
 }
 
 /// Panics unless the transactions have a serial order.
-fn judge(history: &[Committed], seed: u64) {
+fn verify(history: &[Committed], seed: u64) {
     let index: BTreeMap<u64, usize> =
         history.iter().enumerate().map(|(at, made)| (made.number, at)).collect();
     // The transaction that replaced a version of a key.
@@ -345,7 +345,7 @@ fn what_threads_commit_has_an_order() {
                 .collect();
             threads.into_iter().flat_map(|thread| thread.join().expect("no panic")).collect()
         });
-        judge(&history, seed);
+        verify(&history, seed);
         committed += history.len();
     }
     println!("serializability: 8 histories of 4 threads, {committed} commits");

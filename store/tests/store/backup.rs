@@ -40,7 +40,7 @@ fn key(number: u64) -> String {
 }
 
 /// Panics unless a store holds exactly the first commits; returns how many.
-fn judge(store: &Store) -> u64 {
+fn verify(store: &Store) -> u64 {
     assert!(store.check().unwrap().is_clean());
     let last = store.open_keyspace("last").unwrap().get("last").unwrap().unwrap();
     let last: u64 = String::from_utf8(last.to_vec()).unwrap().parse().unwrap();
@@ -93,19 +93,19 @@ fn a_backup_is_a_prefix_of_what_is_committed_meanwhile() {
             assert!(!directory.path().join(format!("backup {round}.backing-up")).exists());
             let copy = Store::open_with(&path, options()).unwrap();
             assert!(copy.recovery().was_closed);
-            let found = judge(&copy);
+            let found = verify(&copy);
             assert!((before..=after).contains(&found), "{before} <= {found} <= {after}");
             while_running += after - before;
             // It is a store like any other.
             commit(&copy, found + 1);
             copy.close().unwrap();
-            assert_eq!(judge(&Store::open(&path).unwrap()), found + 1);
+            assert_eq!(verify(&Store::open(&path).unwrap()), found + 1);
         }
         is_over.store(true, Ordering::Relaxed);
     });
     println!("{while_running} commits while 5 backups were made");
     assert!(while_running > 20, "{while_running} commits");
-    assert_eq!(judge(&store), done.into_inner());
+    assert_eq!(verify(&store), done.into_inner());
 }
 
 #[test]

@@ -7,7 +7,7 @@ use adamant::{Durability, Engine, Error, Keyspace, KeyspaceOptions, Options, Sna
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-fn judge(snapshot: &Snapshot, keyspace: &Keyspace, model: &Model, random: &mut fastrand::Rng) {
+fn verify(snapshot: &Snapshot, keyspace: &Keyspace, model: &Model, random: &mut fastrand::Rng) {
     let found: Vec<_> = snapshot.iter(keyspace).map(|entry| entry.unwrap()).collect();
     let found = found.iter().map(|(key, value)| (key.to_vec(), value.to_vec()));
     assert!(found.eq(model.clone()), "{} entries", model.len());
@@ -67,13 +67,13 @@ fn snapshots_see_what_was_there_before() {
                 }
                 _ => {
                     for (snapshot, model) in &snapshots {
-                        judge(snapshot, &keyspace, model, &mut random);
+                        verify(snapshot, &keyspace, model, &mut random);
                     }
                 }
             }
             assert_eq!(keyspace.len().unwrap(), model.len() as u64, "seed {seed}, step {step}");
         }
-        judge(&store.snapshot().unwrap(), &old, &model, &mut random);
+        verify(&store.snapshot().unwrap(), &old, &model, &mut random);
         let kept = snapshots.pop();
         drop(snapshots);
         // The tree kept for a snapshot is there while it is open, and in a copy, whose next open

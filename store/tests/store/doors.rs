@@ -17,7 +17,7 @@ fn fill(path: &Path, count: u32) {
     store.close().unwrap();
 }
 
-fn judge(path: &Path, count: u64) {
+fn verify(path: &Path, count: u64) {
     let store = Store::open_read_only(path).unwrap();
     assert!(store.check().unwrap().is_clean());
     assert_eq!(store.open_keyspace("numbers").unwrap().len().unwrap(), count);
@@ -35,14 +35,14 @@ fn a_path_that_is_no_text_is_a_path_everywhere() {
     fs::create_dir(at("caf\u{fffd}".as_bytes())).unwrap();
     fill(&path, 300);
     compact(&path).unwrap();
-    judge(&path, 300);
+    verify(&path, 300);
     let (copy, again) = (at(b"copy\xff"), at(b"again\xfe"));
     Store::open(&path).unwrap().backup(&copy).unwrap();
-    judge(&copy, 300);
+    verify(&copy, 300);
     let taken = Store::open(&path).unwrap().backup(&copy).unwrap_err();
     assert!(matches!(&taken, Error::TargetExists { path } if *path == copy), "{taken}");
     restore(&copy, &again).unwrap();
-    judge(&again, 300);
+    verify(&again, 300);
     assert_eq!(repair(&again).unwrap().damaged_path, None);
     // The head of the pool is lost, but not its contents, nor those of the log of a store that was
     // written to.
@@ -53,7 +53,7 @@ fn a_path_that_is_no_text_is_a_path_everywhere() {
     let report = repair(&again).unwrap();
     assert_eq!(report.damaged_path, Some(at(b"again\xfe.damaged")));
     assert!(at(b"again\xfe.damaged").join("pool").is_file());
-    judge(&again, 300);
+    verify(&again, 300);
 }
 
 /// "expected a pool header with checksum 0x4d23b8f8, found 0x4d23b8f8".

@@ -22,7 +22,7 @@ fn fill(store: &Store, numbers: std::ops::Range<u32>) {
     }
 }
 
-fn judge(store: &Store, count: u32) {
+fn verify(store: &Store, count: u32) {
     for engine in Engine::ALL {
         let keyspace = store.open_keyspace(engine.name()).unwrap();
         assert_eq!(keyspace.iter().count() as u32, count);
@@ -86,7 +86,7 @@ fn a_killed_store_is_read_without_a_trace() {
     let before = look_of(&killed);
     let stores: Vec<_> = (0..3).map(|_| Store::open_read_only(&killed).unwrap()).collect();
     for store in &stores {
-        judge(store, 400);
+        verify(store, 400);
         assert!(!store.recovery().was_closed && store.recovery().records > 100);
         let snapshot = store.snapshot().unwrap();
         let keyspace = store.open_keyspace("critbit").unwrap();
@@ -118,14 +118,14 @@ fn a_killed_store_is_read_without_a_trace() {
         let error = error.unwrap_or_else(|| panic!("call {number} was not refused"));
         assert!(error.is_read_only() && error.to_string().contains("reading only"), "{error}");
     }
-    judge(store, 400);
+    verify(store, 400);
 
     // Its copy is a store like any other.
     store.backup(directory.path().join("copy")).unwrap();
     let copy = Store::open(directory.path().join("copy")).unwrap();
-    judge(&copy, 400);
+    verify(&copy, 400);
     fill(&copy, 400..410);
-    judge(&copy, 410);
+    verify(&copy, 410);
     stores.into_iter().for_each(|store| store.close().unwrap());
     assert_eq!(look_of(&killed), before);
 
@@ -133,7 +133,7 @@ fn a_killed_store_is_read_without_a_trace() {
     for name in ["pool", "lock", "log", "."] {
         std::fs::set_permissions(killed.join(name), Permissions::from_mode(0o755)).unwrap();
     }
-    judge(&Store::open(&killed).unwrap(), 400);
+    verify(&Store::open(&killed).unwrap(), 400);
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn readers_and_a_writer_keep_each_other_out_and_say_who() {
     }
     readers.into_iter().for_each(drop);
     fill(&Store::open(&path).unwrap(), 10..20);
-    judge(&Store::open_read_only(&path).unwrap(), 20);
+    verify(&Store::open_read_only(&path).unwrap(), 20);
 
     std::fs::create_dir(directory.path().join("empty")).unwrap();
     let error = Store::open_read_only(directory.path().join("empty")).unwrap_err();

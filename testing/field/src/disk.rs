@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_judged() {
+    fn places_are_verified() {
         let disk = Disk::new(vec![0; SECTORS * SECTOR_BYTES], 0, false);
         assert!(disk.has(0, disk.bytes()) && disk.has(disk.bytes(), 0));
         let sector = SECTOR_BYTES as u64;

@@ -181,7 +181,7 @@ fn fail(
     let is_hit = traced(&trace).contains("(INJECTED)");
     if is_hit || outcome.is_err() {
         let at = |words| format!("call {number}: {words}");
-        row.count(outcome.and_then(|durable| trial.judge(durable)).map_err(at), trial.seed);
+        row.count(outcome.and_then(|durable| trial.verify(durable)).map_err(at), trial.seed);
     }
     Ok(is_hit)
 }
@@ -215,7 +215,7 @@ fn limits(campaign: &Campaign) -> Result<Vec<Row>, String> {
         // Else the signal would end it, before any call fails.
         let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
         command.args(["-c", &script]).arg(own()?);
-        let outcome = trial.run(command).and_then(|durable| trial.judge(durable));
+        let outcome = trial.run(command).and_then(|durable| trial.verify(durable));
         files.count(outcome.map_err(|words| format!("{blocks} blocks: {words}")), seed);
     }
     for round in 0..rounds {
@@ -233,7 +233,7 @@ fn limits(campaign: &Campaign) -> Result<Vec<Row>, String> {
         if !mount(&["-o", "remount,size=256m"], folder.path()) {
             outcome = Err("the tmpfs could not be made larger".to_owned());
         }
-        let outcome = outcome.and_then(|durable| trial.judge(durable));
+        let outcome = outcome.and_then(|durable| trial.verify(durable));
         disks.count(outcome.map_err(|words| format!("{kib} KiB: {words}")), seed);
         let unmounted = Command::new("umount").arg(folder.path()).status();
         if !unmounted.is_ok_and(|status| status.success()) {
@@ -286,7 +286,7 @@ impl Trial<'_> {
     }
 
     /// Runs another agent, for which nothing fails.
-    fn judge(&self, durable: u64) -> Result<(), String> {
+    fn verify(&self, durable: u64) -> Result<(), String> {
         let (status, said) = self.agent(Command::new(own()?), durable, 3)?;
         if said.contains(&Said::Closed) && status.success() {
             return Ok(());

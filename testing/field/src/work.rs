@@ -1,8 +1,8 @@
 //! Numbered batches over a keyspace of every engine, and what a store that has the first N of them
 //! holds.
 //!
-//! Purpose: the process that writes and the one that judges compute the same batch from a seed and
-//! a number, so nothing but a number has to pass between them, over a serial line if need be.
+//! Purpose: the process that writes and the one that verifies compute the same batch from a seed
+//! and a number, so nothing but a number has to pass between them, over a serial line if need be.
 //! Invariants: each batch sets `LAST_KEY` in each keyspace to its own number, so that half of one
 //! is seen.
 //! Thread safety: values, not shared.

@@ -221,11 +221,11 @@ impl Trial<'_> {
     /// If something is read that should not be there, or missing without an error.
     fn read(&self, store: &Store) -> Answer {
         let Ok(found) = Content::read(store) else { return Answer::Said };
-        self.judge(&found);
+        self.verify(&found);
         Answer::Right
     }
 
-    fn judge(&self, found: &Content) {
+    fn verify(&self, found: &Content) {
         let models = &self.subject.models;
         if !models[self.least..].contains(found) {
             let commit = models.iter().rposition(|model| model == found);
@@ -234,7 +234,7 @@ impl Trial<'_> {
     }
 
     /// Whether each entry is one that was committed, whenever; all of them to one store.
-    fn judge_saved(&self, found: &Content) {
+    fn verify_saved(&self, found: &Content) {
         let Subject { models, other_models, .. } = self.subject;
         let Some((name, key)) = never_there(models, found) else { return };
         let is_other = self.is_of_other && never_there(other_models, found).is_none();
@@ -316,9 +316,9 @@ fn repair(trial: &Trial<'_>, disk: &SimDisk) -> Answer {
     assert!(checked.is_clean(), "a repaired store: {:?}", checked.findings);
     let found = Content::read(&store).expect("a repaired store is read");
     if report.findings.is_empty() && losses == 0 {
-        trial.judge(&found);
+        trial.verify(&found);
         return Answer::Right;
     }
-    trial.judge_saved(&found);
+    trial.verify_saved(&found);
     Answer::Said
 }

@@ -6,7 +6,7 @@
 //! half of a write done. All setups mixed, in an order that follows from the seed, so that also a
 //! short run has some of everything.
 
-use adamant_scenarios::crashes::{Mix, Setup, Step, Survived, Workload, assert_clean, judge_of};
+use adamant_scenarios::crashes::{Mix, Setup, Step, Survived, Workload, assert_clean, verify_of};
 use adamant_sim::{Call, Fault, Promise, SimDisk};
 use adamant_wire::faults;
 
@@ -136,7 +136,7 @@ impl Trial {
         Self { target, workload, failed }
     }
 
-    /// Takes a step, and judges the store if it fails.
+    /// Takes a step, and verifies the store if it fails.
     fn take(&mut self, step: &Step) {
         let Err(error) = self.workload.take(step) else { return };
         let earlier = self.failed.replace(error.to_string());
@@ -152,7 +152,7 @@ impl Trial {
     }
 }
 
-/// Runs the workload with the fault, and judges the store and its disk then. Whether anybody was
+/// Runs the workload with the fault, and verifies the store and its disk then. Whether anybody was
 /// told of it.
 fn try_case(case: Case) -> bool {
     let (mix, setup) = (case.mix, case.mix.setup);
@@ -167,7 +167,7 @@ fn try_case(case: Case) -> bool {
     // A log that could not be brought to the pool has told nobody yet, if nobody has written since.
     trial.take(&Step::Reopen);
     let Trial { workload, failed, .. } = trial;
-    // What judges from here on reads, too, and is not to be disturbed.
+    // What verifies from here on reads, too, and is not to be disturbed.
     disk.repair();
     faults::plan_reservation(0);
     workload.last().verify(workload.store());
@@ -177,7 +177,7 @@ fn try_case(case: Case) -> bool {
     let promise = Promise::at_power_cut(&disk, cursor.point());
     for mut choice in cursor.choices(CUTS, case.number) {
         let crashed = cursor.crash(&mut choice).without_history();
-        drop(judge_of(setup, &crashed, &workload.models, promise));
+        drop(verify_of(setup, &crashed, &workload.models, promise));
     }
     failed.is_some()
 }

@@ -1,6 +1,6 @@
 //! Power cuts along the history of one workload, and during the recoveries from them.
 
-use adamant_scenarios::crashes::{Content, Setup, judge_going_on, judge_of};
+use adamant_scenarios::crashes::{Content, Setup, verify_going_on, verify_of};
 use adamant_sim::{Choice, Cursor, Promise, SimDisk};
 
 use crate::attempt::attempt;
@@ -39,7 +39,7 @@ pub(crate) struct Failure {
     pub(crate) message: String,
 }
 
-/// A history to judge.
+/// A history to verify.
 pub(crate) struct History<'a> {
     pub(crate) setup: Setup,
     pub(crate) disk: &'a SimDisk,
@@ -119,9 +119,9 @@ impl History<'_> {
         let disk = if goes_on || crashes { disk } else { disk.without_history() };
         let begin = disk.operation_count();
         let (store, found) =
-            attempt(|| judge_of(self.setup, &disk, self.models, promise)).map_err(fail)?;
+            attempt(|| verify_of(self.setup, &disk, self.models, promise)).map_err(fail)?;
         if goes_on {
-            return attempt(|| judge_going_on(self.setup, &disk, store, &found)).map_err(fail);
+            return attempt(|| verify_going_on(self.setup, &disk, store, &found)).map_err(fail);
         }
         drop(store);
         if crashes {
@@ -155,8 +155,8 @@ impl History<'_> {
             (tried.states, tried.recoveries) = (tried.states + 1, tried.recoveries + 1);
             let place = format!(", recovery crashed at {point} by seed {seed}");
             let fail = |message| Failure { place: place.clone(), message };
-            let judged = attempt(|| judge_of(self.setup, &crashed, self.models, promise));
-            drop(judged.map_err(fail)?);
+            let verified = attempt(|| verify_of(self.setup, &crashed, self.models, promise));
+            drop(verified.map_err(fail)?);
             if deeper {
                 self.crash_recovery(&crashed, 0, promise, random, tried, depth - 1).map_err(
                     |failure| Failure { place: place.clone() + &failure.place, ..failure },

@@ -67,7 +67,7 @@ pub fn verdicts(
 ///
 /// # Panics
 /// If the suite did not notice a site's absence, and `is_needless` does not allow that.
-pub fn judge(verdicts: &[Verdict], is_needless: impl Fn(&Site) -> bool) {
+pub fn verify(verdicts: &[Verdict], is_needless: impl Fn(&Site) -> bool) {
     let mut unnoticed = Vec::new();
     for Verdict { site, calls, noticed } in verdicts {
         println!("{site}, {calls} calls: {}", noticed.as_deref().unwrap_or("NOT NOTICED"));

@@ -63,13 +63,13 @@ impl Tally {
     }
 
     /// Power cuts at one of `step` crash points of a history, [`states_max`] of `count` states at
-    /// each. `judge` gets the remaining disk and the promise.
+    /// each. `verify` gets the remaining disk and the promise.
     pub fn power_cuts(
         &mut self,
         disk: &SimDisk,
         step: usize,
         count: u64,
-        mut judge: impl FnMut(SimDisk, Promise),
+        mut verify: impl FnMut(SimDisk, Promise),
     ) {
         let mut cursor = disk.cursor();
         let mut next = cursor.point();
@@ -84,20 +84,25 @@ impl Tally {
             let choices = cursor.choices(states_max(count), point);
             for choice in choices {
                 self.state(disk, point, &choice, || {
-                    judge(cursor.crash(&mut choice.clone()), promise);
+                    verify(cursor.crash(&mut choice.clone()), promise);
                 });
             }
         }
     }
 
     /// Deaths of the process at one of `step` crash points of a history.
-    pub fn deaths(&mut self, disk: &SimDisk, step: usize, mut judge: impl FnMut(SimDisk, Promise)) {
+    pub fn deaths(
+        &mut self,
+        disk: &SimDisk,
+        step: usize,
+        mut verify: impl FnMut(SimDisk, Promise),
+    ) {
         let mut cursor = disk.cursor();
         for point in (cursor.point()..=disk.operation_count()).step_by(step) {
             cursor.advance_to(point);
             self.points += 1;
             let promise = Promise::at_death(disk, point);
-            self.state(disk, point, &"killed", || judge(cursor.kill(), promise));
+            self.state(disk, point, &"killed", || verify(cursor.kill(), promise));
         }
     }
 
@@ -107,7 +112,7 @@ impl Tally {
         disk: &SimDisk,
         count: u64,
         seed: u64,
-        mut judge: impl FnMut(SimDisk),
+        mut verify: impl FnMut(SimDisk),
     ) {
         let mut cursor = disk.cursor();
         loop {
@@ -117,7 +122,7 @@ impl Tally {
             self.points += 1;
             for choice in cursor.choices(count, seed) {
                 self.state(disk, cursor.point(), &choice, || {
-                    judge(cursor.crash(&mut choice.clone()));
+                    verify(cursor.crash(&mut choice.clone()));
                 });
             }
             if !cursor.advance() {
@@ -134,22 +139,22 @@ impl Tally {
         disk: &SimDisk,
         number: u64,
         (count, within): (u64, u64),
-        mut judge: impl FnMut(&SimDisk, Promise),
+        mut verify: impl FnMut(&SimDisk, Promise),
     ) {
         let mut cursor = disk.cursor();
         cursor.advance_to(disk.operation_count());
         let promise = Promise::at_power_cut(disk, cursor.point());
         for choice in cursor.choices(states_max(count), number) {
             self.state(disk, number, &choice, || {
-                judge(&cursor.crash(&mut choice.clone()), promise);
+                verify(&cursor.crash(&mut choice.clone()), promise);
             });
         }
         let killed = cursor.kill();
         self.state(disk, number, &"killed", || {
-            judge(&killed, Promise::at_death(disk, cursor.point()));
+            verify(&killed, Promise::at_death(disk, cursor.point()));
         });
         if within > 0 {
-            self.cuts_within(&killed, within, number, |crashed| judge(&crashed, promise));
+            self.cuts_within(&killed, within, number, |crashed| verify(&crashed, promise));
         }
     }
 }

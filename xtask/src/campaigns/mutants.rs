@@ -50,7 +50,7 @@ pub(crate) fn run(options: &[&str]) -> Result<bool, String> {
     };
     let workspace = Workspace::load()?;
     let mutations = mutations::load(&workspace.root)?;
-    judge_names(&mutations)?;
+    verify_names(&mutations)?;
     let jobs = jobs(&options);
     let trial = Trial::new(&workspace, &mutations, &jobs)?;
     trial.run(jobs)?;
@@ -278,7 +278,7 @@ fn verdict_of(line: &str) -> Option<(&str, Option<&str>)> {
 }
 
 /// Verifies that the names of the mutations equal those of the list.
-fn judge_names(mutations: &[Mutation]) -> Result<(), String> {
+fn verify_names(mutations: &[Mutation]) -> Result<(), String> {
     let found: BTreeSet<&str> =
         mutations.iter().flat_map(|mutation| &mutation.names).map(String::as_str).collect();
     let listed: BTreeSet<&str> = PLANTED.iter().map(|mutant| mutant.name).collect();
@@ -318,7 +318,7 @@ mod tests {
     fn mutations_fit_the_sources_and_have_tests() {
         let workspace = Workspace::load().unwrap();
         let mutations = mutations::load(&workspace.root).unwrap();
-        judge_names(&mutations).unwrap();
+        verify_names(&mutations).unwrap();
         let problems = mutations::apply(&workspace.root, &mutations).err();
         assert!(problems.is_none(), "{}", problems.unwrap().join("\n"));
         let of_mistakes = PLANTED.iter().flat_map(|mutant| mutant.tests);

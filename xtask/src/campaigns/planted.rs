@@ -143,7 +143,7 @@ const LENT: Test =
     SIMULATOR.test("heap_crashes::bounded::what_is_lent_keeps_bytes_that_no_record_has");
 const FORK: Test = HEAP_WHOLE.test("fork::a_child_is_refused_and_the_parent_goes_on");
 const RECOVERY_JUDGES: Test =
-    HEAP_WHOLE.test("damage_under_changes::recovery_judges_what_no_checkpoint_was_at_work_on");
+    HEAP_WHOLE.test("damage_under_changes::recovery_verifies_what_no_checkpoint_was_at_work_on");
 const STORE_JUDGES: Test = HEAP_WHOLE
     .test("damage_under_changes::a_store_to_a_damaged_page_is_refused_and_nothing_else_ends");
 const EVICTED: Test = HEAP_WHOLE.test("checkpoints::damage_below_an_evicted_page_is_told");
@@ -306,11 +306,11 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("R6.copies-over-what-was-stored", &[REOPENED]),
     mutant("R6.copies-are-not-stamped", &[COPIES_STAY]),
     mutant("R6.a-child-goes-on", &[FORK]),
-    mutant("R7.recovery-judges-no-page", &[RECOVERY_JUDGES]),
+    mutant("R7.recovery-verifies-no-page", &[RECOVERY_JUDGES]),
     mutant("R7.torn-pages-are-damage", &[TORN_EARLIER]),
     mutant("R7.a-repair-trusts-checksums", &[LEFT_BLOCK]),
-    mutant("R7.check-and-copy-judge-no-page", &[COPY_DAMAGE]),
-    mutant("R7.no-page-is-judged-when-first-loaded", &[FIRST_TOUCH]),
+    mutant("R7.check-and-copy-verify-no-page", &[COPY_DAMAGE]),
+    mutant("R7.no-page-is-verified-when-first-loaded", &[FIRST_TOUCH]),
     mutant("R7.sums-are-not-kept", &[SMALL]),
     mutant("R9.files-go-before-their-commit-is-durable", &[LSM_CRASHES]),
     mutant("R9.files-go-beside-a-reader", &[LSM_THREADS, LSM_MODEL]),
@@ -389,7 +389,7 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("C3.a-run-is-opened-over-retired-blocks", &[PINNED]),
     mutant("C4.what-is-left-out-waits-for-nothing", &[LEFT_OUT]),
     mutant("C6.runs-go-over-clean-pages", &[BETWEEN]),
-    mutant("C7.stores-judge-no-page", &[STORE_JUDGES]),
+    mutant("C7.stores-verify-no-page", &[STORE_JUDGES]),
     mutant("C7.evicted-pages-stay-verified", &[EVICTED]),
     mutant("C7.half-of-a-run-is-stored", &[FAILING_READS]),
     mutant("C8.room-is-waited-for-in-the-turn", &[CIRCLES]),

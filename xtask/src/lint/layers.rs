@@ -70,7 +70,7 @@ pub(crate) fn run() -> Result<bool, String> {
     for package in &workspace.packages {
         for dependency in &package.dependencies {
             edge_count += 1;
-            problems.extend(judge(&workspace, package, dependency));
+            problems.extend(verify(&workspace, package, dependency));
         }
         if room(&package.folder).is_none() {
             problems.push(format!(
@@ -105,7 +105,7 @@ pub(crate) fn run() -> Result<bool, String> {
     Ok(problems.is_empty())
 }
 
-fn judge(workspace: &Workspace, user: &Package, dependency: &Dependency) -> Option<String> {
+fn verify(workspace: &Workspace, user: &Package, dependency: &Dependency) -> Option<String> {
     let used = workspace.package(&dependency.name)?;
     if used.name == user.name {
         return None;

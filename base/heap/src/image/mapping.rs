@@ -756,7 +756,7 @@ impl Memory for Image {
     /// From the file: reading pages in memory would map them, and a store to a mapped page costs an
     /// interrupt to each processor that runs a thread of this process (25 us on a virtual machine),
     /// where two calls cost 1 us, and 6 us for 16 pages.
-    fn judge(&self, pages: Range<u64>, whole: &mut dyn FnMut(u64)) -> Result<()> {
+    fn verify(&self, pages: Range<u64>, whole: &mut dyn FnMut(u64)) -> Result<()> {
         verify_pages(&*self.file, pages, whole)
     }
 

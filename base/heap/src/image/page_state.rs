@@ -68,7 +68,7 @@ pub(crate) trait Memory {
     ///
     /// # Errors
     /// `Error::Damaged` for one of the others; those of the medium.
-    fn judge(&self, pages: Range<u64>, whole: &mut dyn FnMut(u64)) -> Result<()>;
+    fn verify(&self, pages: Range<u64>, whole: &mut dyn FnMut(u64)) -> Result<()>;
 
     /// Copies `len` bytes of whole pages at a heap offset, to which no thread has stored, into
     /// memory of this process.
@@ -180,7 +180,7 @@ impl Pages {
     /// not verified is verified first (C7): later its checksum would be that of the changed bytes.
     ///
     /// # Errors
-    /// As [`Memory::judge`].
+    /// As [`Memory::verify`].
     #[inline]
     pub(crate) fn touch(&self, offset: u64, len: u64, memory: &impl Memory) -> Result<()> {
         if len == 0 {
@@ -271,7 +271,7 @@ impl Pages {
     /// thread and once.
     ///
     /// # Errors
-    /// As [`Memory::judge`].
+    /// As [`Memory::verify`].
     pub(crate) fn verify(&self, offset: u64, len: u64, memory: &impl Memory) -> Result<()> {
         self.verify_pages(pages_of(offset, len), memory)
     }
@@ -284,17 +284,17 @@ impl Pages {
         }
         let _verifying = self.verifying.lock();
         let (mut page, pages_end) = (*pages.start(), pages.end() + 1);
-        let mut judged = Ok(());
+        let mut verified = Ok(());
         while page < pages_end {
             let group_end = (page - page % GROUP_PAGES + GROUP_PAGES).min(pages_end);
             let end = (page..group_end).find(|page| is_verified(*page)).unwrap_or(group_end);
             if page < end {
                 let whole = &mut |page| self.change(page, |word| word | VERIFIED);
-                judged = judged.and(memory.judge(page..end, whole));
+                verified = verified.and(memory.verify(page..end, whole));
             }
             page = end.max(page + 1);
         }
-        judged
+        verified
     }
 
     /// Ends the epoch, and returns its number. No thread may be within a change that a record will

@@ -157,7 +157,7 @@ impl PoolFile {
             return Err(Error::Unsupported { file: file.path().into(), what });
         }
         file.read_at(&mut bytes, POOL_HEADER_OFFSET)?;
-        let header = judge_header(file.as_ref(), &bytes)?;
+        let header = check_header(file.as_ref(), &bytes)?;
         let pool = Self::of(file, header.uuid, pages_in(len));
         if pool.pages_backed() < FIRST_PAGE {
             return Err(pool.cut(len, FIRST_PAGE));
@@ -510,15 +510,14 @@ impl PoolFile {
     }
 
     /// # Errors
-    /// `Error::Damaged` unless the page has the checksum `expected`.
-    pub(crate) fn judge_page(&self, heap_offset: u64, page: &[u8], expected: u32) -> Result<()> {
-        self.judge_sum(heap_offset, page_sum(page), expected)
-    }
-
-    /// # Errors
     /// `Error::Damaged` unless the checksum `found` of a page is the one that is `expected`.
-    pub(crate) fn judge_sum(&self, heap_offset: u64, found: u32, expected: u32) -> Result<()> {
-        judge_sum(&*self.file, heap_offset, found, expected)
+    pub(crate) fn verify_checksum(
+        &self,
+        heap_offset: u64,
+        found: u32,
+        expected: u32,
+    ) -> Result<()> {
+        verify_checksum(&*self.file, heap_offset, found, expected)
     }
 
     /// The checksums of pages, in the order of the file: those that lie close are read by one call.
@@ -548,7 +547,7 @@ impl PoolFile {
     /// Those of the medium.
     pub(crate) fn verify(&self, on_damage: &mut dyn FnMut(u64, Error)) -> Result<u64> {
         let pages = self.pages_backed();
-        let (mut piece, mut judged) = (Piece::default(), 0);
+        let (mut piece, mut verified) = (Piece::default(), 0);
         for (start, page_bytes) in [(TABLE_BASE, DESCRIPTOR_BYTES), (0, PAGE_BYTES)] {
             let mut offset = start;
             loop {
@@ -560,12 +559,12 @@ impl PoolFile {
                     break;
                 }
                 self.read_piece(offset, end, &mut piece)?;
-                self.judge_piece(&piece, on_damage);
+                self.verify_part(&piece, on_damage);
                 offset += piece.bytes.len() as u64;
-                judged += piece.bytes.len() as u64 / PAGE_BYTES;
+                verified += piece.bytes.len() as u64 / PAGE_BYTES;
             }
         }
-        Ok(judged)
+        Ok(verified)
     }
 
     /// Reads pages from a heap offset on, with their checksums: up to `end` at most, which the file
@@ -584,11 +583,11 @@ impl PoolFile {
     }
 
     /// Verifies the pages of a piece; calls `on_damage` for each that is damaged.
-    pub(crate) fn judge_piece(&self, piece: &Piece, on_damage: &mut dyn FnMut(u64, Error)) {
+    pub(crate) fn verify_part(&self, piece: &Piece, on_damage: &mut dyn FnMut(u64, Error)) {
         for (index, page) in piece.bytes.chunks(PAGE_BYTES as usize).enumerate() {
             let expected = le::u32_at(&piece.sums, index * 4).unwrap_or(0);
             let offset = piece.offset + index as u64 * PAGE_BYTES;
-            if let Err(error) = self.judge_page(offset, page, expected) {
+            if let Err(error) = self.verify_checksum(offset, page_sum(page), expected) {
                 on_damage(offset, error);
             }
         }
@@ -629,7 +628,7 @@ pub(crate) fn find_pool(directory: &dyn Directory) -> Result<Arc<dyn File>> {
 pub(crate) fn verify_page(file: &dyn File, heap_offset: u64, page: &[u8]) -> Result<()> {
     let mut sum = [0; 4];
     file.read_at(&mut sum, sum_file_offset(heap_offset))?;
-    judge_sum(file, heap_offset, page_sum(page), u32::from_le_bytes(sum))
+    verify_checksum(file, heap_offset, page_sum(page), u32::from_le_bytes(sum))
 }
 
 /// The same for consecutive pages of the file, by number, as the file has them. Calls `whole` for
@@ -648,18 +647,19 @@ pub(crate) fn verify_pages(
     file.read_at(&mut bytes, file_offset(offset))?;
     file.read_at(&mut sums, sum_file_offset(offset))?;
     let (sums, _) = sums.as_chunks();
-    let mut judged = Ok(());
+    let mut verified = Ok(());
     for ((number, page), sum) in pages.zip(bytes.chunks(PAGE_BYTES as usize)).zip(sums) {
-        let found = judge_sum(file, number * PAGE_BYTES, page_sum(page), u32::from_le_bytes(*sum));
+        let found =
+            verify_checksum(file, number * PAGE_BYTES, page_sum(page), u32::from_le_bytes(*sum));
         if found.is_ok() {
             whole(number);
         }
-        judged = judged.and(found);
+        verified = verified.and(found);
     }
-    judged
+    verified
 }
 
-fn judge_sum(file: &dyn File, heap_offset: u64, found: u32, expected: u32) -> Result<()> {
+fn verify_checksum(file: &dyn File, heap_offset: u64, found: u32, expected: u32) -> Result<()> {
     if found == expected {
         return Ok(());
     }
@@ -718,7 +718,7 @@ fn pages_in(len: u64) -> u64 {
     (zones / ZONE_STRIDE * ZONE_PAGES + in_last).min(PAGES_MAX)
 }
 
-fn judge_header(file: &dyn File, bytes: &[u8]) -> Result<PoolHeader> {
+fn check_header(file: &dyn File, bytes: &[u8]) -> Result<PoolHeader> {
     let unsupported = |what: String| Error::Unsupported { file: file.path().into(), what };
     let damaged = |offset: u64, what: String| Error::Damaged {
         file: file.path().into(),

@@ -21,8 +21,8 @@ use crate::image::class::{ClassTable, initial_classes};
 use crate::image::mapping::Image;
 use crate::image::pool_file::{PoolFile, find_pool};
 use crate::inspect::check::{CheckReport, Checker, Finding, Reached};
-use crate::journal::judge;
-use crate::journal::{Doubt, Judged, Private, Tail, identities};
+use crate::journal::validate;
+use crate::journal::{Doubt, Private, Tail, Validated, identities};
 use crate::layout::{
     CLASS_TABLE_OFFSET, FIRST_PAGE, HEAD_BYTES, HEAP_BYTES_MAX, HeapRoot, KIND_RUN, LOG_NAME,
     PAGE_BYTES, ROOT_MAGIC, ROOT_OFFSET, TABLE_BASE, ZONE_STRIDE, ZONE_SUMS_PAGES,
@@ -250,7 +250,7 @@ fn pages_of(pool: &PoolFile, log: &dyn Directory, note: &mut dyn FnMut(Error)) -
             note(error);
         }
     })?;
-    let Judged { newest, tails, .. } = judge(pool, Some(log), &mut |error| {
+    let Validated { newest, tails, .. } = validate(pool, Some(log), &mut |error| {
         note(error);
         Ok(())
     })?;

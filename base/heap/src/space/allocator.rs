@@ -237,7 +237,7 @@ impl BlockAllocator<'_> {
     /// # Errors
     /// As [`BlockAllocator::load_run`]; `Error::InvalidPointer` for an extent that covers pages of
     /// other blocks: a damaged descriptor would free them twice. O(pages), 8 bytes each.
-    pub(crate) fn judge_freed(self, arena: &mut Arena, place: BlockLocation) -> Result<()> {
+    pub(crate) fn verify_freed(self, arena: &mut Arena, place: BlockLocation) -> Result<()> {
         let (page, pages) = match place {
             BlockLocation::Run { run, class, .. } => return self.load_run(arena, run, class),
             BlockLocation::Extent { page, pages } => (page, pages),

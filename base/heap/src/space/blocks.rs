@@ -21,7 +21,7 @@ impl Blocks<'_> {
     /// The location of the block at `offset`. O(1).
     pub(crate) fn locate(&self, image: &Image, offset: u64) -> Result<BlockLocation> {
         let place = self.place(image, offset)?;
-        self.judge(image, offset, place)?;
+        self.verify(image, offset, place)?;
         Ok(place)
     }
 
@@ -39,7 +39,7 @@ impl Blocks<'_> {
 
     /// Refuses a block that must not be read.
     #[inline]
-    pub(crate) fn judge(&self, image: &Image, offset: u64, place: BlockLocation) -> Result<()> {
+    pub(crate) fn verify(&self, image: &Image, offset: u64, place: BlockLocation) -> Result<()> {
         if matches!(place, BlockLocation::Run { is_open: true, .. })
             && !image.is_allocated(self.classes, place)?
         {

@@ -37,7 +37,7 @@ impl Transaction<'_> {
     pub(crate) fn commit(&mut self, last: Last<'_>, mut along: Along<'_>) -> Result<Option<u64>> {
         debug_assert_eq!(self.depth, 0, "savepoints end before their transaction");
         self.end_changes();
-        self.judge_freed()?;
+        self.verify_freed()?;
         self.collect_changes();
         self.writer.changes.touch(self.allocator.space)?;
         self.build_record()?;
@@ -76,13 +76,13 @@ impl Transaction<'_> {
     }
 
     /// Loads the zone metadata and the runs of freed blocks, whose words are about to change.
-    fn judge_freed(&self) -> Result<()> {
+    fn verify_freed(&self) -> Result<()> {
         let freed = &self.writer.levels[0].freed;
         if freed.is_empty() {
             return Ok(());
         }
         let mut arena = self.allocator.space.arena();
-        freed.words().try_for_each(|word| self.allocator.judge_freed(&mut arena, word.place))
+        freed.words().try_for_each(|word| self.allocator.verify_freed(&mut arena, word.place))
     }
 
     /// Collects the bits and descriptors of all blocks reserved and freed.

@@ -259,7 +259,7 @@ impl<'h> Transaction<'h> {
         let mut levels = self.writer.levels[..=self.depth].iter();
         let level = levels.rposition(|level| level.fresh.contains(place));
         if level.is_none() {
-            self.blocks.judge(&self.image, block, place)?;
+            self.blocks.verify(&self.image, block, place)?;
         }
         Ok((place, level))
     }

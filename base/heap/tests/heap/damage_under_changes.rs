@@ -83,7 +83,7 @@ fn a_store_to_a_damaged_page_is_refused_and_nothing_else_ends() {
 }
 
 #[test]
-fn recovery_judges_what_no_checkpoint_was_at_work_on() {
+fn recovery_verifies_what_no_checkpoint_was_at_work_on() {
     let (directory, block) = flipped(1500);
     write(&directory, file_offset(block) + 1500, &[7]);
     let heap = open(&directory).expect("opens");

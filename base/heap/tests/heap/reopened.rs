@@ -40,7 +40,7 @@ fn fill(heap: &Heap) -> Model {
     model
 }
 
-fn judge(heap: &Heap, model: &Model) {
+fn verify(heap: &Heap, model: &Model) {
     let view = heap.view().unwrap();
     for (block, byte) in model {
         let bytes = &view.block(*block).unwrap()[..BLOCK_BYTES];
@@ -124,7 +124,7 @@ fn what_is_stored_to_pages_of_the_file_stays_and_all_else_is_as_it_was() {
             // Few at first, so that most groups have one page that was stored to, or none.
             for changes in [50, 500, 2_000] {
                 change(&heap, &mut model, &mut random, changes);
-                judge(&heap, &model);
+                verify(&heap, &model);
             }
             is_done.store(true, Ordering::Relaxed);
         });
@@ -135,6 +135,6 @@ fn what_is_stored_to_pages_of_the_file_stays_and_all_else_is_as_it_was() {
         drop(heap);
     }
     let heap = open(directory.path());
-    judge(&heap, &model);
+    verify(&heap, &model);
     assert!(heap.check().unwrap().findings.is_empty(), "a check finds something");
 }

@@ -316,7 +316,7 @@ impl OsFile {
     }
 
     /// A page beyond the end would raise a signal at its first touch instead of an error here.
-    fn judge_mapped(&self, file_offset: u64, len: u64) -> Result<()> {
+    fn check_mapped(&self, file_offset: u64, len: u64) -> Result<()> {
         let found_bytes = self.len()?.saturating_sub(file_offset);
         if found_bytes < len {
             let (path, offset) = (self.path.clone(), file_offset);
@@ -433,7 +433,7 @@ impl File for OsFile {
         file_offset: u64,
         len: u64,
     ) -> Result<()> {
-        self.judge_mapped(file_offset, len)?;
+        self.check_mapped(file_offset, len)?;
         let mapped = self.file.with(|file| {
             // SAFETY: our caller promises the contract of `map_file`.
             unsafe { region.map_file(region_offset, len, file, file_offset) }
@@ -482,7 +482,7 @@ impl File for OsFile {
         file_offset: u64,
         len: u64,
     ) -> Result<()> {
-        self.judge_mapped(file_offset, len)?;
+        self.check_mapped(file_offset, len)?;
         let mapped = self.file.with(|file| {
             // SAFETY: our caller promises the contract of `map_file_shared`.
             unsafe { region.map_file_shared(region_offset, len, file, file_offset) }

@@ -138,10 +138,10 @@ impl BlobFile {
             let head = read_bytes(&*file, pointer.offset, head_bytes)?;
             (head, read_bytes(&*file, pointer.offset + head_bytes as u64, stored_bytes)?)
         };
-        self.judge(pointer, key, &head, stored).map_err(|fault| self.damaged(pointer, &fault))
+        self.verify(pointer, key, &head, stored).map_err(|fault| self.damaged(pointer, &fault))
     }
 
-    fn judge(
+    fn verify(
         &self,
         pointer: &BlobPointer,
         key: &[u8],

@@ -70,7 +70,7 @@ impl Identity {
         let Some(file) = directory.open(&name)? else {
             return Err(Error::Missing { file: directory.path().join(name) });
         };
-        self.judge(&*file, kind)?;
+        self.verify(&*file, kind)?;
         Ok(file)
     }
 
@@ -78,7 +78,7 @@ impl Identity {
     ///
     /// # Errors
     /// `Unsupported`, `Damaged`; those of the storage backend.
-    pub(crate) fn judge(&self, file: &dyn File, kind: FileKind) -> Result<()> {
+    pub(crate) fn verify(&self, file: &dyn File, kind: FileKind) -> Result<()> {
         let found = read_identity(file, kind)?;
         let unsupported = |what| Err(Error::Unsupported { file: file.path().into(), what });
         if found.uuid != self.uuid {

@@ -108,7 +108,7 @@ impl Seen {
             BlockKind::Ranges if self.places.top.is_none() => self.add_ranges(payload, handle),
             BlockKind::Top if self.places.top.is_none() => {
                 self.places.top = Some(handle);
-                self.judge_top(payload)
+                self.verify_top(payload)
             }
             _ => Err(Malformed("expected a block of another kind here")),
         }
@@ -196,7 +196,7 @@ impl Seen {
         Ok(())
     }
 
-    fn judge_top(&mut self, payload: Slice) -> Read<()> {
+    fn verify_top(&mut self, payload: Slice) -> Read<()> {
         const ELSEWHERE: Malformed = Malformed("expected the top of the index before it");
         let mut top = Forward::all(EntryBlock::new(payload)?);
         for (separator, partition) in self.partitions.drain(..) {

@@ -170,7 +170,7 @@ impl TableWriter {
         kind: EntryKind,
         value: &[u8],
     ) -> Result<()> {
-        let pointer = self.judge(key, sequence, kind, value)?;
+        let pointer = self.verify(key, sequence, kind, value)?;
         let is_new_key = key != self.last_key;
         if !self.data.is_empty()
             && self.data.payload_bytes() + key.len() + value.len() > self.options.block_bytes
@@ -200,7 +200,7 @@ impl TableWriter {
     }
 
     /// Refuses an invalid entry, or one that is not after the last one.
-    fn judge(
+    fn verify(
         &self,
         key: &[u8],
         sequence: u64,

@@ -50,7 +50,7 @@ fn small_table(directory: &Arc<dyn Directory>, options: TableOptions) -> Written
 }
 
 /// Entries that were read before an error are a prefix of the expected entries.
-fn judge_run(found: impl Iterator<Item = Result<Entry>>, expected: &[Entry], at: &str) -> bool {
+fn verify_run(found: impl Iterator<Item = Result<Entry>>, expected: &[Entry], at: &str) -> bool {
     let mut count = 0;
     for entry in found {
         match entry {
@@ -67,10 +67,10 @@ fn judge_run(found: impl Iterator<Item = Result<Entry>>, expected: &[Entry], at:
 }
 
 /// Reads everything in all ways; false if there was an error.
-fn judge(directory: &Arc<dyn Directory>, written: &Written, at: &str) -> bool {
+fn verify(directory: &Arc<dyn Directory>, written: &Written, at: &str) -> bool {
     let mut entries = between(&written.model, Bound::Unbounded, Bound::Unbounded);
     let mut is_whole = match TableStream::open(directory, identity(NUMBER)) {
-        Ok(stream) => judge_run(stream, &entries, at),
+        Ok(stream) => verify_run(stream, &entries, at),
         Err(error) => {
             assert!(error.is_damage(), "{at}: {error}");
             false
@@ -99,9 +99,9 @@ fn judge(directory: &Arc<dyn Directory>, written: &Written, at: &str) -> bool {
         }
     }
     let all = || table.range(Bound::Unbounded, Bound::Unbounded);
-    is_whole &= judge_run(all(), &entries, at);
+    is_whole &= verify_run(all(), &entries, at);
     entries.reverse();
-    is_whole & judge_run(all().rev(), &entries, at)
+    is_whole & verify_run(all().rev(), &entries, at)
 }
 
 fn small_options() -> [TableOptions; 3] {
@@ -120,7 +120,7 @@ fn a_flipped_bit_of_a_table_never_shows_other_data() {
     for options in small_options() {
         let directory = directory();
         let written = small_table(&directory, options);
-        assert!(judge(&directory, &written, "whole"));
+        assert!(verify(&directory, &written, "whole"));
         check_table(&directory, identity(NUMBER)).unwrap();
         let file = directory.open(&file_name(NUMBER)).unwrap().unwrap();
         let bytes = bytes_of(&directory, &file_name(NUMBER));
@@ -129,14 +129,14 @@ fn a_flipped_bit_of_a_table_never_shows_other_data() {
             let at = format!("bit {bit} of {}", bytes.len() * 8);
             let byte = bytes[bit / 8];
             file.write_at(&[byte ^ 1 << (bit % 8)], bit as u64 / 8).unwrap();
-            read_count += usize::from(judge(&directory, &written, &at));
+            read_count += usize::from(verify(&directory, &written, &at));
             let found = check_table(&directory, identity(NUMBER)).expect_err(&at);
             assert!(found.is_damage(), "{at}: {found}");
             assert!(found.to_string().contains(&file_name(NUMBER)), "{found}");
             file.write_at(&[byte], bit as u64 / 8).unwrap();
         }
         assert_eq!(read_count, 0, "every bit of the file is looked at by the stream");
-        assert!(judge(&directory, &written, "whole again"));
+        assert!(verify(&directory, &written, "whole again"));
     }
 }
 
@@ -230,7 +230,7 @@ fn a_table_of_parts_of_another_is_refused() {
     let end = bytes.len() - 32;
     bytes[40..end].copy_from_slice(&foreign[40..end]);
     let mixed = directory_with(&file_name(NUMBER), &bytes);
-    assert!(!judge(&mixed, &written, "blocks of another table"));
+    assert!(!verify(&mixed, &written, "blocks of another table"));
     assert!(check_table(&mixed, identity(NUMBER)).is_err());
 }
 
@@ -248,24 +248,24 @@ fn small_blob_file(directory: &Arc<dyn Directory>, compression: Compression) -> 
     blobs
 }
 
-fn judge_blobs(directory: &Arc<dyn Directory>, blobs: &[Blob], at: &str) -> bool {
-    let judge = |error: Error| assert!(error.is_damage(), "{at}: {error}");
-    let mut is_whole = check_blob_file(directory, identity(NUMBER)).map_err(judge).is_ok();
+fn verify_blobs(directory: &Arc<dyn Directory>, blobs: &[Blob], at: &str) -> bool {
+    let verify = |error: Error| assert!(error.is_damage(), "{at}: {error}");
+    let mut is_whole = check_blob_file(directory, identity(NUMBER)).map_err(verify).is_ok();
     match BlobStream::open(directory, identity(NUMBER)) {
         Ok(stream) => {
             for (count, blob) in stream.enumerate() {
                 match blob {
                     Ok(blob) => assert_eq!(Some(&blob), blobs.get(count), "{at}"),
-                    Err(error) => judge(error),
+                    Err(error) => verify(error),
                 }
             }
         }
-        Err(error) => judge(error),
+        Err(error) => verify(error),
     }
     let file = match BlobFile::open(directory, identity(NUMBER), &small_cache()) {
         Ok(file) => file,
         Err(error) => {
-            judge(error);
+            verify(error);
             return false;
         }
     };
@@ -273,7 +273,7 @@ fn judge_blobs(directory: &Arc<dyn Directory>, blobs: &[Blob], at: &str) -> bool
         match file.get(&blob.pointer, &blob.key) {
             Ok(value) => assert_eq!(value, blob.value, "{at}"),
             Err(error) => {
-                judge(error);
+                verify(error);
                 is_whole = false;
             }
         }
@@ -286,13 +286,13 @@ fn a_flipped_bit_of_a_blob_file_never_shows_another_value() {
     for compression in [Compression::None, Compression::Lz4] {
         let directory = directory();
         let blobs = small_blob_file(&directory, compression);
-        assert!(judge_blobs(&directory, &blobs, "whole"));
+        assert!(verify_blobs(&directory, &blobs, "whole"));
         let file = directory.open(&file_name(NUMBER)).unwrap().unwrap();
         let bytes = bytes_of(&directory, &file_name(NUMBER));
         for bit in 0..bytes.len() * 8 {
             let byte = bytes[bit / 8];
             file.write_at(&[byte ^ 1 << (bit % 8)], bit as u64 / 8).unwrap();
-            assert!(!judge_blobs(&directory, &blobs, &format!("bit {bit}")), "bit {bit}");
+            assert!(!verify_blobs(&directory, &blobs, &format!("bit {bit}")), "bit {bit}");
             file.write_at(&[byte], bit as u64 / 8).unwrap();
         }
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use adamant_heap::{Directory, Durability};
 use adamant_lsm::{Error, Lsm, NEWEST, number_of};
-use adamant_sim::mutation::{judge as judge_verdicts, verdicts};
+use adamant_sim::mutation::{verdicts, verify as check_verdicts};
 use adamant_sim::site::{Kind, Site};
 use adamant_sim::tally::seed;
 use adamant_sim::{Mark, Promise, SimDirectory, SimDisk, Tally};
@@ -184,7 +184,7 @@ fn names(directory: &dyn Directory, shelf: &str) -> BTreeSet<String> {
 }
 
 /// Opens the disk, and panics unless it holds a promised commit and nothing else.
-fn judge(disk: &SimDisk, models: &[Model], promise: Promise) {
+fn verify_disk(disk: &SimDisk, models: &[Model], promise: Promise) {
     let directory = SimDirectory::root(disk);
     let exists = directory.open("pool").unwrap().is_some();
     assert!(exists || !promise.created, "a store that was created is gone");
@@ -226,9 +226,9 @@ fn crashes() {
     let models = User::run(&disk, seed(SEED), STEPS);
     let mut tally = Tally::new();
     tally.power_cuts(&disk, STEP, 4, |crashed, promise| {
-        judge(&crashed.without_history(), &models, promise);
+        verify_disk(&crashed.without_history(), &models, promise);
     });
-    tally.deaths(&disk, 3 * STEP, |killed, promise| judge(&killed, &models, promise));
+    tally.deaths(&disk, 3 * STEP, |killed, promise| verify_disk(&killed, &models, promise));
     // Crashes during the recovery from the death of a process.
     let mut cursor = disk.cursor();
     for point in (cursor.point()..=disk.operation_count()).step_by(97 * STEP) {
@@ -236,7 +236,7 @@ fn crashes() {
         let (promise, killed) = (Promise::at_power_cut(&disk, point), cursor.kill());
         drop(open_on(&killed));
         tally.cuts_within(&killed, 2, point, |crashed| {
-            judge(&crashed.without_history(), &models, promise);
+            verify_disk(&crashed.without_history(), &models, promise);
         });
     }
     tally.print("tree");
@@ -270,7 +270,7 @@ fn suite(disk: &SimDisk) {
         }
     }
     Tally::new().power_cuts(disk, 1, 8, |crashed, promise| {
-        judge(&crashed.without_history(), &user.models, promise);
+        verify_disk(&crashed.without_history(), &user.models, promise);
     });
 }
 
@@ -280,7 +280,7 @@ fn a_sync_of_a_file_or_a_directory_that_is_left_out_is_noticed() {
     let verdicts = verdicts(7, is_ours, suite);
     assert!(verdicts.len() >= 3, "files, and two directories: {verdicts:?}");
     // Orphans that come back are removed again.
-    judge_verdicts(&verdicts, |site| site.file.ends_with("/version/context.rs"));
+    check_verdicts(&verdicts, |site| site.file.ends_with("/version/context.rs"));
 }
 
 /// Inputs of a merge that are removed before the commit that drops them is durable. The planted
@@ -315,12 +315,12 @@ fn inputs_that_are_removed_too_early_are_noticed() {
         disk.disable(left_out);
         tree.compact_all(heap, &seen, &|_| Ok(())).unwrap();
         disk.disable(None);
-        let judged = catch_unwind(AssertUnwindSafe(|| {
+        let verified = catch_unwind(AssertUnwindSafe(|| {
             Tally::new().power_cuts(&disk, 1, 8, |crashed, promise| {
-                judge(&crashed.without_history(), &user.models, promise);
+                verify_disk(&crashed.without_history(), &user.models, promise);
             });
         }));
-        (disk.sites(), judged.is_ok())
+        (disk.sites(), verified.is_ok())
     };
     let (sites, is_sound) = run(None);
     assert!(is_sound, "nothing is left out");

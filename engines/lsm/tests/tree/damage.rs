@@ -47,7 +47,7 @@ fn fill(directory: &Arc<dyn Directory>) -> Model {
 }
 
 /// Opens the store with one file damaged. Returns the number of keys for which it gave an error.
-fn judge(
+fn verify(
     directory: &Arc<dyn Directory>,
     model: &Model,
     (shelf, name): (&str, &str),
@@ -145,7 +145,7 @@ fn damaged_files_are_named_and_the_rest_is_readable() {
                 }
             }
             drop(file);
-            let keys = judge(&directory, &model, (shelf, name), bounds, &of);
+            let keys = verify(&directory, &model, (shelf, name), bounds, &of);
             assert!(place > 2 || keys > 0, "{of}: nothing was missed");
             unknown += keys;
             if *has_ranges && place < 3 {

@@ -73,7 +73,7 @@ fn content_at(applied: Option<u64>) -> Content {
 }
 
 /// Verifies the state; returns how far it is.
-fn judge_state(node: &Node) -> Option<u64> {
+fn verify_state(node: &Node) -> Option<u64> {
     let state = node.state();
     let applied = state.applied_index();
     let mut content = Content::new();
@@ -197,12 +197,12 @@ fn what_was_acknowledged_survives_a_power_cut_and_nothing_is_applied_in_half() {
         }
     }
     drop(node);
-    let judge = |disk: SimDisk, promise: Promise| {
+    let verify = |disk: SimDisk, promise: Promise| {
         let disk = disk.without_history();
         let node = open(&disk, folder.path()).unwrap();
         let mut models = (promise.least..=promise.most).map(|n| Model::after(&STEPS[..n as usize]));
         assert!(models.any(|model| log_fits(&node, &model)), "{promise:?}");
-        let applied = judge_state(&node);
+        let applied = verify_state(&node);
         assert!(applied <= Model::after(&STEPS[..promise.most as usize]).applied);
         // The next entries are in the log.
         let purged = node.log().purged().unwrap().map(|purged| purged.index);
@@ -212,12 +212,12 @@ fn what_was_acknowledged_survives_a_power_cut_and_nothing_is_applied_in_half() {
             let rest = node.log().read(start, Bound::Included(committed.index), None).unwrap();
             assert_eq!(rest.len() as u64, (committed.index + 1).saturating_sub(start));
             node.state().apply(&rest).unwrap();
-            judge_state(&node);
+            verify_state(&node);
         }
     };
     let mut tally = Tally::new();
-    tally.power_cuts(&disk, 1, 6, judge);
-    tally.deaths(&disk, 2, judge);
+    tally.power_cuts(&disk, 1, 6, verify);
+    tally.deaths(&disk, 2, verify);
     tally.print("a node");
 }
 
@@ -230,18 +230,18 @@ fn a_node_is_created_whole_or_not_at_all() {
     node.log().save_vote(&Vote::new(1, NODE_ID)).unwrap();
     Mark::Durable.put(&disk, 1);
     drop(node);
-    let judge = |disk: SimDisk, promise: Promise| {
+    let verify = |disk: SimDisk, promise: Promise| {
         let disk = disk.without_history();
         let node = open(&disk, folder.path()).unwrap();
         let is_voted = node.log().vote().unwrap().is_some();
         assert!(is_voted || promise.least == 0);
-        assert_eq!(judge_state(&node), None);
+        assert_eq!(verify_state(&node), None);
         node.state().apply(&[entry(1, 0)]).unwrap();
-        assert_eq!(judge_state(&node), Some(0));
+        assert_eq!(verify_state(&node), Some(0));
     };
     let mut tally = Tally::new();
-    tally.power_cuts(&disk, 1, 6, judge);
-    tally.deaths(&disk, 3, judge);
+    tally.power_cuts(&disk, 1, 6, verify);
+    tally.deaths(&disk, 3, verify);
     tally.print("a new node");
 }
 
@@ -283,10 +283,10 @@ fn a_snapshot_is_installed_whole_or_not_at_all() {
     Mark::Durable.put(&disk, 2);
     drop(node);
 
-    let judge = |disk: SimDisk, promise: Promise| {
+    let verify = |disk: SimDisk, promise: Promise| {
         let disk = disk.without_history();
-        let node = open(&disk, &path("judged")).unwrap();
-        let applied = judge_state(&node).unwrap();
+        let node = open(&disk, &path("verified")).unwrap();
+        let applied = verify_state(&node).unwrap();
         if applied > 9 {
             assert_eq!(node.state().get(TABLES, LAST).unwrap().as_deref(), Some(&value(20)[..]));
         }
@@ -306,11 +306,11 @@ fn a_snapshot_is_installed_whole_or_not_at_all() {
         let names = root.subdirectory(NODE).unwrap().list().unwrap();
         assert_eq!(names.len(), 2, "the log and one state machine: {names:?}");
         node.state().apply(&[entry(1, applied + 1)]).unwrap();
-        judge_state(&node);
+        verify_state(&node);
     };
     let mut tally = Tally::new();
-    tally.power_cuts(&disk, 1, 6, judge);
-    tally.deaths(&disk, 2, judge);
+    tally.power_cuts(&disk, 1, 6, verify);
+    tally.deaths(&disk, 2, verify);
     tally.print("an installed snapshot");
 }
 
@@ -340,7 +340,7 @@ fn an_entry_behind_a_snapshot_is_written_when_that_is_installed() {
     node.close().unwrap();
     drop(node);
     let node = open(&disk, &folder.path().join("behind")).unwrap();
-    assert_eq!(judge_state(&node), Some(20));
+    assert_eq!(verify_state(&node), Some(20));
     assert_eq!(node.log().read(0, Bound::Unbounded, None).unwrap(), [entry(1, 21)]);
 }
 

@@ -182,8 +182,8 @@ impl Record {
         self.is_over.get()
     }
 
-    /// Judges by what there is at last: `values` of keys, and `done` by the numbers of writes.
-    pub(crate) fn judge(&self, values: &Content, done: &Content) {
+    /// Verifies by what there is at last: `values` of keys, and `done` by the numbers of writes.
+    pub(crate) fn verify(&self, values: &Content, done: &Content) {
         for (id, fate) in &*self.fates.borrow() {
             let is_there = done.contains_key(id.to_string().as_bytes());
             assert!(is_there || *fate != Fate::Done, "write {id} was acknowledged, and is lost");

@@ -1,4 +1,4 @@
-//! A simulation from its start to the judgement.
+//! A simulation from its start to the verdict.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -142,7 +142,7 @@ impl Run {
                 "nodes differ: {content:?}"
             );
         }
-        self.cluster.record.judge(&contents[0][0], &contents[1][0]);
+        self.cluster.record.verify(&contents[0][0], &contents[1][0]);
         let (elapsed, installed) = (self.sim.elapsed(), self.cluster.installed());
         println!("{elapsed:?} simulated, {installed} snapshots of other nodes");
     }

@@ -10,7 +10,7 @@ use openraft::storage::{RaftLogStorage, RaftLogStorageExt};
 use openraft::{RaftLogReader, Vote};
 use tempfile::TempDir;
 
-use crate::support::{apply, entry, judge, log_id, open, options};
+use crate::support::{apply, entry, verify, log_id, open, options};
 
 /// A node with 20 entries, of which 5 are purged and 12 applied; closed.
 async fn node_on_disk() -> (TempDir, std::path::PathBuf) {
@@ -64,7 +64,7 @@ async fn a_store_that_is_missing_is_not_made_anew() {
         fs::remove_dir_all(path.join(name)).unwrap();
         fs::rename(&aside, path.join(name)).unwrap();
     }
-    assert_eq!(judge(&open(&path, 1)), Some(11));
+    assert_eq!(verify(&open(&path, 1)), Some(11));
 }
 
 #[tokio::test]
@@ -134,5 +134,5 @@ async fn a_node_is_opened_once() {
     let error = open_error(&path);
     assert!(matches!(error, Error::Store(adamant::Error::Locked { .. })), "{error}");
     drop(node);
-    assert_eq!(judge(&open(&path, 1)), Some(11));
+    assert_eq!(verify(&open(&path, 1)), Some(11));
 }

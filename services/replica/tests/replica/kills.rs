@@ -10,7 +10,7 @@ use adamant_replica::Node;
 use openraft::storage::{RaftLogStorage, RaftLogStorageExt, RaftStateMachine};
 use openraft::{RaftLogReader, RaftSnapshotBuilder};
 
-use crate::support::{apply, entry, judge, log_id, open};
+use crate::support::{apply, entry, verify, log_id, open};
 
 const ROUNDS: u32 = 12;
 const NAME: &str =
@@ -106,13 +106,13 @@ async fn a_node_that_is_killed_has_what_it_acknowledged_and_applies_nothing_twic
         assert!(found.appended >= said.appended, "round {round}: {said:?} said, {found:?} found");
         // A kill takes nothing of what was applied, though nobody waited for it.
         assert!(found.applied >= said.applied, "round {round}: {said:?} said, {found:?} found");
-        assert_eq!(judge(&node).map_or(0, |applied| applied + 1), found.applied);
+        assert_eq!(verify(&node).map_or(0, |applied| applied + 1), found.applied);
         // The rest is in the log, as when a node starts, and does what it should.
         let mut log = node.log_store();
         let rest = log.try_get_log_entries(found.applied..found.appended).await.unwrap();
         assert_eq!(rest.len() as u64, found.appended - found.applied, "round {round}: {found:?}");
         node.state_machine().apply(rest).await.unwrap();
-        judge(&node);
+        verify(&node);
         if round % 3 > 0 {
             node.close().unwrap();
         }

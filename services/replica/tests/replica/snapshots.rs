@@ -8,7 +8,7 @@ use openraft::storage::{RaftLogStorage, RaftLogStorageExt, RaftStateMachine};
 use openraft::{RaftSnapshotBuilder, Snapshot};
 use tokio::io::AsyncWriteExt;
 
-use crate::support::{apply, entry, judge, log_id, open};
+use crate::support::{apply, entry, verify, log_id, open};
 
 /// The stores of state machines of a node, and what is in the directory of its snapshots.
 fn names(path: &Path) -> (Vec<String>, Vec<String>) {
@@ -53,7 +53,7 @@ async fn a_snapshot_installed_twice_is_the_same_state_and_leaves_one_store() {
         let before = behind.state();
         let applied = before.applied_index();
         send(&bytes, &behind, &snapshot).await.unwrap();
-        assert_eq!(judge(&behind), Some(99));
+        assert_eq!(verify(&behind), Some(99));
         assert_eq!(before.applied_index(), applied);
         assert!(before.get("data", "key 001").is_ok());
         drop(before);
@@ -63,15 +63,15 @@ async fn a_snapshot_installed_twice_is_the_same_state_and_leaves_one_store() {
             behind.close().unwrap();
             drop(behind);
             behind = open(&path, 2);
-            assert_eq!(judge(&behind), Some(99));
+            assert_eq!(verify(&behind), Some(99));
         }
     }
     apply(&behind, 100..130).await;
-    assert_eq!(judge(&behind), Some(129));
+    assert_eq!(verify(&behind), Some(129));
     behind.close().unwrap();
     drop(behind);
     let behind = open(&path, 2);
-    assert_eq!(judge(&behind), Some(129));
+    assert_eq!(verify(&behind), Some(129));
     assert_eq!(names(&path), (vec!["state-0004".into()], vec!["current".into()]));
 }
 
@@ -99,12 +99,12 @@ async fn half_a_snapshot_and_another_ones_are_refused_and_nothing_is_changed() {
     for (bytes, announced, words) in bad {
         let error = send(bytes, &behind, announced).await.unwrap_err();
         assert!(error.contains(words), "{words} in: {error}");
-        assert_eq!(judge(&behind), Some(6));
+        assert_eq!(verify(&behind), Some(6));
         assert_eq!(names(&path), (vec!["state-0001".into()], vec![]));
     }
     apply(&behind, 7..9).await;
     send(&bytes, &behind, &snapshot).await.unwrap();
-    assert_eq!(judge(&behind), Some(59));
+    assert_eq!(verify(&behind), Some(59));
 }
 
 /// A crash between the steps of an installation, by hand; `power_cuts` has them all.
@@ -128,9 +128,9 @@ async fn what_interrupted_work_leaves_is_removed() {
     // And a node whose creation was cut short.
     fs::create_dir_all(folder.path().join("new.creating/log")).unwrap();
     let node = open(&path, 1);
-    assert_eq!(judge(&node), Some(8));
+    assert_eq!(verify(&node), Some(8));
     assert_eq!(names(&path), (vec!["state-0001".into()], vec!["current".into()]));
-    assert_eq!(judge(&open(&folder.path().join("new"), 2)), None);
+    assert_eq!(verify(&open(&folder.path().join("new"), 2)), None);
     assert!(!folder.path().join("new.creating").exists());
 }
 
@@ -175,8 +175,8 @@ async fn snapshots_are_built_while_entries_are_applied() {
         let last = snapshot.meta.last_log_id.map(|log_id| log_id.index);
         let bytes = fs::read(folder.path().join("ahead/snapshots/current")).unwrap();
         send(&bytes, &behind, &snapshot).await.unwrap();
-        assert_eq!(judge(&behind), last);
+        assert_eq!(verify(&behind), last);
     }
     applying.await.unwrap();
-    assert_eq!(judge(&ahead), Some(599));
+    assert_eq!(verify(&ahead), Some(599));
 }

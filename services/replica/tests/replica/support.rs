@@ -56,7 +56,7 @@ pub(crate) fn content_at(applied: Option<u64>) -> Content {
 }
 
 /// The state is what its entries made; how far it is.
-pub(crate) fn judge(node: &Node) -> Option<u64> {
+pub(crate) fn verify(node: &Node) -> Option<u64> {
     let state = node.state();
     let applied = state.applied_index();
     assert_eq!(content_of(&state, DATA), content_at(applied), "applied {applied:?}");

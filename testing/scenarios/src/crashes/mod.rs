@@ -7,7 +7,7 @@ pub mod workload;
 pub mod roll;
 pub mod survive;
 
-pub use model::{Content, assert_clean, judge, judge_going_on, judge_of, open};
+pub use model::{Content, assert_clean, open, verify, verify_going_on, verify_of};
 pub use plan::{Change, Move, Plan};
 pub use roll::key;
 pub use setup::Setup;

@@ -107,19 +107,19 @@ pub fn assert_clean(store: &Store) {
     assert!(report.keyspaces.iter().map(|check| &check.name).eq(known.iter().map(|k| &k.name)));
 }
 
-/// As [`judge_of`], with the usual setup.
+/// As [`verify_of`], with the usual setup.
 ///
 /// # Panics
-/// As [`judge_of`].
-pub fn judge(disk: &SimDisk, models: &[Content], promise: Promise) -> (Store, Content) {
-    judge_of(Setup::default(), disk, models, promise)
+/// As [`verify_of`].
+pub fn verify(disk: &SimDisk, models: &[Content], promise: Promise) -> (Store, Content) {
+    verify_of(Setup::default(), disk, models, promise)
 }
 
 /// Recovers a disk. Returns the store and its content.
 ///
 /// # Panics
 /// Unless that is one of the promised commits, complete, in a store without a fault or a leak.
-pub fn judge_of(
+pub fn verify_of(
     setup: Setup,
     disk: &SimDisk,
     models: &[Content],
@@ -141,7 +141,7 @@ pub fn judge_of(
 ///
 /// # Panics
 /// If they are not.
-pub fn judge_going_on(setup: Setup, disk: &SimDisk, store: Store, content: &Content) {
+pub fn verify_going_on(setup: Setup, disk: &SimDisk, store: Store, content: &Content) {
     let point = disk.operation_count();
     let keyspace = store.keyspace("new").unwrap().with_durability(Durability::Sync);
     keyspace.insert("key", "value").unwrap();
@@ -152,6 +152,6 @@ pub fn judge_going_on(setup: Setup, disk: &SimDisk, store: Store, content: &Cont
     after.map("new").insert((*b"key").into(), (*b"value").into());
     let exactly = Promise::exactly(0);
     let recovered = disk.crash(point, &mut Choice::None);
-    drop(judge_of(setup, &recovered, std::slice::from_ref(content), exactly));
-    drop(judge_of(setup, &disk.crash(durable, &mut Choice::None), &[after], exactly));
+    drop(verify_of(setup, &recovered, std::slice::from_ref(content), exactly));
+    drop(verify_of(setup, &disk.crash(durable, &mut Choice::None), &[after], exactly));
 }

@@ -4,7 +4,7 @@
 use adamant::{Durability, Error, Result, Store};
 use adamant_sim::Promise;
 
-use crate::crashes::model::{Content, judge_of};
+use crate::crashes::model::{Content, verify_of};
 use crate::crashes::workload::Workload;
 
 /// The state after an error.
@@ -42,9 +42,9 @@ impl Workload {
     /// Recovers the disk, and continues from there.
     fn open_again(&mut self) {
         let promise = Promise::at_death(&self.disk, self.disk.operation_count());
-        let (store, found) = judge_of(self.mix.setup, &self.disk, &self.models, promise);
+        let (store, found) = verify_of(self.mix.setup, &self.disk, &self.models, promise);
         let last = self.models.iter().rposition(|model| *model == found);
-        self.models.truncate(last.expect("it was judged to be one of them") + 1);
+        self.models.truncate(last.expect("it was verified to be one of them") + 1);
         self.store = Some(store);
     }
 }

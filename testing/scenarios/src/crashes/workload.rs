@@ -9,7 +9,7 @@ use adamant::{Durability, Engine, Keyspace, Result, Snapshot, Store};
 use adamant_medium::storage::Directory;
 use adamant_sim::{Mark, Promise, SimDirectory, SimDisk};
 
-use crate::crashes::model::{Content, judge_of};
+use crate::crashes::model::{Content, verify_of};
 use crate::crashes::plan::Plan;
 use crate::crashes::setup::Setup;
 
@@ -254,7 +254,7 @@ impl Workload {
         let root: Arc<dyn Directory> = Arc::new(SimDirectory::root(&disk));
         self.store().backup_into(&root)?;
         let commit = self.models.len() as u64 - 1;
-        drop(judge_of(self.mix.setup, &disk, &self.models, Promise::exactly(commit)));
+        drop(verify_of(self.mix.setup, &disk, &self.models, Promise::exactly(commit)));
         Ok(())
     }
 }

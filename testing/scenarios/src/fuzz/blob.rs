@@ -137,9 +137,9 @@ fn read(
         // Cached values are not compared with the key again: they are correct for a pointer that
         // was written, such as a table returns under its checksums.
         let cached = (file.get(pointer, &key), !is_sealed && pointer == written);
-        for (found, is_judged) in [cached, (file.get_uncached(pointer, &key), !is_sealed)] {
+        for (found, is_verified) in [cached, (file.get_uncached(pointer, &key), !is_sealed)] {
             let Ok(found) = found else { continue };
-            assert!(!is_judged || found == value(number), "not the value of {number}");
+            assert!(!is_verified || found == value(number), "not the value of {number}");
             whole += 1;
         }
     }

@@ -83,8 +83,8 @@ impl Logs {
             }
             file.write_at(&log.bytes, 0).unwrap();
         }
-        let is_judged = choice & SEALED == 0 && changes.len() <= 1;
-        subject.exercise(root, true, is_judged)
+        let is_verified = choice & SEALED == 0 && changes.len() <= 1;
+        subject.exercise(root, true, is_verified)
     }
 }
 

@@ -5,7 +5,7 @@ use adamant::{Durability, Engine};
 use adamant_sim::{Choice, Promise, SimDisk};
 
 use crate::crashes::{
-    Change, Mix, Move, Plan, Setup, Step, Workload, judge_going_on, judge_of, key,
+    Change, Mix, Move, Plan, Setup, Step, Workload, key, verify_going_on, verify_of,
 };
 
 /// Keyspaces that are created and dropped; each has another engine in a store with several.
@@ -59,9 +59,9 @@ pub fn run(program: &[u8]) -> u32 {
         let is_killed = (how & !GOES_ON) % 5 == 4;
         let promise = if is_killed { Promise::at_death } else { Promise::at_power_cut };
         let promise = promise(&disk, point);
-        let (store, found) = judge_of(setup, &crashed, &workload.models, promise);
+        let (store, found) = verify_of(setup, &crashed, &workload.models, promise);
         if how & GOES_ON != 0 {
-            judge_going_on(setup, &crashed, store, &found);
+            verify_going_on(setup, &crashed, store, &found);
         }
         recovered += 1;
     }

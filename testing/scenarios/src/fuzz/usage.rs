@@ -52,11 +52,16 @@ impl Subject {
     }
 
     /// Opens the damaged store, reads and writes everywhere. Returns whether it opened. If
-    /// `is_judged`, what was read without an error is compared with the expected content.
+    /// `is_verified`, what was read without an error is compared with the expected content.
     ///
     /// # Panics
     /// If wrong data was read without an error.
-    pub(super) fn exercise(&self, root: Arc<dyn Directory>, verify: bool, is_judged: bool) -> bool {
+    pub(super) fn exercise(
+        &self,
+        root: Arc<dyn Directory>,
+        verify: bool,
+        is_verified: bool,
+    ) -> bool {
         let options = options().verify_first_touch(verify).create(false);
         let store = match Store::open_directory(root, options) {
             Ok(store) => store,
@@ -65,7 +70,7 @@ impl Subject {
                 return false;
             }
         };
-        let found = if is_judged { Content::read(&store).ok() } else { None };
+        let found = if is_verified { Content::read(&store).ok() } else { None };
         if let Some(found) = found {
             assert!(self.models.contains(&found), "read without an error, and wrong");
         }

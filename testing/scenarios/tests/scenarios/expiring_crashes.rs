@@ -109,7 +109,7 @@ fn change(
     }
 }
 
-fn judge(disk: &SimDisk, engine: Engine, models: &[Model], promise: Promise) {
+fn verify(disk: &SimDisk, engine: Engine, models: &[Model], promise: Promise) {
     let store = open(disk).unwrap();
     assert_clean(&store);
     let kept = store.keyspaces().unwrap();
@@ -151,7 +151,8 @@ fn no_deadline_is_without_its_entry_and_none_is_lost() {
         let seed = seed(number as u64);
         let disk = SimDisk::new(seed);
         let models = run(&disk, engine, seed);
-        tally.power_cuts(&disk, 3, 2, |crashed, promise| judge(&crashed, engine, &models, promise));
+        tally
+            .power_cuts(&disk, 3, 2, |crashed, promise| verify(&crashed, engine, &models, promise));
     }
     tally.print("entries that end");
 }

@@ -60,7 +60,7 @@ fn run(disk: &SimDisk) -> Vec<Model> {
     models
 }
 
-fn judge(disk: &SimDisk, models: &[Model], promise: Promise) {
+fn verify(disk: &SimDisk, models: &[Model], promise: Promise) {
     let store = open(disk).unwrap();
     assert_clean(&store);
     let all = store.keyspaces().unwrap().into_iter();
@@ -76,6 +76,6 @@ fn the_types_of_a_keyspace_are_whole_or_not_there() {
     let disk = SimDisk::new(seed(1));
     let models = run(&disk);
     assert!(models.iter().flat_map(BTreeMap::values).flatten().count() > 60);
-    tally.power_cuts(&disk, 3, 2, |crashed, promise| judge(&crashed, &models, promise));
+    tally.power_cuts(&disk, 3, 2, |crashed, promise| verify(&crashed, &models, promise));
     tally.print("types");
 }

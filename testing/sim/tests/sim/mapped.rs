@@ -323,7 +323,7 @@ fn a_missing_flush_or_fence_of_a_toy_is_noticed() {
         kinds.sort_unstable();
         kinds
     };
-    mutation::judge(&verdicts, |site| unnoticed.iter().any(|verdict| verdict.site == *site));
+    mutation::verify(&verdicts, |site| unnoticed.iter().any(|verdict| verdict.site == *site));
     let expected = [Kind::Flush, Kind::Flush, Kind::Fence, Kind::Fence, Kind::Sync];
     assert_eq!(kinds(&noticed), [&expected[..], &[Kind::SyncDirectory]].concat());
     assert_eq!(kinds(&unnoticed), [Kind::Flush], "the needless one");

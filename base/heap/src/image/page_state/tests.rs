@@ -10,7 +10,7 @@ const PAGE: u64 = PAGE_BYTES;
 struct Seen(RefCell<Vec<(u64, u64)>>);
 
 impl Memory for Seen {
-    fn judge(&self, pages: Range<u64>, whole: &mut dyn FnMut(u64)) -> Result<()> {
+    fn verify(&self, pages: Range<u64>, whole: &mut dyn FnMut(u64)) -> Result<()> {
         pages.for_each(whole);
         Ok(())
     }
@@ -24,7 +24,7 @@ impl Memory for Seen {
 struct Refusing;
 
 impl Memory for Refusing {
-    fn judge(&self, _pages: Range<u64>, _whole: &mut dyn FnMut(u64)) -> Result<()> {
+    fn verify(&self, _pages: Range<u64>, _whole: &mut dyn FnMut(u64)) -> Result<()> {
         Err(crate::Error::Misuse { what: "is refused" })
     }
 

@@ -109,8 +109,8 @@ pub(in crate::journal) fn back_up_still(
     go_on: &dyn Fn() -> Result<()>,
 ) -> Result<u64> {
     let Still { pool, tail, doubt } = source;
-    let mut judge = |page, error| if is_named(page) { Ok(()) } else { Err(error) };
-    copy_pages(pool, target, &mut judge, go_on)?;
+    let mut verify = |page, error| if is_named(page) { Ok(()) } else { Err(error) };
+    copy_pages(pool, target, &mut verify, go_on)?;
     if let Some(tail) = tail {
         settle(target, doubt)?;
         take_in(target, tail)?;
@@ -134,12 +134,12 @@ fn finish(target: &PoolFile, sequence: u64) -> Result<u64> {
     Ok(sequence)
 }
 
-/// Copies all pages, descriptors first. Pages of zeros stay holes. Calls `judge` for those that are
-/// damaged.
+/// Copies all pages, descriptors first. Pages of zeros stay holes. Calls `verify` for those that
+/// are damaged.
 fn copy_pages(
     pool: &PoolFile,
     target: &PoolFile,
-    judge: &mut dyn FnMut(u64, Error) -> Result<()>,
+    verify: &mut dyn FnMut(u64, Error) -> Result<()>,
     go_on: &dyn Fn() -> Result<()>,
 ) -> Result<()> {
     let mut piece = Piece::default();
@@ -160,13 +160,13 @@ fn copy_pages(
             }
             pool.read_piece(offset, end, &mut piece)?;
             drop(no_writer);
-            let mut judged = Ok(());
-            pool.judge_piece(&piece, &mut |page, error| {
-                if judged.is_ok() {
-                    judged = judge(page, error);
+            let mut verified = Ok(());
+            pool.verify_part(&piece, &mut |page, error| {
+                if verified.is_ok() {
+                    verified = verify(page, error);
                 }
             });
-            judged?;
+            verified?;
             write_piece(target, &piece, pages)?;
             offset += piece.bytes.len() as u64;
         }

@@ -100,7 +100,7 @@ impl<'p> DirtyPages<'p> {
     fn flush(&mut self, damaged_max: usize) -> Result<()> {
         self.make_space()?;
         let mut order: Vec<usize> = self.index.slots().collect();
-        let damaged = self.judge(&mut order, damaged_max)?;
+        let damaged = self.verify(&mut order, damaged_max)?;
         let mut batch = Vec::with_capacity(order.len().min(BATCH_PAGES_MAX));
         for slots in order.chunks(BATCH_PAGES_MAX) {
             batch.clear();
@@ -155,23 +155,23 @@ impl<'p> DirtyPages<'p> {
 
     /// Takes out the pages that were damaged in the file; an error if they are more than may be
     /// left.
-    fn judge(&self, order: &mut Vec<usize>, damaged_max: usize) -> Result<Vec<usize>> {
+    fn verify(&self, order: &mut Vec<usize>, damaged_max: usize) -> Result<Vec<usize>> {
         let pages: Vec<u64> = order.iter().filter_map(|slot| self.slots[*slot].page).collect();
         let (mut sums, mut damaged) = (Vec::new(), Vec::new());
         self.pool.read_sums(&pages, &mut sums)?;
         let mut sums = pages.iter().zip(sums);
-        let mut judged = Ok(());
+        let mut validated = Ok(());
         order.retain(|slot| {
             let Some((page, sum)) = sums.next() else { return false };
             let Some(read) = self.slots[*slot].sum_read else { return true };
-            let Err(error) = self.pool.judge_sum(*page, read, sum) else { return true };
-            if judged.is_ok() {
-                judged = Err(error);
+            let Err(error) = self.pool.verify_checksum(*page, read, sum) else { return true };
+            if validated.is_ok() {
+                validated = Err(error);
             }
             damaged.push(*slot);
             false
         });
-        if damaged.len() > damaged_max { judged.map(|()| damaged) } else { Ok(damaged) }
+        if damaged.len() > damaged_max { validated.map(|()| damaged) } else { Ok(damaged) }
     }
 
     /// Drops all pages but `kept`.

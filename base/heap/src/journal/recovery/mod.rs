@@ -7,6 +7,6 @@ pub(super) mod dirty;
 pub(super) mod backup;
 pub(super) mod search;
 pub(super) mod scan;
-pub(super) mod judge;
+pub(super) mod validate;
 pub(super) mod recover;
 pub(super) mod read_only;

@@ -240,7 +240,7 @@ impl OverlayTarget for Laid<'_, '_> {
                 Err(Error::Damaged { .. }) => {
                     private.lost.insert(page);
                 }
-                judged => judged?,
+                verified => verified?,
             }
         }
         private.unlike.add(page, page + PAGE_BYTES);

@@ -17,10 +17,10 @@ use crate::image::mapping::Image;
 use crate::image::pool_file::PoolFile;
 use crate::journal::checkpoints::table::Doubt;
 use crate::journal::recovery::backup::{Still, back_up_still};
-use crate::journal::recovery::judge::judge;
 use crate::journal::recovery::overlay::Private;
 use crate::journal::recovery::recover::Recovery;
 use crate::journal::recovery::tail::Tail;
+use crate::journal::recovery::validate::validate;
 use crate::journal::stats::JournalStats;
 use crate::layout::{LOG_NAME, PAGE_BYTES, TABLE_BASE, descriptor_offset, file_offset};
 
@@ -77,11 +77,11 @@ impl ReadOnly {
 
     /// Applies the tail of the log to the image; returns the number of its records.
     fn replay(&mut self, log: Option<&dyn Directory>, image: &Image) -> Result<u64> {
-        let mut judged = judge(&self.pool, log, &mut Err)?;
-        let Some(newest) = judged.newest else { return Err(self.pool.no_checkpoint()) };
+        let mut validated = validate(&self.pool, log, &mut Err)?;
+        let Some(newest) = validated.newest else { return Err(self.pool.no_checkpoint()) };
         self.last_sequence = newest.applied.get();
         self.checkpoints = newest.number.get();
-        let Some(tail) = judged.tails.pop() else { return Ok(0) };
+        let Some(tail) = validated.tails.pop() else { return Ok(0) };
         self.last_sequence = tail.last_sequence();
         self.doubt = Doubt::read(&self.pool, self.checkpoints)?;
         self.torn_pages = self.doubt.torn(&self.pool)?;

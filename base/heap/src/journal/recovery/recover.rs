@@ -3,9 +3,9 @@
 //! Purpose: after this the pool file alone is the store, as of its last whole record, durably. It
 //! is an ordinary checkpoint, whose pages come from the pool and the log: batches, each named by a
 //! table before it is written (C5), then the next slot.
-//! Invariants: nothing of a record counts before its valid commit frame: `judge` finds the end of
-//! the log, and the records up to there are applied. The log's tail is made durable first, then the
-//! pages that the tables name. Nothing is appended after an old tail. Memory does not grow with
+//! Invariants: nothing of a record counts before its valid commit frame: `validate` finds the end
+//! of the log, and the records up to there are applied. The log's tail is made durable first, then
+//! the pages that the tables name. Nothing is appended after an old tail. Memory does not grow with
 //! pool or log.
 //! Thread safety: runs alone, under the store's lock.
 
@@ -24,9 +24,9 @@ use crate::journal::records::files::Used;
 use crate::journal::records::layout::LOG_HEAD_BYTES;
 use crate::journal::records::log_file::LogFile;
 use crate::journal::recovery::dirty::DirtyPages;
-use crate::journal::recovery::judge::{Judged, judge};
 use crate::journal::recovery::overlay::lay_over;
 use crate::journal::recovery::tail::{Tail, start_of};
+use crate::journal::recovery::validate::{Validated, validate};
 
 /// Bytes of log written again by one call.
 const REWRITE_BYTES: u64 = 1 << 20;
@@ -65,8 +65,8 @@ pub(in crate::journal) fn recover(
     directory: &dyn Directory,
     bytes_max: u64,
 ) -> Result<Recovered> {
-    let judged = judge(pool, Some(directory), &mut Err)?;
-    let Judged { newest, mut tails, files, generation, ordinal, is_old } = judged;
+    let validated = validate(pool, Some(directory), &mut Err)?;
+    let Validated { newest, mut tails, files, generation, ordinal, is_old } = validated;
     let Some(newest) = newest else { return Err(pool.no_checkpoint()) };
     if pool.file().is_direct() {
         // It may be in the caches alone, and the next one overwrites the one before it. A disk

@@ -35,7 +35,7 @@ impl Scan<'_> {
     ///
     /// # Errors
     /// Those of the medium.
-    pub(in crate::journal) fn judge_end(
+    pub(in crate::journal) fn find_end(
         mut self,
         headless: &[Arc<LogFile>],
     ) -> Result<(Cursor, Option<Error>)> {

@@ -118,7 +118,7 @@ impl Search {
                             sums.insert(sums_before(&piece))
                         }
                     };
-                    let found = self.judge(sums, &piece, at, len);
+                    let found = self.verify(sums, &piece, at, len);
                     if found != Beyond::Nothing {
                         return Ok(found);
                     }
@@ -147,7 +147,7 @@ impl Search {
 
     /// The verdict of a commit frame at an offset, if it is one: `len` is the length of its
     /// payload, and all of it is in the piece.
-    fn judge(&self, sums: &[u32], piece: &[u8], start: usize, len: usize) -> Beyond {
+    fn verify(&self, sums: &[u32], piece: &[u8], start: usize, len: usize) -> Beyond {
         let (summed, payload) = (start + 4, start + FRAME_HEADER_BYTES);
         let (end, frame_end) = (payload + len, start + frame::frame_bytes(len));
         let before = |place: usize| {

@@ -158,17 +158,17 @@ impl World {
 
     /// The process dies: the bytes that it gave to the system are there, and no fewer than were
     /// durable.
-    fn judge_crash(&self) {
+    fn verify_crash(&self) {
         let copy = self.disk.copy();
         let durable = self.journal.stats().durable_sequence;
         let (journal, recovery) = open(&copy).expect("recovered");
         assert!(recovery.last_sequence >= durable, "{recovery:?}, {durable} was durable");
-        self.judge(&copy, recovery.last_sequence);
+        self.verify(&copy, recovery.last_sequence);
         journal.verify(&mut |error| panic!("{error}")).expect("verified");
         journal.close().expect("closed");
     }
 
-    fn judge(&self, disk: &Disk, sequence: u64) {
+    fn verify(&self, disk: &Disk, sequence: u64) {
         let pool = disk.bytes("pool");
         let found = &pool[file_offset(0) as usize..][..DATA_BYTES];
         let state = &self.states[sequence as usize];
@@ -184,11 +184,11 @@ fn run(seed: u64, held_bytes_max: u64) {
     for _ in 0..250 {
         world.step();
         held_bytes = held_bytes.max(world.journal.stats().log_held_bytes);
-        world.judge_crash();
+        world.verify_crash();
     }
     assert!(held_bytes > 0, "something is held");
     world.journal.close().expect("closed");
-    world.judge(&world.disk, world.states.len() as u64 - 1);
+    world.verify(&world.disk, world.states.len() as u64 - 1);
     let (_, recovery) = open(&world.disk.copy()).expect("opened");
     assert!(recovery.was_closed);
 }
@@ -214,7 +214,7 @@ fn what_is_freed_in_time_is_never_written_to_the_pool() {
         world.write(&mut state, &mut record, 5000, 100);
         world.commit(&record, state);
         journal.checkpoint().expect("checkpoint");
-        world.judge_crash();
+        world.verify_crash();
     }
     let held = journal.stats();
     assert!((30_000..40_000).contains(&held.log_held_bytes), "{held:?}");
@@ -227,7 +227,7 @@ fn what_is_freed_in_time_is_never_written_to_the_pool() {
     let pool = world.disk.bytes("pool");
     let found = &pool[file_offset(0) as usize..][range(2)];
     assert!(found.iter().all(|byte| *byte == 0), "the third write");
-    world.judge_crash();
+    world.verify_crash();
 }
 
 /// A full log brings held extents into the pool, and continues.
@@ -264,8 +264,8 @@ fn a_hold_does_not_keep_a_full_log_from_going_on() {
         assert!(held_bytes > 300_000 && held_bytes <= 2 << 20, "{held_bytes}");
         let copy = world.disk.copy();
         drop(open(&copy).expect("recovered"));
-        world.judge(&copy, 0);
+        world.verify(&copy, 0);
         world.journal.close().expect("closed");
-        world.judge(&world.disk, 0);
+        world.verify(&world.disk, 0);
     }
 }

@@ -11,7 +11,7 @@ use super::model::{Model, create, open, open_with, small_log};
 use crate::durability::Durability;
 use crate::error::Error;
 use crate::image::pool_file::PoolFile;
-use crate::journal::judge;
+use crate::journal::validate;
 use crate::journal::{Journal, RecordBuilder};
 use crate::layout::CHECKPOINT_OFFSETS;
 
@@ -51,13 +51,13 @@ fn salvaged(disk: &Arc<Disk>) -> (u64, Vec<String>) {
     let pool = PoolFile::open(disk.root().open("pool").expect("a disk").expect("a pool"));
     let log = disk.root().subdirectory("log").expect("a log");
     let mut findings = Vec::new();
-    let judged = judge(&pool.expect("a pool"), Some(log.as_ref()), &mut |error| {
+    let validated = validate(&pool.expect("a pool"), Some(log.as_ref()), &mut |error| {
         findings.push(error.to_string());
         Ok(())
     });
-    let judged = judged.expect("no failing device");
-    let applied = judged.newest.map_or(0, |newest| newest.applied.get());
-    (judged.tails.last().map_or(applied, |tail| tail.last_sequence()), findings)
+    let validated = validated.expect("no failing device");
+    let applied = validated.newest.map_or(0, |newest| newest.applied.get());
+    (validated.tails.last().map_or(applied, |tail| tail.last_sequence()), findings)
 }
 
 /// Opens a store in both ways: the last record, or the error. Then salvage has to report a finding.
@@ -70,7 +70,7 @@ fn opened(disk: &Arc<Disk>) -> Result<(Journal, u64), String> {
             Ok((journal, found))
         }
         Err(error) => {
-            assert_eq!(findings.first(), Some(&error.to_string()), "one judgement for all");
+            assert_eq!(findings.first(), Some(&error.to_string()), "one verdict for all");
             Err(error.to_string())
         }
     }

@@ -150,7 +150,7 @@ impl Tree {
     }
 
     /// Verifies that a job may be run.
-    fn judge(&self, job: &Job) {
+    fn verify_job(&self, job: &Job) {
         let is_input = |file: &&Arc<TableFile>| {
             job.inputs.iter().any(|input| input.meta.number == file.meta.number)
         };
@@ -174,7 +174,7 @@ impl Tree {
     fn run(&mut self, job: &Job) {
         let read = job.inputs.iter().map(|file| file.meta.number);
         assert!(job.is_move || !read.clone().any(|file| self.parked.tables.contains(&file)));
-        self.judge(job);
+        self.verify_job(job);
         self.jobs += 1;
         let inputs: BTreeSet<u64> = job.inputs.iter().map(|file| file.meta.number).collect();
         for files in &mut self.layers.levels {

@@ -126,8 +126,8 @@ impl Record {
         }
     }
 
-    /// Reads all keys at last, from any node, and judges.
-    fn judge(&self, nodes: &mut Nodes) {
+    /// Reads all keys at last, from any node, and verifies.
+    fn verify(&self, nodes: &mut Nodes) {
         for node in 0..3 {
             let mut client = nodes.client(node);
             for (key, history) in self.histories.iter().enumerate() {
@@ -152,7 +152,7 @@ impl Record {
     }
 }
 
-/// Clients work while something is done to the nodes; in the end all is judged.
+/// Clients work while something is done to the nodes; in the end all is verified.
 fn under_load(nodes: &mut Nodes, seed: u64, work: impl FnOnce(&mut Nodes, &Record)) {
     let record = Record::new();
     record.set_addresses(nodes);
@@ -171,7 +171,7 @@ fn under_load(nodes: &mut Nodes, seed: u64, work: impl FnOnce(&mut Nodes, &Recor
         let _over = Over(&record.is_over);
         work(nodes, &record);
     });
-    record.judge(nodes);
+    record.verify(nodes);
 }
 
 #[test]

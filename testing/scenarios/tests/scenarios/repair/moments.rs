@@ -39,7 +39,7 @@ fn killed(folder: &Path, engine: Engine) {
 fn refused(path: &Path) -> RepairReport {
     let writing = Store::open_with(path, options()).expect_err("it is damaged");
     let reading = Store::open_with(path, options().read_only(true)).expect_err("it is damaged");
-    assert_eq!(writing.to_string(), reading.to_string(), "one judgement");
+    assert_eq!(writing.to_string(), reading.to_string(), "one verdict");
     assert!(writing.is_damaged(), "{writing}");
     // Salvage without opening the store also reports that it is incomplete.
     let salvage = Salvage::open(&(Arc::new(OsDirectory::open(path).unwrap()) as _)).unwrap();

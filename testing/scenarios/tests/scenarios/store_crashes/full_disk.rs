@@ -5,7 +5,7 @@ use adamant_sim::tally::{seed, states_max};
 use adamant_sim::{Choice, Promise, SimDisk, Tally};
 
 use adamant_scenarios::crashes::{
-    Change, Content, Mix, Plan, Setup, Workload, assert_clean, judge_of,
+    Change, Content, Mix, Plan, Setup, Workload, assert_clean, verify_of,
 };
 
 use crate::store_crashes::ALL;
@@ -98,7 +98,7 @@ fn run_with(setup: Setup, step_bytes: u64) -> Outcomes {
         let choices = (0..states_max(1)).map(|number| Choice::random(space_bytes + number));
         for choice in choices {
             tally.state(&disk, point, &choice, || {
-                judge_of(setup, &disk.crash(point, &mut choice.clone()), &models, promise);
+                verify_of(setup, &disk.crash(point, &mut choice.clone()), &models, promise);
             });
         }
     }
@@ -126,7 +126,7 @@ fn run_out_of_space(disk: &SimDisk, mix: Mix, outcomes: &mut Outcomes) -> Vec<Co
         outcomes.closed += 1;
         disk.set_space_bytes(None);
         let promise = Promise::at_death(disk, disk.operation_count());
-        judge_of(mix.setup, disk, &workload.models, promise);
+        verify_of(mix.setup, disk, &workload.models, promise);
         return workload.models;
     }
     outcomes.refused += u64::from(workload.refused > 0);

@@ -11,7 +11,8 @@ use adamant_sim::tally::{seed, states_max};
 use adamant_sim::{Choice, Mark, Promise, SimDisk, Tally};
 
 use adamant_scenarios::crashes::{
-    Change, Content, Mix, Plan, Setup, Workload, assert_refusing, judge, judge_going_on, key, open,
+    Change, Content, Mix, Plan, Setup, Workload, assert_refusing, key, open, verify,
+    verify_going_on,
 };
 
 const ALL: &[Durability] = &[Durability::Sync, Durability::Buffered, Durability::Deferred];
@@ -24,10 +25,10 @@ fn create(name: &'static str) -> Plan {
 fn try_power_cuts(disk: &SimDisk, models: &[Content], step: usize, count: u64) -> Tally {
     let (mut tally, mut tried) = (Tally::new(), 0);
     tally.power_cuts(disk, step, count, |crashed, promise| {
-        let (store, found) = judge(&crashed, models, promise);
+        let (store, found) = verify(&crashed, models, promise);
         tried += 1;
         if tried % 16 == 0 {
-            judge_going_on(Setup::default(), &crashed, store, &found);
+            verify_going_on(Setup::default(), &crashed, store, &found);
         }
     });
     tally
@@ -279,10 +280,10 @@ fn a_killed_process_loses_no_buffered_commit() {
     let models = Workload::run(&disk, mix);
     let mut tally = Tally::new();
     tally.deaths(&disk, 1, |killed, promise| {
-        let (store, found) = judge(&killed, &models, promise);
+        let (store, found) = verify(&killed, &models, promise);
         if killed.operation_count() % 8 == 0 {
             // The page cache had it, but recovery does not trust that: now it is durable.
-            judge_going_on(Setup::default(), &killed, store, &found);
+            verify_going_on(Setup::default(), &killed, store, &found);
         }
     });
     tally.print("store, killed processes");
@@ -302,7 +303,7 @@ fn crashes_during_recovery() {
         for first in [cursor.crash(&mut Choice::random(point)), cursor.kill()] {
             tally.state(&disk, point, &"first crash", || drop(open(&first).unwrap()));
             tally.cuts_within(&first, states_max(2), point, |crashed| {
-                drop(judge(&crashed, &models, promise));
+                drop(verify(&crashed, &models, promise));
             });
         }
     }
@@ -334,7 +335,7 @@ fn a_failing_sync_poisons_and_reopening_recovers() {
         // Pages after a failed sync look clean, and recovery must not rely on them.
         let within = if number % 16 == 0 { 2 } else { 0 };
         tally.after_fault(&disk, number, (3, within), |crashed, promise| {
-            drop(judge(crashed, &models, promise));
+            drop(verify(crashed, &models, promise));
         });
     }
     assert!(poisoned > 10, "only {poisoned} of the failing syncs poisoned an open store");
@@ -350,7 +351,7 @@ fn run_with_a_fault(workload: &mut Workload) -> bool {
         let Some(store) = &workload.store else {
             // It failed while it was closed or opened: the next opening recovers.
             let promise = Promise::at_death(&workload.disk, workload.disk.operation_count());
-            judge(&workload.disk, &workload.models, promise);
+            verify(&workload.disk, &workload.models, promise);
             return false;
         };
         let last = workload.last();

@@ -56,7 +56,7 @@ fn copy(disk: &SimDisk, target: &SimDisk, mix: Mix) -> Made {
 }
 
 /// Panics unless a disk holds no heap, or a whole one of one of the commits from `first` on.
-fn judge_copy(disk: &SimDisk, models: &[Model], first: u64, is_made: bool) -> Option<u64> {
+fn verify_copy(disk: &SimDisk, models: &[Model], first: u64, is_made: bool) -> Option<u64> {
     let exists = SimDirectory::root(disk).open("pool").unwrap().is_some();
     assert!(exists || !is_made, "a copy that was made is gone");
     if !exists {
@@ -82,7 +82,7 @@ fn a_copy_is_some_commit_whole_or_nothing() {
         let Made { outcome, first, models } = copy(&disk, &target, mix(number));
         outcome.unwrap();
         let made = target.operation_count();
-        let end = judge_copy(&target.crash(made, &mut Choice::None), &models, first, true);
+        let end = verify_copy(&target.crash(made, &mut Choice::None), &models, first, true);
         later += end.unwrap() - first;
         let mut cursor = target.cursor();
         for point in cursor.point()..=made {
@@ -94,7 +94,7 @@ fn a_copy_is_some_commit_whole_or_nothing() {
             for choice in cursor.choices(states_max(3), point) {
                 tally.state(&target, point, &choice, || {
                     let crashed = cursor.crash(&mut choice.clone()).without_history();
-                    judge_copy(&crashed, &models, first, point == made);
+                    verify_copy(&crashed, &models, first, point == made);
                 });
             }
         }
@@ -129,7 +129,7 @@ fn a_copy_without_space_is_given_up() {
                 refused += 1;
             }
         }
-        judge_copy(&target, &models, first, outcome.is_ok());
+        verify_copy(&target, &models, first, outcome.is_ok());
     }
     assert!(refused > 5, "{refused}");
 }
@@ -205,5 +205,5 @@ fn a_damaged_page_is_named_and_not_copied() {
     let target = SimDisk::new(2);
     workload.heap.back_up(&SimDirectory::root(&target)).unwrap();
     let promise = Promise::exactly(workload.last().commit);
-    crate::heap_crashes::judge(&target, &workload.models, promise);
+    crate::heap_crashes::verify(&target, &workload.models, promise);
 }

@@ -77,15 +77,15 @@ fn a_reservation_that_is_filled_meanwhile_keeps_its_bytes() {
         write(&heap, number);
     }
     assert!(heap.stats().memory.dropped_bytes > 0, "it is published, and keeps nothing");
-    let judge = |heap: &Heap| {
+    let verify = |heap: &Heap| {
         let view = heap.view().unwrap();
         let bytes = view.block(block).unwrap();
         assert!(bytes[..1500].iter().all(|byte| *byte == 1));
         assert!(bytes[1500..3000].iter().all(|byte| *byte == 2));
     };
-    judge(&heap);
+    verify(&heap);
     heap.close().unwrap();
-    judge(&open_bounded(&disk, Flushing::Auto, u64::MAX).unwrap().0);
+    verify(&open_bounded(&disk, Flushing::Auto, u64::MAX).unwrap().0);
 }
 
 /// A slice may have bytes of its block that were never written since the block was reserved: the

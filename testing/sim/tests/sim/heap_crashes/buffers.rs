@@ -64,7 +64,7 @@ impl State {
 }
 
 /// Opens the heap of a disk, and panics unless it is a promised commit, whole. Returns its number.
-fn judge(disk: &SimDisk, flushing: Flushing, states: &[State], promise: Promise) -> u64 {
+fn verify(disk: &SimDisk, flushing: Flushing, states: &[State], promise: Promise) -> u64 {
     let (heap, _) =
         open(disk, flushing).unwrap_or_else(|error| panic!("recovery failed: {error:?}"));
     let commit = commit_of(&heap);
@@ -325,10 +325,10 @@ fn try_all(flushing: Flushing, number: u64, (steps, step): (u64, usize), what: &
     assert!(frozen > 0 && frozen < states.len(), "buffers are frozen and freed: {frozen}");
     let mut tally = Tally::new();
     tally.power_cuts(&disk, step, 8, |crashed, promise| {
-        judge(&crashed, flushing, &states, promise);
+        verify(&crashed, flushing, &states, promise);
     });
     tally.deaths(&disk, 3 * step, |killed, promise| {
-        judge(&killed, flushing, &states, promise);
+        verify(&killed, flushing, &states, promise);
     });
     let mut cursor = disk.cursor();
     for point in (cursor.point()..=disk.operation_count()).step_by(29 * step) {
@@ -336,7 +336,7 @@ fn try_all(flushing: Flushing, number: u64, (steps, step): (u64, usize), what: &
         let (promise, killed) = (Promise::at_power_cut(&disk, point), cursor.kill());
         drop(open(&killed, flushing));
         tally.cuts_within(&killed, 3, point, |crashed| {
-            judge(&crashed.without_history(), flushing, &states, promise);
+            verify(&crashed.without_history(), flushing, &states, promise);
         });
     }
     tally.print(what);
@@ -350,13 +350,13 @@ fn a_missing_sync_beside_held_buffers_is_noticed() {
     let suite = |disk: &SimDisk| {
         let states = User::run(disk, flushing, number, 160);
         Tally::new().power_cuts(disk, 1, 6, |crashed, promise| {
-            judge(&crashed, flushing, &states, promise);
+            verify(&crashed, flushing, &states, promise);
         });
     };
     let is_tried = |site: &Site| site.file.ends_with("/journal/checkpoints/checkpoint.rs");
     let verdicts = mutation::verdicts(number, is_tried, suite);
     assert!(verdicts.len() >= 2, "{verdicts:?}");
-    mutation::judge(&verdicts, |_| false);
+    mutation::verify(&verdicts, |_| false);
 }
 
 /// An operation of the disk fails, and later the power.
@@ -377,12 +377,12 @@ fn what_fails_beside_held_buffers_loses_nothing() {
         let promise = Promise::at_power_cut(&disk, cursor.point());
         for choice in cursor.choices(states_max(4), fault) {
             tally.state(&disk, fault, &choice, || {
-                judge(&cursor.crash(&mut choice.clone()), flushing, &user.states, promise);
+                verify(&cursor.crash(&mut choice.clone()), flushing, &user.states, promise);
             });
         }
         tally.state(&disk, fault, &"killed", || {
             let promise = Promise::at_death(&disk, cursor.point());
-            judge(&cursor.kill(), flushing, &user.states, promise);
+            verify(&cursor.kill(), flushing, &user.states, promise);
         });
     }
     assert!(failed > 10, "{failed} operations ended the run");

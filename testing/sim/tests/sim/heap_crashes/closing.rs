@@ -5,7 +5,7 @@
 use adamant_sim::tally::seed;
 use adamant_sim::{Mark, Promise, SimDisk, Tally};
 
-use crate::heap_crashes::model::judge;
+use crate::heap_crashes::model::verify;
 use crate::heap_crashes::workload::{Mix, Workload};
 
 #[test]
@@ -40,13 +40,13 @@ fn a_close_that_failed_is_not_built_upon() {
         Mark::Begun.put(&killed, before.most);
         Mark::Durable.put(&killed, before.least);
         let promise = Promise::at_death(&disk, cursor.point());
-        let (heap, commit) = judge(&killed, &models, promise);
+        let (heap, commit) = verify(&killed, &models, promise);
         let mut next = Workload::resume(&killed, heap, &models[..=commit as usize], mix);
         for _ in 0..4 {
             next.step().unwrap();
         }
         tally.power_cuts(&killed, 1, 8, |crashed, promise| {
-            drop(judge(&crashed.without_history(), &next.models, promise));
+            drop(verify(&crashed.without_history(), &next.models, promise));
         });
     }
     tally.print("closes that failed");

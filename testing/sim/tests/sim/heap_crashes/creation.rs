@@ -6,7 +6,7 @@ use adamant_medium::storage::Directory;
 use adamant_sim::tally::seed;
 use adamant_sim::{SimDirectory, SimDisk, Tally};
 
-use crate::heap_crashes::model::judge;
+use crate::heap_crashes::model::verify;
 use crate::heap_crashes::workload::{Mix, Workload};
 
 /// Fails each operation of a creation on an empty disk that `is_tried` accepts, creates again,
@@ -37,7 +37,7 @@ pub(crate) fn try_creations(
         }
         tally.power_cuts(&disk, step, count, |crashed, promise| {
             let crashed = crashed.without_history();
-            drop(judge(&crashed, &workload.models, promise));
+            drop(verify(&crashed, &workload.models, promise));
             let left = SimDirectory::root(&crashed).list().unwrap();
             assert!(!left.iter().any(|name| name == "log.new"), "left there: {left:?}");
         });

@@ -5,7 +5,7 @@ use adamant_heap::Flushing;
 use adamant_sim::tally::seed;
 use adamant_sim::{Choice, Promise, SimDisk, Tally};
 
-use crate::heap_crashes::model::{judge, open};
+use crate::heap_crashes::model::{open, verify};
 use crate::heap_crashes::workload::{Mix, Workload};
 use crate::heap_crashes::{try_crashes_within, try_deaths, try_faults, try_power_cuts};
 
@@ -90,14 +90,14 @@ fn try_torn(
     disk: &SimDisk,
     (operation, count): (&str, u64),
     tally: &mut Tally,
-    mut judge: impl FnMut(SimDisk, u64),
+    mut verify: impl FnMut(SimDisk, u64),
 ) {
     let mut cursor = disk.cursor();
     for point in points_behind(disk, operation) {
         cursor.advance_to(point);
         tally.points += 1;
         for choice in (0..count).map(Choice::torn) {
-            tally.state(disk, point, &choice, || judge(cursor.crash(&mut choice.clone()), point));
+            tally.state(disk, point, &choice, || verify(cursor.crash(&mut choice.clone()), point));
         }
     }
 }
@@ -111,7 +111,7 @@ fn headers_of_many_generations() {
     let mut tally = Tally::new();
     try_torn(&disk, (HEADER, 64), &mut tally, |crashed, point| {
         let promise = Promise::at_power_cut(&disk, point);
-        drop(judge(&crashed.without_history(), &models, promise));
+        drop(verify(&crashed.without_history(), &models, promise));
     });
     tally.print("direct, headers");
 }
@@ -153,7 +153,7 @@ fn a_checkpoint_in_the_caches_is_not_trusted() {
         let killed = cursor.kill();
         tally.state(&disk, point, &"killed", || drop(open(&killed, Flushing::Volatile).unwrap()));
         try_torn(&killed, (CHECKPOINT, 64), &mut tally, |crashed, _| {
-            drop(judge(&crashed.without_history(), &models, promise));
+            drop(verify(&crashed.without_history(), &models, promise));
         });
     }
     tally.print("direct, checkpoints in the caches");

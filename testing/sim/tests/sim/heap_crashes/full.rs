@@ -36,7 +36,7 @@ impl User {
     }
 
     /// Notes the outcome of an action, which was refused or done in whole.
-    fn judge(&mut self, heap: &Heap, outcome: Result<(), Error>) -> bool {
+    fn is_done(&mut self, heap: &Heap, outcome: Result<(), Error>) -> bool {
         let Err(error) = outcome else { return true };
         assert!(error.is_out_of_space(), "{error:?}");
         self.refused += 1;
@@ -54,7 +54,7 @@ impl User {
                 let value = self.random.u64(..);
                 let outcome =
                     heap.transaction(Durability::Sync, |tx| tx.update_u64(offset, at, value));
-                if self.judge(heap, outcome) {
+                if self.is_done(heap, outcome) {
                     self.blocks[index].bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
                 }
             }
@@ -76,7 +76,7 @@ impl User {
                 Err(error) => {
                     // The reserved ones are given back here.
                     drop(std::mem::take(&mut reservations));
-                    self.judge(heap, Err(error));
+                    self.is_done(heap, Err(error));
                     return;
                 }
             }
@@ -86,7 +86,7 @@ impl User {
             .map(|reserved| Block { offset: reserved.offset(), bytes: reserved.to_vec() })
             .collect();
         let outcome = heap.publish(Durability::Sync, reservations);
-        if self.judge(heap, outcome) {
+        if self.is_done(heap, outcome) {
             self.blocks.extend(blocks);
         }
     }

@@ -1,7 +1,7 @@
 //! Mutation tests: each call that makes something durable is left out once, and the crash tests
 //! notice.
 
-use adamant_sim::mutation::{judge, verdicts};
+use adamant_sim::mutation::{verdicts, verify};
 use adamant_sim::site::{Kind, Site};
 use adamant_sim::{Mark, Promise, SimDisk, Tally};
 
@@ -50,14 +50,14 @@ fn try_new_names(disk: &SimDisk, models: &[Model], mix: Mix) {
             Mark::Durable.put(&killed, before.least);
         }
         let promise = Promise::at_death(disk, cursor.point());
-        let (heap, commit) = model::judge(&killed, models, promise);
+        let (heap, commit) = model::verify(&killed, models, promise);
         let mix = Mix { large_one_in: 1, upkeep_one_in: 0, reopen_one_in: 0, ..mix };
         let mut next = Workload::resume(&killed, heap, &models[..=commit as usize], mix);
         for _ in 0..6 {
             next.step().unwrap();
         }
         Tally::new().power_cuts(&killed, 1, 1, |crashed, promise| {
-            drop(model::judge(&crashed, &next.models, promise));
+            drop(model::verify(&crashed, &next.models, promise));
         });
     }
 }
@@ -78,7 +78,7 @@ fn a_missing_sync_is_noticed() {
     let saves_time = |site: &Site| site.file.ends_with("/log_file.rs") && site.kind == Kind::Sync;
     let is_tried = |site: &Site| !saves_time(site) && !is_of_batches(site);
     let verdicts = verdicts(mix.seed, is_tried, |disk| suite(disk, mix));
-    judge(&verdicts, |_| false);
+    verify(&verdicts, |_| false);
 }
 
 /// Sites that need several batches, of which the workload above has none.
@@ -94,7 +94,7 @@ fn a_missing_sync_of_batches_is_noticed() {
         try_crashes_of_batches(disk, &models, 40);
     });
     assert_eq!(verdicts.len(), 2, "before a batch, and before the next table: {verdicts:?}");
-    judge(&verdicts, |_| false);
+    verify(&verdicts, |_| false);
 }
 
 /// With memory as the medium. The test above covers the syncs of changes made by calls.
@@ -109,5 +109,5 @@ fn a_missing_flush_or_fence_of_memory_is_noticed() {
     let is_tried = |site: &Site| matches!(site.kind, Kind::Copy | Kind::Flush | Kind::Fence);
     let verdicts = verdicts(mix.seed, is_tried, |disk| direct_suite(disk, mix));
     assert!(verdicts.len() >= 2, "a copy and a fence: {verdicts:?}");
-    judge(&verdicts, |_| false);
+    verify(&verdicts, |_| false);
 }

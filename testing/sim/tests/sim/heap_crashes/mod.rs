@@ -24,7 +24,7 @@ use adamant_heap::{Durability, Error, Flushing, Heap};
 use adamant_sim::tally::seed;
 use adamant_sim::{Choice, Mark, Promise, SimDisk, Tally};
 
-use crate::heap_crashes::model::{Model, commit_of, is_poisoned, judge, open, open_bounded};
+use crate::heap_crashes::model::{Model, commit_of, is_poisoned, open, open_bounded, verify};
 use crate::heap_crashes::workload::{ALL, Mix, Workload};
 
 /// Recovers power cuts at one of `step` crash points.
@@ -34,10 +34,10 @@ fn try_power_cuts(disk: &SimDisk, models: &[Model], step: usize, count: u64) -> 
     tally.power_cuts(disk, step, count, |crashed, promise| {
         tried += 1;
         if tried % 8 == 0 {
-            let (heap, commit) = judge(&crashed, models, promise);
+            let (heap, commit) = verify(&crashed, models, promise);
             try_going_on(&crashed, heap, &models[commit as usize]);
         } else {
-            judge(&crashed.without_history(), models, promise);
+            verify(&crashed.without_history(), models, promise);
         }
     });
     tally
@@ -52,8 +52,8 @@ fn try_going_on(disk: &SimDisk, heap: Heap, model: &Model) {
     heap.transaction::<(), Error>(Durability::Sync, |tx| tx.set_root(1, 77)).unwrap();
     let durable = disk.operation_count();
     drop(heap);
-    judge(&disk.crash(point, &mut Choice::None).without_history(), &models, recovered);
-    let (heap, _) = judge(&disk.crash(durable, &mut Choice::None), &models, recovered);
+    verify(&disk.crash(point, &mut Choice::None).without_history(), &models, recovered);
+    let (heap, _) = verify(&disk.crash(durable, &mut Choice::None), &models, recovered);
     assert_eq!(heap.view().unwrap().root(1), 77);
 }
 
@@ -116,7 +116,7 @@ fn a_killed_process_loses_no_buffered_commit() {
 fn try_deaths(disk: &SimDisk, models: &[Model], step: usize) -> Tally {
     let mut tally = Tally::new();
     tally.deaths(disk, step, |killed, promise| {
-        let (heap, commit) = judge(&killed, models, promise);
+        let (heap, commit) = verify(&killed, models, promise);
         // The page cache had it, but recovery does not trust that: now it is durable.
         try_going_on(&killed, heap, &models[commit as usize]);
     });
@@ -139,7 +139,7 @@ fn try_crashes_within(disk: &SimDisk, models: &[Model], step: usize, count: u64)
                 drop(open(&first, models[0].flushing).unwrap())
             });
             tally.cuts_within(&first, count, point, |crashed| {
-                drop(judge(&crashed.without_history(), models, promise));
+                drop(verify(&crashed.without_history(), models, promise));
             });
         }
     }
@@ -166,7 +166,7 @@ fn try_crashes_of_batches(disk: &SimDisk, models: &[Model], step: usize) -> Tall
         each_before_a_sync(&killed, 8, &mut tally, |tally, crashed| {
             recover(&crashed, 16);
             each_before_a_sync(&crashed, 4, tally, |_, crashed| {
-                drop(judge(&crashed.without_history(), models, promise));
+                drop(verify(&crashed.without_history(), models, promise));
             });
         });
     }
@@ -248,7 +248,7 @@ fn try_faults(mix: Mix, test: &str, is_tried: impl Fn(&str) -> bool) {
         // does not see that.
         let within = if number % 4 == 0 && !mix.is_unmapped { 3 } else { 0 };
         tally.after_fault(&disk, number, (4, within), |crashed, promise| {
-            drop(judge(crashed, &models, promise));
+            drop(verify(crashed, &models, promise));
         });
     }
     println!("{test}: poisoned {poisoned} times, refused and went on {refused} times");
@@ -336,7 +336,7 @@ fn a_full_disk_refuses_and_loses_nothing() {
                 refused += 1;
             }
             full.set_space_bytes(None);
-            judge(&full, &models, Promise::at_power_cut(&disk, point));
+            verify(&full, &models, Promise::at_power_cut(&disk, point));
         });
     }
     println!("recovery on a full disk: {refused} refused until there was space");

@@ -103,7 +103,7 @@ pub(crate) fn open_bounded(
 
 /// Recovers a disk, and panics unless it holds one of the promised commits, whole, in a heap
 /// without a fault or a leak. Returns the heap and the commit.
-pub(crate) fn judge(disk: &SimDisk, models: &[Model], promise: Promise) -> (Heap, u64) {
+pub(crate) fn verify(disk: &SimDisk, models: &[Model], promise: Promise) -> (Heap, u64) {
     let exists = SimDirectory::root(disk).open("pool").unwrap().is_some();
     assert!(exists || !promise.created, "a heap that was created is gone");
     // Some are first opened read-only: that must see the same, and leave no trace.

@@ -5,7 +5,7 @@ use adamant_heap::{Error, Flushing, Heap, Recovery, Result};
 use adamant_sim::tally::seed;
 use adamant_sim::{Call, Choice, Fault, Promise, SimDisk, Tally};
 
-use crate::heap_crashes::model::{Model, judge, open_bounded};
+use crate::heap_crashes::model::{Model, open_bounded, verify};
 use crate::heap_crashes::workload::{Mix, Workload};
 use crate::heap_crashes::{direct, mix_of_batches, try_going_on};
 
@@ -70,7 +70,7 @@ fn try_calls(
                 0 => disk.kill(end),
                 _ => disk.crash(end, &mut Choice::random(number)),
             };
-            let (heap, commit) = judge(&left, models, promise);
+            let (heap, commit) = verify(&left, models, promise);
             if number % 8 < 2 {
                 try_going_on(&left, heap, &models[commit as usize]);
             }

@@ -34,7 +34,7 @@ use crate::layout::{CHECKPOINT_OFFSETS, Checkpoint};
 
 /// The result of the validation.
 #[derive(Debug)]
-pub(crate) struct Judged {
+pub(crate) struct Validated {
     /// `None` only where that was a finding.
     pub(crate) newest: Option<Checkpoint>,
     /// The log beyond the pool, in order; more than one tail only where a finding was ignored.
@@ -60,17 +60,17 @@ struct Headed {
 /// # Errors
 /// Those of `on_finding`, which gets `Error::Damaged` for damaged durable data, and
 /// `Error::Unsupported` for a log of a newer format or of another pool; those of the medium.
-pub(crate) fn judge(
+pub(crate) fn validate(
     pool: &PoolFile,
     log: Option<&dyn Directory>,
     on_finding: OnFinding<'_>,
-) -> Result<Judged> {
+) -> Result<Validated> {
     let newest = pool.read_checkpoint(on_finding)?;
     let files = log.map_or(Ok(Vec::new()), log_file::list)?;
     let (headed, headless) = headed_files(pool, files, on_finding)?;
     let checkpoint = newest.as_ref().map_or((0, 0), |n| (n.generation.get(), n.ordinal.get()));
     let ordinals = headed.iter().map(|headed| headed.used.ordinal);
-    let mut judged = Judged {
+    let mut validated = Validated {
         newest,
         tails: Vec::new(),
         generation: headed.last().map_or(0, |headed| headed.generation).max(checkpoint.0),
@@ -78,27 +78,27 @@ pub(crate) fn judge(
         is_old: headed.iter().any(|headed| headed.version < LOG_FORMAT_VERSION),
         files: headed.iter().rev().map(|headed| Arc::clone(&headed.used.file)).collect(),
     };
-    judged.files.extend(headless.iter().cloned());
+    validated.files.extend(headless.iter().cloned());
     let mut known = Known { pool, headless: &headless, sequence: None };
-    if let Some(newest) = &judged.newest {
+    if let Some(newest) = &validated.newest {
         known.sequence = Some(newest.applied.get());
         if newest.position.get() != 0 {
             let of_this = headed.iter().filter(|headed| headed.generation == checkpoint.0);
             let files = of_this.map(|headed| headed.used.clone()).collect();
-            judged.tails.extend(known.named(newest, files, on_finding)?);
+            validated.tails.extend(known.named(newest, files, on_finding)?);
         }
     }
     for of_one in headed.chunk_by(|one, other| one.generation == other.generation) {
         let generation = of_one[0].generation;
-        let is_later = judged.newest.is_none() || generation > checkpoint.0;
+        let is_later = validated.newest.is_none() || generation > checkpoint.0;
         if !is_later {
             continue;
         }
         let files = of_one.iter().map(|headed| headed.used.clone()).collect();
-        let newest = judged.newest.as_ref();
-        judged.tails.extend(known.later(newest, generation, files, on_finding)?);
+        let newest = validated.newest.as_ref();
+        validated.tails.extend(known.later(newest, generation, files, on_finding)?);
     }
-    Ok(judged)
+    Ok(validated)
 }
 
 /// Separates the files with a header of this pool, by generation and ordinal, from those without a
@@ -248,7 +248,7 @@ impl Known<'_> {
         on_finding: OnFinding<'_>,
     ) -> Result<Tail> {
         let scan = Scan { files: &files, seed, durable, last: start };
-        let (end, damage) = scan.judge_end(self.headless)?;
+        let (end, damage) = scan.find_end(self.headless)?;
         self.sequence = Some(end.sequence).filter(|_| damage.is_none());
         damage.map_or(Ok(()), on_finding)?;
         Ok(Tail { files, seed, start, end, torn })
