@@ -507,7 +507,7 @@ impl Heap {
         let mut reached = Reached::default();
         loop {
             // No other thread is within a commit, and no run is made.
-            let _turn = self.writer_queue.wait();
+            let _permit = self.writer_queue.wait();
             let image = self.read_image_long()?;
             let _arena = self.space.arena();
             let classes = &self.space.classes;

@@ -163,9 +163,9 @@ pub struct DoubtEntry {
     /// Number of the page; with `DOUBT_OF_TABLE` for a page of descriptors.
     pub page: U32,
     /// The checksum before the write.
-    pub sum_before: U32,
+    pub checksum_before: U32,
     /// The checksum after the write.
-    pub sum_after: U32,
+    pub checksum_after: U32,
 }
 
 /// Bit of [`DoubtEntry::page`]: the page is a page of descriptors.
@@ -328,7 +328,7 @@ pub const fn file_offset(heap_offset: u64) -> u64 {
 }
 
 /// The file offset of the checksum of the page at this heap offset.
-pub const fn sum_file_offset(heap_offset: u64) -> u64 {
+pub const fn checksum_file_offset(heap_offset: u64) -> u64 {
     let (zone, index) = if heap_offset >= TABLE_BASE {
         let page = (heap_offset - TABLE_BASE) / PAGE_BYTES;
         (page / ZONE_TABLE_PAGES, page % ZONE_TABLE_PAGES)

@@ -73,7 +73,7 @@ pub use heap::{Heap, Options, Stats};
 pub use held_write_permit::HeldWritePermit;
 pub use image::class::{ClassId, ClassShape};
 pub use inspect::check::{CheckReport, Finding};
-pub use inspect::occupancy::{ClassOccupancy, Occupancy, Stretch, Usage};
+pub use inspect::occupancy::{ClassOccupancy, Occupancy, PageRange, Usage};
 pub use inspect::salvage::Salvage;
 pub use inspect::trace::{Trace, Traced, Tracer, Types, Walk};
 pub use journal::{JournalStats, Recovery};

@@ -6,7 +6,7 @@
 
 use std::sync::OnceLock;
 
-/// Bytes of the pages that `page_sum` is made for.
+/// Bytes of the pages that `page_checksum` is made for.
 const PAGE_BYTES: usize = 4096;
 /// CRC32C of `PAGE_BYTES` zero bytes.
 const ZERO_PAGE_CRC: u32 = 0x98F9_4189;
@@ -19,7 +19,7 @@ pub fn crc32c(seed: u32, bytes: &[u8]) -> u32 {
 /// The checksum of a page: its CRC32C, exclusive-or that of as many zero bytes. So the checksum of
 /// a page of zeros is 0, and a hole in the pool has a valid one, because a hole in the checksums
 /// reads as zeros too.
-pub fn page_sum(page: &[u8]) -> u32 {
+pub fn page_checksum(page: &[u8]) -> u32 {
     crc32c(0, page) ^ zeros_crc(page.len())
 }
 
@@ -148,12 +148,12 @@ mod tests {
     #[test]
     fn zeros_of_any_length_have_the_sum_zero_and_a_bit_does_not() {
         for length in [0, 1, 512, 4095, 4096, 4097, 10_000] {
-            assert_eq!(page_sum(&vec![0; length]), 0, "length {length}");
+            assert_eq!(page_checksum(&vec![0; length]), 0, "length {length}");
         }
         let mut page = vec![0; PAGE_BYTES];
         for bit in 0..PAGE_BYTES * 8 {
             page[bit / 8] = 1 << (bit % 8);
-            assert_ne!(page_sum(&page), 0, "bit {bit}");
+            assert_ne!(page_checksum(&page), 0, "bit {bit}");
             page[bit / 8] = 0;
         }
     }

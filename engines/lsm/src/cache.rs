@@ -7,6 +7,7 @@
 //! used again, so no cached entry is ever wrong.
 //! Thread safety: shared freely. A block that several threads miss is read once.
 
+use crate::file::FileKind;
 use std::fmt;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
@@ -39,17 +40,10 @@ impl Default for CacheOptions {
     }
 }
 
-/// The kind of a numbered file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Shelf {
-    Tables = 0,
-    Blobs = 1,
-}
-
 /// A file in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FileKey {
-    pub(crate) shelf: Shelf,
+    pub(crate) kind: FileKind,
     pub(crate) number: u64,
 }
 
@@ -63,7 +57,7 @@ impl std::hash::Hash for BlockKey {
     #[inline]
     fn hash<H: Hasher>(&self, state: &mut H) {
         // Two words, for a hasher that takes words.
-        state.write_u64(self.file.number << 1 | self.file.shelf as u64);
+        state.write_u64(self.file.number << 1 | self.file.kind as u64);
         state.write_u64(self.offset);
     }
 }

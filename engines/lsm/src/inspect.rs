@@ -15,13 +15,14 @@ use adamant_heap::access::Read;
 
 use crate::blob::check_blob_file;
 use crate::error::{Error, Result};
+use crate::file::FileKind;
 use crate::head;
 use crate::memtable::{BufferWalk, Memtable, buffer_chunks, open_buffer, read_buffer_on};
 use crate::table::{TableMeta, check_table};
 use crate::tree::Lsm;
-use crate::version::context::{Shelf, TreeContext};
-use crate::version::layers::{LEVELS, Layers, TableFile};
+use crate::version::context::TreeContext;
 use crate::version::manifest::{self, BlobInfo};
+use crate::version::tree_version::{LEVELS, TableFile, TreeVersion};
 
 /// A memtable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -110,19 +111,21 @@ impl Lsm {
     /// The tables of each level: level 0 from the newest to the oldest, the others by key.
     pub fn levels(&self) -> Vec<Vec<TableMeta>> {
         let metas = |files: &Vec<Arc<TableFile>>| files.iter().map(|f| f.meta.clone()).collect();
-        self.layers().levels.iter().map(metas).collect()
+        self.tree_version().levels.iter().map(metas).collect()
     }
 
     /// The composition of the tree. O(tables), reads no file.
     pub fn stats(&self) -> LsmStats {
-        let (layers, work) = (self.layers(), &self.work);
-        let memtables = layers.memtables().map(|memtable| MemtableStats {
+        let (tree_version, work) = (self.tree_version(), &self.work);
+        let memtables = tree_version.memtables().map(|memtable| MemtableStats {
             bytes: memtable.bytes(),
             entries: memtable.entries(),
             index_bytes: memtable.index_bytes(),
         });
         let mut levels = [LevelStats::default(); LEVELS];
-        for ((level, files), written) in levels.iter_mut().zip(&layers.levels).zip(&work.written) {
+        for ((level, files), written) in
+            levels.iter_mut().zip(&tree_version.levels).zip(&work.written)
+        {
             level.written_bytes = written.load(Ordering::Relaxed);
             for TableFile { meta, .. } in files.iter().map(|file| &**file) {
                 level.tables += 1;
@@ -140,7 +143,7 @@ impl Lsm {
             ..BlobStats::default()
         };
         for BlobInfo { file_bytes, values, stored_bytes, stale_values, stale_bytes, .. } in
-            layers.blobs.values().map(|listed| &listed.info)
+            tree_version.blobs.values().map(|listed| &listed.info)
         {
             blobs.files += 1;
             blobs.bytes += file_bytes;
@@ -189,8 +192,8 @@ impl Lsm {
         checking: &mut LsmChecking,
         is_wanted: &dyn Fn() -> bool,
     ) -> Result<Option<LsmCheck>> {
-        let layers = self.layers();
-        let Some(records) = checking.count_records(heap, &layers, is_wanted)? else {
+        let tree_version = self.tree_version();
+        let Some(records) = checking.count_records(heap, &tree_version, is_wanted)? else {
             return Ok(None);
         };
         let context = Arc::clone(self.context());
@@ -202,13 +205,14 @@ impl Lsm {
         if head.identity != context.uuid() {
             wrong(self.head(), "is the head of a tree whose files have another identity");
         }
-        if head.manifest.get() != layers.manifest {
+        if head.manifest.get() != tree_version.manifest {
             wrong(self.head(), "names another manifest than the one that was read");
         }
         // The head, the manifest, the record of each file.
-        let mut blocks = 1 + layers.files().count() as u64 + u64::from(layers.manifest != 0);
+        let mut blocks =
+            1 + tree_version.files().count() as u64 + u64::from(tree_version.manifest != 0);
         let mut buffer = head.buffer.get();
-        for (memtable, records) in layers.memtables().zip(records) {
+        for (memtable, records) in tree_version.memtables().zip(records) {
             if buffer != memtable.buffer() {
                 wrong(buffer, "is where another buffer of the tree should be");
                 break;
@@ -220,23 +224,24 @@ impl Lsm {
             buffer = open_buffer(heap, buffer)?.older.get();
         }
         // A manifest lists tables in any order.
-        let (mut listed, mut used) = (manifest::read(heap, layers.manifest)?, layers.listed());
+        let (mut listed, mut used) =
+            (manifest::read(heap, tree_version.manifest)?, tree_version.listed());
         listed.tables.sort_unstable();
         used.tables.sort_unstable();
-        if layers.manifest != 0 && listed != used {
-            wrong(layers.manifest, "is a manifest of other files than those in use");
+        if tree_version.manifest != 0 && listed != used {
+            wrong(tree_version.manifest, "is a manifest of other files than those in use");
         }
-        for file in layers.levels.iter().flatten() {
+        for file in tree_version.levels.iter().flatten() {
             if manifest::read_table(heap, file.record)? != file.meta {
                 wrong(file.record, "is the record of a table other than the one in use");
             }
         }
-        for listed in layers.blobs.values() {
+        for listed in tree_version.blobs.values() {
             if manifest::read_blob(heap, listed.blob.record)? != listed.info {
                 wrong(listed.blob.record, "is the record of a blob file other than the one in use");
             }
         }
-        Ok(Some(LsmCheck { context, layers, blocks, findings }))
+        Ok(Some(LsmCheck { context, tree_version, blocks, findings }))
     }
 }
 
@@ -249,11 +254,11 @@ pub struct LsmChecking(Vec<(Arc<Memtable>, BufferWalk)>);
 
 impl LsmChecking {
     /// Continues the walk through the records of the memtables. Returns how many each has by now,
-    /// in the order of `layers`; `None` if others want the heap before all were seen.
+    /// in the order of `tree_version`; `None` if others want the heap before all were seen.
     fn count_records<R: Read>(
         &mut self,
         heap: &R,
-        layers: &Layers,
+        tree_version: &TreeVersion,
         is_wanted: &dyn Fn() -> bool,
     ) -> Result<Option<Vec<u64>>> {
         let before = std::mem::take(&mut self.0);
@@ -261,7 +266,7 @@ impl LsmChecking {
             let known = before.iter().find(|(known, _)| Arc::ptr_eq(known, memtable));
             known.map_or(BufferWalk::default(), |(_, walk)| *walk)
         };
-        self.0 = layers.memtables().map(|one| (Arc::clone(one), walk_of(one))).collect();
+        self.0 = tree_version.memtables().map(|one| (Arc::clone(one), walk_of(one))).collect();
         let mut held_records = 0;
         for (memtable, walk) in &mut self.0 {
             let is_whole = read_buffer_on(heap, memtable.buffer(), walk, |_| {
@@ -280,7 +285,7 @@ impl LsmChecking {
 #[derive(Debug)]
 pub struct LsmCheck {
     context: Arc<TreeContext>,
-    layers: Arc<Layers>,
+    tree_version: Arc<TreeVersion>,
     blocks: u64,
     findings: Vec<Error>,
 }
@@ -318,17 +323,17 @@ impl LsmCheck {
 
     /// The second part: reads all files. They stay until it ends, whatever else happens.
     pub fn finish(self) -> LsmReport {
-        let Self { context, layers, blocks, findings } = self;
-        let entries = layers.memtables().map(|memtable| memtable.entries()).sum();
+        let Self { context, tree_version, blocks, findings } = self;
+        let entries = tree_version.memtables().map(|memtable| memtable.entries()).sum();
         let mut report = LsmReport { blocks, entries, findings, ..LsmReport::default() };
-        check_levels(&context, &layers, &mut report.findings);
-        check_counters(&context, &layers, &mut report.findings);
-        for file in layers.levels.iter().flatten() {
+        check_levels(&context, &tree_version, &mut report.findings);
+        check_counters(&context, &tree_version, &mut report.findings);
+        for file in tree_version.levels.iter().flatten() {
             let identity = context.identity(file.meta.number);
-            match check_table(context.directory(Shelf::Tables), identity) {
+            match check_table(context.directory(FileKind::Tables), identity) {
                 Ok(meta) if meta != file.meta => {
                     let what = "expected the counts, keys and references that the manifest has";
-                    report.findings.push(wrong_file(&context, Shelf::Tables, meta.number, what));
+                    report.findings.push(wrong_file(&context, FileKind::Tables, meta.number, what));
                 }
                 Ok(_) => {}
                 Err(error) => report.findings.push(error),
@@ -337,16 +342,16 @@ impl LsmCheck {
             report.entries += file.meta.entries;
             report.file_bytes += file.meta.file_bytes;
         }
-        for listed in layers.blobs.values() {
+        for listed in tree_version.blobs.values() {
             let info = listed.info;
             let identity = context.identity(info.file);
-            match check_blob_file(context.directory(Shelf::Blobs), identity) {
+            match check_blob_file(context.directory(FileKind::Blobs), identity) {
                 Ok(meta)
                     if (meta.file_bytes, meta.values, meta.stored_bytes)
                         != (info.file_bytes, info.values, info.stored_bytes) =>
                 {
                     let what = "expected the bytes and values that the manifest has";
-                    report.findings.push(wrong_file(&context, Shelf::Blobs, info.file, what));
+                    report.findings.push(wrong_file(&context, FileKind::Blobs, info.file, what));
                 }
                 Ok(_) => {}
                 Err(error) => report.findings.push(error),
@@ -358,23 +363,28 @@ impl LsmCheck {
     }
 }
 
-fn wrong_file(context: &TreeContext, shelf: Shelf, number: u64, what: impl Into<String>) -> Error {
+fn wrong_file(
+    context: &TreeContext,
+    kind: FileKind,
+    number: u64,
+    what: impl Into<String>,
+) -> Error {
     let name = context.identity(number).name();
-    Error::damaged(&context.directory(shelf).path().join(name), 0, what)
+    Error::damaged(&context.directory(kind).path().join(name), 0, what)
 }
 
 /// Checks that the tables are on the levels where they belong.
-fn check_levels(context: &TreeContext, layers: &Layers, findings: &mut Vec<Error>) {
+fn check_levels(context: &TreeContext, tree_version: &TreeVersion, findings: &mut Vec<Error>) {
     let next_file = context.next_file();
-    for number in layers.blobs.keys().filter(|number| **number >= next_file) {
+    for number in tree_version.blobs.keys().filter(|number| **number >= next_file) {
         let what = format!("expected the number of a blob file below {next_file}");
-        findings.push(wrong_file(context, Shelf::Blobs, *number, what));
+        findings.push(wrong_file(context, FileKind::Blobs, *number, what));
     }
     let mut wrong = |number, what: String| {
-        findings.push(wrong_file(context, Shelf::Tables, number, what));
+        findings.push(wrong_file(context, FileKind::Tables, number, what));
     };
     let mut numbers = BTreeSet::new();
-    for TableFile { meta, .. } in layers.levels.iter().flatten().map(|file| &**file) {
+    for TableFile { meta, .. } in tree_version.levels.iter().flatten().map(|file| &**file) {
         let has_order = if meta.key_max_is_exclusive {
             meta.key_min < meta.key_max
         } else {
@@ -383,8 +393,8 @@ fn check_levels(context: &TreeContext, layers: &Layers, findings: &mut Vec<Error
         if !has_order {
             wrong(meta.number, "expected a lowest key that is not above the highest".into());
         }
-        if meta.sequence_min > meta.sequence_max || meta.sequence_max > layers.sequence_max {
-            let of = (meta.sequence_min, meta.sequence_max, layers.sequence_max);
+        if meta.sequence_min > meta.sequence_max || meta.sequence_max > tree_version.sequence_max {
+            let of = (meta.sequence_min, meta.sequence_max, tree_version.sequence_max);
             wrong(
                 meta.number,
                 format!("expected sequence numbers up to {}, found {} to {}", of.2, of.0, of.1),
@@ -394,7 +404,7 @@ fn check_levels(context: &TreeContext, layers: &Layers, findings: &mut Vec<Error
             wrong(meta.number, format!("expected a number of its own, below {next_file}"));
         }
     }
-    for (level, files) in layers.levels.iter().enumerate().skip(1) {
+    for (level, files) in tree_version.levels.iter().enumerate().skip(1) {
         for pair in files.windows(2) {
             let [one, other] = pair else { continue };
             if !one.ends_below(other.bounds().0) {
@@ -409,20 +419,20 @@ fn check_levels(context: &TreeContext, layers: &Layers, findings: &mut Vec<Error
 }
 
 /// Checks the counters of blob files against the tables' references.
-fn check_counters(context: &TreeContext, layers: &Layers, findings: &mut Vec<Error>) {
+fn check_counters(context: &TreeContext, tree_version: &TreeVersion, findings: &mut Vec<Error>) {
     let mut used: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
-    for file in layers.levels.iter().flatten() {
+    for file in tree_version.levels.iter().flatten() {
         for reference in &file.meta.blob_references {
             let (values, bytes) = used.entry(reference.file).or_default();
             *values += reference.entries;
             *bytes += reference.stored_bytes;
-            if !layers.blobs.contains_key(&reference.file) {
+            if !tree_version.blobs.contains_key(&reference.file) {
                 let what = format!("points into blob file {}, which is not listed", reference.file);
-                findings.push(wrong_file(context, Shelf::Tables, file.meta.number, what));
+                findings.push(wrong_file(context, FileKind::Tables, file.meta.number, what));
             }
         }
     }
-    for listed in layers.blobs.values() {
+    for listed in tree_version.blobs.values() {
         let info = &listed.info;
         let (values, bytes) = used.get(&info.file).copied().unwrap_or_default();
         let live = (
@@ -435,7 +445,7 @@ fn check_counters(context: &TreeContext, layers: &Layers, findings: &mut Vec<Err
                  point to, found {} less {} of {} less {} bytes",
                 info.values, info.stale_values, info.stored_bytes, info.stale_bytes
             );
-            findings.push(wrong_file(context, Shelf::Blobs, info.file, what));
+            findings.push(wrong_file(context, FileKind::Blobs, info.file, what));
         }
     }
 }

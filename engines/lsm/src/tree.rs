@@ -1,8 +1,8 @@
 //! The log-structured merge tree of one keyspace.
 //!
-//! Purpose: writes go to the memtable, reads merge all layers, and the background rewrites layers.
+//! Purpose: writes go to the memtable, reads merge memtables and tables, and the background merges tables.
 //! See `docs/lsm.md`.
-//! Invariants: layers change in commits only, and only the holder of the write permit changes them.
+//! Invariants: a commit alone makes a new version, and only the holder of the write permit does.
 //! Thread safety: reads from any thread, under the heap's lock where a heap is taken; one flush and
 //! one compaction at a time, which may run on threads of their own.
 
@@ -23,6 +23,7 @@ use crate::compact::{
     wants_rest,
 };
 use crate::error::{Error, Result};
+use crate::file::FileKind;
 use crate::head;
 use crate::key::{Entry, EntryKind, RangeTombstone, Version, check_key};
 use crate::memtable::{
@@ -30,10 +31,10 @@ use crate::memtable::{
 };
 use crate::read::lookup::{Glance, MemtableLookup, look};
 use crate::read::scan::{Count, TableScan, scan};
-use crate::version::context::{ObsoleteFile, Shelf, TreeContext};
+use crate::version::context::{ObsoleteFile, TreeContext};
 use crate::version::edit::Edit;
 use crate::version::gaps::Gaps;
-use crate::version::layers::{Blob, LEVELS, Layers, TableFile};
+use crate::version::tree_version::{Blob, LEVELS, TableFile, TreeVersion};
 
 /// Above all sequence numbers: transactions read at it, because they see their own writes.
 pub const NEWEST: u64 = u64::MAX;
@@ -86,7 +87,7 @@ impl Work {
 pub struct Lsm {
     head: u64,
     context: Arc<TreeContext>,
-    current: ArcSwap<Layers>,
+    current: ArcSwap<TreeVersion>,
     gaps: Arc<Gaps>,
     /// Held during a flush.
     flushing: Mutex<()>,
@@ -99,7 +100,7 @@ pub struct Lsm {
     is_short: AtomicBool,
     /// Layers of the running transaction's edits, in order. The commit handlers own them, so those
     /// of edits that were undone are gone.
-    pending: Mutex<Vec<Weak<Layers>>>,
+    pending: Mutex<Vec<Weak<TreeVersion>>>,
     pub(crate) work: Work,
 }
 
@@ -127,8 +128,8 @@ impl Lsm {
     /// # Errors
     /// Those of the heap, also when there is no head, or what it names is damaged.
     pub fn open<R: Read>(heap: &R, head: u64, context: &Arc<TreeContext>) -> Result<Arc<Self>> {
-        let layers = Layers::open(heap, head::read(heap, head)?, context)?;
-        Ok(Self::of(head, layers, context))
+        let tree_version = TreeVersion::open(heap, head::read(heap, head)?, context)?;
+        Ok(Self::of(head, tree_version, context))
     }
 
     /// As [`Lsm::open`], read-only, with what is left of damaged memtables; `lost` is told what is
@@ -142,15 +143,15 @@ impl Lsm {
         context: &Arc<TreeContext>,
         lost: &mut dyn FnMut(LostRecords),
     ) -> Result<Arc<Self>> {
-        let layers = Layers::salvage(heap, head::read(heap, head)?, context, lost)?;
-        Ok(Self::of(head, layers, context))
+        let tree_version = TreeVersion::salvage(heap, head::read(heap, head)?, context, lost)?;
+        Ok(Self::of(head, tree_version, context))
     }
 
-    fn of(head: u64, layers: Layers, context: &Arc<TreeContext>) -> Arc<Self> {
+    fn of(head: u64, tree_version: TreeVersion, context: &Arc<TreeContext>) -> Arc<Self> {
         Arc::new(Self {
             head,
             context: Arc::clone(context),
-            current: ArcSwap::from_pointee(layers),
+            current: ArcSwap::from_pointee(tree_version),
             gaps: Arc::default(),
             flushing: Mutex::default(),
             compacting: Mutex::default(),
@@ -172,21 +173,21 @@ impl Lsm {
         &self.context
     }
 
-    /// The current layers.
-    pub(crate) fn layers(&self) -> Arc<Layers> {
+    /// The current version.
+    pub(crate) fn tree_version(&self) -> Arc<TreeVersion> {
         self.current.load_full()
     }
 
-    /// The layers as the running transaction sees them. To be called by it.
-    fn layers_now(&self) -> Arc<Layers> {
+    /// The version as the running transaction sees them. To be called by it.
+    fn layers_now(&self) -> Arc<TreeVersion> {
         let mut pending = self.pending.lock();
         while let Some(last) = pending.last() {
             match last.upgrade() {
-                Some(layers) => return layers,
+                Some(tree_version) => return tree_version,
                 None => drop(pending.pop()),
             }
         }
-        self.layers()
+        self.tree_version()
     }
 
     /// Whether a file of this number belongs to the tree.
@@ -230,15 +231,15 @@ impl Lsm {
     /// Bytes that [`Write::keep_log`] must keep for the memtables, which can be flushed one after
     /// the other.
     pub fn log_bytes_kept(&self) -> u64 {
-        let layers = self.current.load();
-        let bytes = layers.memtables().map(|memtable| memtable.bytes_written_at_most());
+        let tree_version = self.current.load();
+        let bytes = tree_version.memtables().map(|memtable| memtable.bytes_written_at_most());
         bytes.max().unwrap_or(0)
     }
 
     fn no_room(&self, active: &Memtable) -> Error {
         Error::Medium(MediumError::OutOfSpace {
             operation: "write to tables what memtables hold in",
-            path: self.context.directory(Shelf::Tables).path().into(),
+            path: self.context.directory(FileKind::Tables).path().into(),
             bytes: active.bytes(),
             source: std::io::ErrorKind::StorageFull.into(),
         })
@@ -292,19 +293,19 @@ impl Lsm {
     /// write permit, so that no other writer waits for the device meanwhile; [`Lsm::is_as_seen`]
     /// tells whether it still holds. To be called under the heap's lock.
     pub fn glance(&self) -> Glance {
-        Glance::new(self.layers(), self.context.sequences().visible())
+        Glance::new(self.tree_version(), self.context.sequences().visible())
     }
 
     /// Whether a transaction that has changed nothing yet would see the same keys between bounds as
     /// the pre-read; false where that is not certain. Reads no file. O(keys between the bounds in
     /// memtables).
     pub fn is_as_seen(&self, glance: &Glance, bounds: (Bound<&[u8]>, Bound<&[u8]>)) -> bool {
-        glance.holds(&self.layers(), bounds)
+        glance.holds(&self.tree_version(), bounds)
     }
 
     /// Begins to count the current entries. To be called under the heap's lock.
     pub fn count(&self) -> Count {
-        Count::new(self.layers(), self.context.sequences().visible())
+        Count::new(self.tree_version(), self.context.sequences().visible())
     }
 
     /// Copies the memtables' entries of a range, as seen at a sequence number, about as many as the
@@ -365,8 +366,8 @@ impl Lsm {
 
     /// Whether there may be an entry between bounds; false is certain.
     pub fn may_hold(&self, bounds: (Bound<&[u8]>, Bound<&[u8]>)) -> bool {
-        let layers = self.current.load();
-        layers.are_in_memtables(bounds) || layers.are_in_tables(bounds)
+        let tree_version = self.current.load();
+        tree_version.are_in_memtables(bounds) || tree_version.are_in_tables(bounds)
     }
 
     /// Whether a commit after `since` changed a key between bounds.
@@ -382,41 +383,41 @@ impl Lsm {
     /// # Errors
     /// Those of the heap.
     pub fn destroy(self: &Arc<Self>, heap: &mut Transaction<'_>) -> Result<()> {
-        let layers = self.layers_now();
-        for memtable in layers.memtables() {
+        let tree_version = self.layers_now();
+        for memtable in tree_version.memtables() {
             destroy_buffer(heap, memtable.buffer())?;
         }
         let mut gone: Vec<Arc<dyn ObsoleteFile>> = Vec::new();
-        for file in layers.levels.iter().flatten() {
+        for file in tree_version.levels.iter().flatten() {
             heap.free(file.record)?;
             gone.push(Arc::<TableFile>::clone(file));
         }
-        for listed in layers.blobs.values() {
+        for listed in tree_version.blobs.values() {
             heap.free(listed.blob.record)?;
             gone.push(Arc::<Blob>::clone(&listed.blob));
         }
-        if layers.manifest != 0 {
-            heap.free(layers.manifest)?;
+        if tree_version.manifest != 0 {
+            heap.free(tree_version.manifest)?;
         }
         heap.free(self.head)?;
         let tree = Arc::clone(self);
         heap.on_commit(move |_| {
             tree.is_destroyed.store(true, Ordering::Release);
             // A reference to the tree must not keep its files and memtables alive.
-            tree.current.store(Arc::new(Layers::nothing()));
+            tree.current.store(Arc::new(TreeVersion::nothing()));
             tree.context.doom(gone);
         });
         Ok(())
     }
 
-    /// Makes an edit in a transaction; the commit publishes its layers. False for a tree that was
+    /// Makes an edit in a transaction; the commit publishes its version. False for a tree that was
     /// destroyed.
     fn edit(self: &Arc<Self>, heap: &mut Transaction<'_>, edit: Edit) -> Result<bool> {
         if self.is_destroyed.load(Ordering::Acquire) {
             return Ok(false);
         }
-        let layers = self.layers_now();
-        let (next, gone) = edit.apply(heap, self.head, &layers, &self.context)?;
+        let tree_version = self.layers_now();
+        let (next, gone) = edit.apply(heap, self.head, &tree_version, &self.context)?;
         let (tree, next) = (Arc::clone(self), Arc::new(next));
         self.pending.lock().push(Arc::downgrade(&next));
         heap.on_commit(move |_| {
@@ -430,9 +431,9 @@ impl Lsm {
 
     /// Approximate number of entries: versions of a key that were not merged yet count one by one.
     pub fn entries_about(&self) -> u64 {
-        let layers = self.current.load();
-        let memtables: u64 = layers.memtables().map(|memtable| memtable.entries()).sum();
-        let tables = layers.levels.iter().flatten();
+        let tree_version = self.current.load();
+        let memtables: u64 = tree_version.memtables().map(|memtable| memtable.entries()).sum();
+        let tables = tree_version.levels.iter().flatten();
         let live = tables.map(|file| file.meta.entries.saturating_sub(2 * file.meta.tombstones));
         memtables + live.sum::<u64>()
     }
@@ -444,10 +445,10 @@ impl Lsm {
 
     /// Whether the active memtable is full.
     pub fn is_full(&self) -> bool {
-        let layers = self.current.load();
+        let tree_version = self.current.load();
         let bytes_max = self.context.options().memtable_bytes_max;
-        layers.active.bytes() >= bytes_max
-            || layers.active.emptied().bytes() >= bytes_max / MEMTABLE_RANGES_PART
+        tree_version.active.bytes() >= bytes_max
+            || tree_version.active.emptied().bytes() >= bytes_max / MEMTABLE_RANGES_PART
             || self.gaps.stepped() >= STEPPED_MAX
     }
 
@@ -471,13 +472,13 @@ impl Lsm {
     /// beyond one and a half counts twice, because it is memory; and half for each table of level 0
     /// beyond those that are merged at once.
     pub fn debt(&self) -> f64 {
-        let layers = self.current.load();
+        let tree_version = self.current.load();
         let options = self.context.options();
-        let bytes: u64 = layers.memtables().map(|memtable| memtable.bytes()).sum();
+        let bytes: u64 = tree_version.memtables().map(|memtable| memtable.bytes()).sum();
         let held = bytes as f64 / options.memtable_bytes_max.max(1) as f64;
         let held = held + (held - HELD_SOFT).max(0.0);
         // Files that cannot be merged must not stall writers.
-        let tables = self.parked.lock().movable(&layers);
+        let tables = self.parked.lock().movable(&tree_version);
         let bytes = tables.iter().map(|file| file.meta.file_bytes).sum();
         let share = options.level0_share(tables.len(), bytes).max(1.0);
         held + tables.len() as f64 * (1.0 - 1.0 / share) / 2.0
@@ -534,11 +535,11 @@ impl Lsm {
         is_least: bool,
     ) -> Result<bool> {
         let _one = self.flushing.lock();
-        let layers = self.layers();
-        let Some(oldest) = layers.frozen.last() else { return Ok(false) };
+        let tree_version = self.tree_version();
+        let Some(oldest) = tree_version.frozen.last() else { return Ok(false) };
         let seen = oldest_seen()?;
         let seen = (seen, is_least);
-        let written = flush(heap, &self.context, &layers, oldest, seen, progress);
+        let written = flush(heap, &self.context, &tree_version, oldest, seen, progress);
         let is_short = written.as_ref().is_err_and(Error::is_out_of_space);
         self.is_short.store(is_short, Ordering::Release);
         if written.is_err() && self.is_destroyed.load(Ordering::Acquire) {
@@ -587,11 +588,11 @@ impl Lsm {
 
     /// Whether there is a memtable to be flushed, or tables to be merged.
     pub fn has_work(&self) -> bool {
-        let layers = self.current.load();
+        let tree_version = self.current.load();
         let options = (self.context.options(), Pace::Rest);
         self.is_full()
-            || !layers.frozen.is_empty()
-            || pick(&layers, options, &mut Picker::default(), &self.parked.lock()).is_some()
+            || !tree_version.frozen.is_empty()
+            || pick(&tree_version, options, &mut Picker::default(), &self.parked.lock()).is_some()
     }
 
     /// Whether [`Lsm::compact_at_rest`] may find work that [`Lsm::compact_once`] does not.
@@ -621,11 +622,13 @@ impl Lsm {
     ) -> Result<bool> {
         let mut picker = self.compacting.lock();
         picker.is_stepped_over |= self.gaps.take_stepped_over();
-        let layers = self.layers();
+        let tree_version = self.tree_version();
         let parked = self.parked.lock().clone();
         let options = (self.context.options(), pace);
-        let Some(job) = pick(&layers, options, &mut picker, &parked) else { return Ok(false) };
-        let done = self.run(heap, &layers, &job, oldest_seen()?, progress);
+        let Some(job) = pick(&tree_version, options, &mut picker, &parked) else {
+            return Ok(false);
+        };
+        let done = self.run(heap, &tree_version, &job, oldest_seen()?, progress);
         if let Some(file) = done.as_ref().err().and_then(Error::damaged_file) {
             self.park(&job, file);
         }
@@ -634,15 +637,15 @@ impl Lsm {
 
     /// Parks a file of a job.
     fn park(&self, job: &Job, file: &Path) {
-        let is_it = |shelf: Shelf, number: u64| {
+        let is_it = |kind: FileKind, number: u64| {
             let name = self.context.identity(number).name();
-            file.ends_with(&name) && file == self.context.directory(shelf).path().join(name)
+            file.ends_with(&name) && file == self.context.directory(kind).path().join(name)
         };
         let mut parked = self.parked.lock();
         let tables = job.inputs.iter().map(|input| input.meta.number);
-        parked.tables.extend(tables.filter(|number| is_it(Shelf::Tables, *number)));
+        parked.tables.extend(tables.filter(|number| is_it(FileKind::Tables, *number)));
         let blobs = job.moved_blobs.iter().copied();
-        parked.blobs.extend(blobs.filter(|number| is_it(Shelf::Blobs, *number)));
+        parked.blobs.extend(blobs.filter(|number| is_it(FileKind::Blobs, *number)));
     }
 
     /// Numbers of the tables that merges leave alone, because they cannot be read.
@@ -666,9 +669,9 @@ impl Lsm {
         let _picker = self.compacting.lock();
         // The job reads all of them: it fails, or they are intact again.
         *self.parked.lock() = Parked::default();
-        let layers = self.layers();
-        if let Some(job) = pick_all(&layers) {
-            self.run(heap, &layers, &job, oldest_seen()?, progress)?;
+        let tree_version = self.tree_version();
+        if let Some(job) = pick_all(&tree_version) {
+            self.run(heap, &tree_version, &job, oldest_seen()?, progress)?;
         }
         Ok(())
     }
@@ -687,7 +690,7 @@ impl Lsm {
         progress: &(dyn Fn(u64) -> Result<()> + Sync),
     ) -> Result<bool> {
         let _picker = self.compacting.lock();
-        let all = self.layers();
+        let all = self.tree_version();
         let files = all.levels.iter().enumerate().rev();
         let files = files.flat_map(|(level, files)| files.iter().rev().map(move |f| (level, f)));
         let (mut is_done, mut failed) = (false, None);
@@ -714,10 +717,10 @@ impl Lsm {
         oldest_seen: u64,
         progress: &(dyn Fn(u64) -> Result<()> + Sync),
     ) -> Result<bool> {
-        let layers = self.layers();
-        let is_bottom = is_bottom(&layers, std::slice::from_ref(file), level);
+        let tree_version = self.tree_version();
+        let is_bottom = is_bottom(&tree_version, std::slice::from_ref(file), level);
         let of = (oldest_seen, is_bottom);
-        let written = reclaim(&self.context, &layers, (level, file), of, progress)?;
+        let written = reclaim(&self.context, &tree_version, (level, file), of, progress)?;
         let Some(outcome) = written else { return Ok(false) };
         let (tables, blobs) = outcome.bytes();
         let removed = [file.meta.number].into();
@@ -725,7 +728,7 @@ impl Lsm {
         let is_done = self.commit(heap, outcome, edit)?;
         if is_done {
             self.work.note_compaction(level, tables, blobs);
-            self.context.bury(heap)?;
+            self.context.delete_obsolete(heap)?;
         }
         Ok(is_done)
     }
@@ -733,7 +736,7 @@ impl Lsm {
     fn run(
         self: &Arc<Self>,
         heap: &Heap,
-        layers: &Layers,
+        tree_version: &TreeVersion,
         job: &Job,
         oldest_seen: u64,
         progress: &(dyn Fn(u64) -> Result<()> + Sync),
@@ -747,14 +750,14 @@ impl Lsm {
             self.work.moves.fetch_add(is_done.into(), Ordering::Relaxed);
             return Ok(is_done);
         }
-        let outcome = compact(&self.context, layers, job, oldest_seen, progress)?;
+        let outcome = compact(&self.context, tree_version, job, oldest_seen, progress)?;
         let (tables, blobs) = outcome.bytes();
         let removed = numbers.collect();
         let edit = Edit { removed, ..outcome.edit(job.target) };
         let is_done = self.commit(heap, outcome, edit)?;
         if is_done {
             self.work.note_compaction(job.target, tables, blobs);
-            self.context.bury(heap)?;
+            self.context.delete_obsolete(heap)?;
         }
         Ok(is_done)
     }
@@ -762,7 +765,7 @@ impl Lsm {
     /// Writes pairs whose keys ascend strictly directly to tables, as part of a transaction. They
     /// replace existing pairs. Does nothing and returns false if memtables have a key between the
     /// first and the last of them, because tables are older than memtables. If the transaction is
-    /// undone, the next [`TreeContext::bury`] removes the files.
+    /// undone, the next [`TreeContext::delete_obsolete`] removes the files.
     ///
     /// # Errors
     /// `NotAscending`; those of keys, the storage backend and the heap. Then the transaction must
@@ -788,28 +791,28 @@ impl Lsm {
     /// # Errors
     /// As [`Lsm::load`].
     pub fn prepare_load(self: &Arc<Self>, pairs: &[(Slice, Slice)]) -> Result<Option<Load>> {
-        self.prepare_load_on(&self.layers(), pairs)
+        self.prepare_load_on(&self.tree_version(), pairs)
     }
 
     fn prepare_load_on(
         self: &Arc<Self>,
-        layers: &Layers,
+        tree_version: &TreeVersion,
         pairs: &[(Slice, Slice)],
     ) -> Result<Option<Load>> {
         let (Some((first, _)), Some((last, _))) = (pairs.first(), pairs.last()) else {
             return Ok(None);
         };
         let bounds = (Bound::Included(&first[..]), Bound::Included(&last[..]));
-        if layers.are_in_memtables(bounds) {
+        if tree_version.are_in_memtables(bounds) {
             return Ok(None);
         }
-        let level = if layers.are_in_tables(bounds) { 0 } else { LEVELS - 1 };
+        let level = if tree_version.are_in_tables(bounds) { 0 } else { LEVELS - 1 };
         let sequence = self.context.sequences().assign();
         let entries = pairs.iter().map(|(key, value)| {
             let version = Version { sequence, kind: EntryKind::Value, value: value.clone() };
             Ok(Entry { key: key.clone(), version })
         });
-        let outcome = load(&self.context, layers, level, entries)?;
+        let outcome = load(&self.context, tree_version, level, entries)?;
         let keys = (first.clone(), last.clone());
         Ok(Some(Load { tree: Arc::clone(self), outcome, level, sequence, keys }))
     }

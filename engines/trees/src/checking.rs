@@ -59,10 +59,10 @@ impl Checking {
     }
 
     /// Begins the next part.
-    pub(crate) fn begin<'w>(&mut self, is_wanted: &'w dyn Fn() -> bool) -> Stretch<'w> {
+    pub(crate) fn begin<'w>(&mut self, is_wanted: &'w dyn Fn() -> bool) -> PartRange<'w> {
         self.parts += 1;
         let pairs_end = self.report.pairs + PART_PAIRS;
-        Stretch { rest: self.rest.take(), pairs_end, is_wanted }
+        PartRange { rest: self.rest.take(), pairs_end, is_wanted }
     }
 
     /// Ends a part before the last one.
@@ -72,7 +72,7 @@ impl Checking {
 }
 
 /// The range of a part.
-pub(crate) struct Stretch<'w> {
+pub(crate) struct PartRange<'w> {
     /// From the highest key down: the key below which everything is left. The other way: the last
     /// one that was visited.
     pub(crate) rest: Option<Vec<u8>>,
@@ -80,7 +80,7 @@ pub(crate) struct Stretch<'w> {
     is_wanted: &'w dyn Fn() -> bool,
 }
 
-impl Stretch<'_> {
+impl PartRange<'_> {
     /// Whether enough pairs were visited, and others want the tree.
     pub(crate) fn is_over(&self, report: &Report) -> bool {
         report.pairs >= self.pairs_end && (self.is_wanted)()

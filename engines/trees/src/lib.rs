@@ -35,7 +35,7 @@ pub use kind::{Kind, Label, Link, Trail};
 pub use layout::Head;
 pub use loose::DetachedEntry;
 pub use map::Tree;
-pub use moves::{Moved, Moves, Piece};
+pub use moves::{Moved, MovedPart, Moves};
 pub use parts::Part;
 pub use redblack::RedblackKind;
 pub use tree::{Cursor, Operation, OrderedMap, Pair, Seek, Walk};

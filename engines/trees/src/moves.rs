@@ -40,7 +40,7 @@ impl Moved {
 /// A piece of a range that was moved.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Piece {
+pub struct MovedPart {
     /// Pairs moved.
     pub moved: u64,
     /// How many of them replaced one.
@@ -142,8 +142,8 @@ pub trait Moves: OrderedMap {
         (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
         target: &T,
         pairs_max: usize,
-    ) -> Result<Piece> {
-        let mut piece = Piece::default();
+    ) -> Result<MovedPart> {
+        let mut piece = MovedPart::default();
         if self.head() == target.head() {
             return Ok(piece);
         }

@@ -393,7 +393,7 @@ impl BackgroundWorkers {
             Err(error) if error.is_out_of_space() && self.make_room(true) => compact()?,
             done => done?,
         }
-        self.lsm_trees.bury(&self.heap)
+        self.lsm_trees.delete_obsolete(&self.heap)
     }
 
     /// Writes one memtable to tables and gives its space in the pool back, as room for the next;
@@ -442,7 +442,7 @@ impl BackgroundWorkers {
         // A running merge gives up, and frees what it has written.
         drop(self.merging.lock());
         // If this fails, the caller's retry fails the same way.
-        let made = self.heap.give_back_log(|| {
+        let made = self.heap.lend_log_space(|| {
             let flushed = self.each_tree(|tree| self.flush_for_room(tree));
             let reclaimed = self.each_tree(|tree| {
                 tree.reclaim(&self.heap, &|| self.oldest_seen(), &self.progress())?;

@@ -191,7 +191,7 @@ impl Shared {
             });
         }
         // Files of freed trees are removed now, or by the next open.
-        let _ = self.catalogue.lsm_trees().bury(&self.heap);
+        let _ = self.catalogue.lsm_trees().delete_obsolete(&self.heap);
     }
 
     /// Like [`Shared::transaction`], for a transaction that changes keys: `keys` passes them all to
@@ -210,7 +210,7 @@ impl Shared {
     /// writer lock unless it gets a permit.
     pub(crate) fn change_after<'s, T>(
         &'s self,
-        turn: Option<HeldWritePermit<'s>>,
+        permit: Option<HeldWritePermit<'s>>,
         durability: Durability,
         lends: bool,
         keys: impl Fn(&mut KeyVisitor<'_>) -> Result<()>,
@@ -218,7 +218,7 @@ impl Shared {
         body: impl FnOnce(&mut Transaction<'_>) -> Result<T>,
     ) -> Result<T> {
         let lent = self.lend_large(lends, &keys)?;
-        self.transaction_in(turn, durability, |transaction| {
+        self.transaction_in(permit, durability, |transaction| {
             check(transaction)?;
             self.keep_versions(transaction, &lent, &keys)?;
             body(transaction)
@@ -345,9 +345,9 @@ impl Shared {
     /// Takes the writer lock, and returns its permit.
     pub(crate) fn take_write_permit(&self) -> Result<HeldWritePermit<'_>> {
         self.check_writes()?;
-        let turn = self.heap.take_write_permit();
+        let permit = self.heap.take_write_permit();
         self.check_not_closed()?;
-        Ok(turn?)
+        Ok(permit?)
     }
 
     /// The same, but waits at most this long.
@@ -356,9 +356,9 @@ impl Shared {
         longest: Duration,
     ) -> Result<Option<HeldWritePermit<'_>>> {
         self.check_writes()?;
-        let turn = self.heap.take_write_permit_within(longest);
+        let permit = self.heap.take_write_permit_within(longest);
         self.check_not_closed()?;
-        Ok(turn?)
+        Ok(permit?)
     }
 
     /// Runs a closure under the exclusive lock and commits its changes; undoes them on `Err`.
@@ -374,15 +374,15 @@ impl Shared {
     /// The same, with a write permit that may have been taken before.
     pub(crate) fn transaction_in<'s, T>(
         &'s self,
-        turn: Option<HeldWritePermit<'s>>,
+        permit: Option<HeldWritePermit<'s>>,
         durability: Durability,
         body: impl FnOnce(&mut Transaction<'_>) -> Result<T>,
     ) -> Result<T> {
-        if turn.is_none() {
+        if permit.is_none() {
             self.check_writes()?;
         }
         let begun = self.metrics.begin(durability);
-        let done = self.begin_write(turn).and_then(|mut write| {
+        let done = self.begin_write(permit).and_then(|mut write| {
             let result = body(&mut write)?;
             write.commit(durability)?;
             Ok(result)
@@ -393,16 +393,16 @@ impl Shared {
     /// Like [`Shared::transaction_in`], chunked: `last` is called when it cannot fail any more.
     pub(crate) fn chunked_transaction<'s, T>(
         &'s self,
-        turn: Option<HeldWritePermit<'s>>,
+        permit: Option<HeldWritePermit<'s>>,
         durability: Durability,
         body: impl FnOnce(&mut Transaction<'_>) -> Result<T>,
         last: impl FnOnce(&mut Ending<'_, '_>),
     ) -> Result<T> {
-        if turn.is_none() {
+        if permit.is_none() {
             self.check_writes()?;
         }
         let begun = self.metrics.begin(durability);
-        let done = self.begin_write(turn).and_then(|mut write| {
+        let done = self.begin_write(permit).and_then(|mut write| {
             write.chunked(self.copied_bytes_max);
             let result = body(&mut write)?;
             write.commit_chunked(durability, last)?;
@@ -413,9 +413,9 @@ impl Shared {
 
     /// Begins a transaction of the heap, with a permit that was taken before or one that this waits
     /// for.
-    fn begin_write<'s>(&'s self, turn: Option<HeldWritePermit<'s>>) -> Result<WriteGuard<'s>> {
-        let write = match turn {
-            Some(turn) => turn.begin_write()?,
+    fn begin_write<'s>(&'s self, permit: Option<HeldWritePermit<'s>>) -> Result<WriteGuard<'s>> {
+        let write = match permit {
+            Some(permit) => permit.begin_write()?,
             None => self.heap.begin_write()?,
         };
         self.check_not_closed()?;

@@ -25,13 +25,13 @@ pub(crate) const COPIED_BYTES: usize = 64 << 10;
 
 /// An LSM tree, and the name of its keyspace for messages.
 #[derive(Clone, Debug)]
-pub(crate) struct Log {
+pub(crate) struct LsmMap {
     pub(crate) tree: Arc<Lsm>,
     pub(crate) name: Arc<str>,
     write_stall: Arc<WriteStall>,
 }
 
-impl Log {
+impl LsmMap {
     pub(crate) fn new(lsm_trees: &LsmTrees, tree: Arc<Lsm>, name: &str) -> Self {
         Self { tree, name: name.into(), write_stall: Arc::clone(lsm_trees.write_stall()) }
     }
@@ -51,7 +51,7 @@ impl Log {
 
     /// Pre-reads what a change of a key needs, before the writer lock is taken; `with_value`: the
     /// value too, not only whether the key exists.
-    pub(crate) fn foresee(&self, view: View<'_>, key: &[u8], with_value: bool) -> Result<Foreseen> {
+    pub(crate) fn pre_read(&self, view: View<'_>, key: &[u8], with_value: bool) -> Result<PreRead> {
         let glance = self.tree.glance();
         let look = glance.look(&view, key);
         drop(view);
@@ -59,22 +59,22 @@ impl Log {
             true => look.finish(key),
             false => Ok(look.is_there(key)?.then(Slice::default)),
         });
-        Ok(Foreseen { tree: Arc::clone(&self.tree), glance, found: found.map_err(self.wrong())? })
+        Ok(PreRead { tree: Arc::clone(&self.tree), glance, found: found.map_err(self.wrong())? })
     }
 
     /// The value as seen by a transaction without changes yet: the pre-read one, unless another
     /// commit came between.
-    pub(crate) fn find_foreseen(
+    pub(crate) fn find_pre_read(
         &self,
         heap: &Transaction<'_>,
         key: &[u8],
-        foreseen: Option<Foreseen>,
+        pre_read: Option<PreRead>,
     ) -> Result<Option<Slice>> {
         let at = (Bound::Included(key), Bound::Included(key));
-        let holds = |seen: &Foreseen| {
+        let holds = |seen: &PreRead| {
             Arc::ptr_eq(&seen.tree, &self.tree) && self.tree.is_as_seen(&seen.glance, at)
         };
-        match foreseen.filter(holds) {
+        match pre_read.filter(holds) {
             Some(seen) => Ok(seen.found),
             None => self.find(heap, key, NEWEST),
         }
@@ -234,7 +234,7 @@ impl Log {
 
 /// A pre-read of a key in an LSM tree, made before the writer lock is taken, so that a writer does
 /// not wait for the device under it.
-pub(crate) struct Foreseen {
+pub(crate) struct PreRead {
     tree: Arc<Lsm>,
     glance: Glance,
     found: Option<Slice>,

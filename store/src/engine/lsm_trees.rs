@@ -246,9 +246,9 @@ impl LsmTrees {
     }
 
     /// Deletes obsolete files of commits, which become durable now.
-    pub(crate) fn bury(&self, heap: &Heap) -> Result<()> {
+    pub(crate) fn delete_obsolete(&self, heap: &Heap) -> Result<()> {
         match self.environment.get() {
-            Some(environment) => environment.bury(heap).map_err(Error::of_lsm("")),
+            Some(environment) => environment.delete_obsolete(heap).map_err(Error::of_lsm("")),
             None => Ok(()),
         }
     }

@@ -18,7 +18,7 @@ use adamant_slice::Slice;
 use adamant_trees::Pair;
 
 use crate::bounds::Direction;
-use crate::engine::lsm_keyspace::{COPIED_BYTES, Log};
+use crate::engine::lsm_keyspace::{COPIED_BYTES, LsmMap};
 use crate::engine::lsm_trees::LsmTrees;
 use crate::engine::scan::{ScanItem, ScanOptions};
 use crate::engine::tree::{Engine, Tree};
@@ -29,7 +29,7 @@ use crate::layout::KeyspaceEntry;
 #[derive(Clone, Debug)]
 pub(crate) enum Map {
     Tree(Tree),
-    Lsm(Log),
+    Lsm(LsmMap),
 }
 
 /// A value that was found.
@@ -69,7 +69,7 @@ impl Map {
         heap: &mut Transaction<'_>,
     ) -> Result<Self> {
         match engine {
-            Engine::Lsm => Ok(Self::Lsm(Log::new(lsm_trees, lsm_trees.create(heap)?, name))),
+            Engine::Lsm => Ok(Self::Lsm(LsmMap::new(lsm_trees, lsm_trees.create(heap)?, name))),
             engine => Ok(Self::Tree(Tree::create(engine, heap)?)),
         }
     }
@@ -85,7 +85,7 @@ impl Map {
         match Engine::numbered(engine, format) {
             Some(Engine::Lsm) => {
                 let tree = lsm_trees.tree(heap, store, name, entry.head.get())?;
-                Ok(Self::Lsm(Log::new(lsm_trees, tree, name)))
+                Ok(Self::Lsm(LsmMap::new(lsm_trees, tree, name)))
             }
             Some(engine) => Ok(Self::Tree(Tree::open_as(heap, engine, entry.head.get())?)),
             None => Err(Error::UnknownEngine { name: name.into(), engine, format }),
@@ -96,7 +96,7 @@ impl Map {
     pub(crate) fn head(&self) -> u64 {
         match self {
             Self::Tree(tree) => tree.head(),
-            Self::Lsm(log) => log.tree.head(),
+            Self::Lsm(lsm) => lsm.tree.head(),
         }
     }
 
@@ -125,7 +125,7 @@ impl Map {
     pub(crate) fn lsm(&self) -> Option<&Arc<Lsm>> {
         match self {
             Self::Tree(_) => None,
-            Self::Lsm(log) => Some(&log.tree),
+            Self::Lsm(lsm) => Some(&lsm.tree),
         }
     }
 
@@ -135,11 +135,11 @@ impl Map {
     pub(crate) fn get(&self, view: View<'_>, key: &[u8], at: Option<u64>) -> Result<Option<Slice>> {
         match self {
             Self::Tree(tree) => tree.get(&view, key),
-            Self::Lsm(log) => {
-                let at = at.unwrap_or_else(|| log.visible());
-                let look = log.tree.look(&view, key, at);
+            Self::Lsm(lsm) => {
+                let at = at.unwrap_or_else(|| lsm.visible());
+                let look = lsm.tree.look(&view, key, at);
                 drop(view);
-                look.and_then(|look| look.finish(key)).map_err(log.wrong())
+                look.and_then(|look| look.finish(key)).map_err(lsm.wrong())
             }
         }
     }
@@ -162,11 +162,11 @@ impl Map {
     pub(crate) fn contains(&self, view: View<'_>, key: &[u8], at: Option<u64>) -> Result<bool> {
         match self {
             Self::Tree(tree) => Ok(tree.find(&view, key)?.is_some()),
-            Self::Lsm(log) => {
-                let at = at.unwrap_or_else(|| log.visible());
-                let look = log.tree.look(&view, key, at);
+            Self::Lsm(lsm) => {
+                let at = at.unwrap_or_else(|| lsm.visible());
+                let look = lsm.tree.look(&view, key, at);
                 drop(view);
-                look.and_then(|look| look.is_there(key)).map_err(log.wrong())
+                look.and_then(|look| look.is_there(key)).map_err(lsm.wrong())
             }
         }
     }
@@ -188,17 +188,17 @@ impl Map {
                 let rest = tree.scan(&view, direction, bounds, entries_min, each)?;
                 Ok(rest.map(|bound| bound.map(Slice::from)))
             }
-            Self::Lsm(log) => {
-                let at = at.unwrap_or_else(|| log.visible());
+            Self::Lsm(lsm) => {
+                let at = at.unwrap_or_else(|| lsm.visible());
                 let forward = direction == Direction::Up;
                 let (entries_max, bytes_max) = (entries_min, COPIED_BYTES);
                 let limits = CopyLimits { entries_max, bytes_max, with_values };
-                let scan = log.tree.scan(&view, bounds, forward, at, limits);
+                let scan = lsm.tree.scan(&view, bounds, forward, at, limits);
                 drop(view);
                 let each = |key: &[u8], value: Scanned<'_>| {
-                    each(key, ScanItem::Log { value, name: &log.name })
+                    each(key, ScanItem::Lsm { value, name: &lsm.name })
                 };
-                scan.and_then(|scan| scan.finish(entries_min, each)).map_err(log.wrong())
+                scan.and_then(|scan| scan.finish(entries_min, each)).map_err(lsm.wrong())
             }
         }
     }
@@ -207,10 +207,10 @@ impl Map {
     pub(crate) fn count(&self, view: View<'_>) -> Result<u64> {
         match self {
             Self::Tree(tree) => tree.len(&view),
-            Self::Lsm(log) => {
-                let count = log.tree.count();
+            Self::Lsm(lsm) => {
+                let count = lsm.tree.count();
                 drop(view);
-                count.finish().map_err(log.wrong())
+                count.finish().map_err(lsm.wrong())
             }
         }
     }
@@ -227,8 +227,8 @@ impl Map {
     pub(crate) fn is_empty(&self, heap: &Transaction<'_>) -> Result<bool> {
         match self {
             Self::Tree(tree) => Ok(tree.len(heap)? == 0),
-            Self::Lsm(log) => {
-                Ok(log.keys(heap, NEWEST, (Bound::Unbounded, Bound::Unbounded), 1)?.is_empty())
+            Self::Lsm(lsm) => {
+                Ok(lsm.keys(heap, NEWEST, (Bound::Unbounded, Bound::Unbounded), 1)?.is_empty())
             }
         }
     }
@@ -241,7 +241,7 @@ impl Map {
     ) -> Result<Option<Found<'a>>> {
         match self {
             Self::Tree(tree) => Ok(tree.find(heap, key)?.map(Found::Lent)),
-            Self::Lsm(log) => Ok(log.find(heap, key, NEWEST)?.map(Found::Own)),
+            Self::Lsm(lsm) => Ok(lsm.find(heap, key, NEWEST)?.map(Found::Own)),
         }
     }
 
@@ -254,7 +254,7 @@ impl Map {
     ) -> Result<Vec<Slice>> {
         match self {
             Self::Tree(tree) => tree.keys(heap, range, entries_max),
-            Self::Lsm(log) => log.keys(heap, log.visible(), range, entries_max),
+            Self::Lsm(lsm) => lsm.keys(heap, lsm.visible(), range, entries_max),
         }
     }
 
@@ -266,7 +266,7 @@ impl Map {
         entries_max: usize,
     ) -> Result<Vec<(Slice, Slice)>> {
         let tree = match self {
-            Self::Lsm(log) => return log.entries(heap, NEWEST, range, entries_max),
+            Self::Lsm(lsm) => return lsm.entries(heap, NEWEST, range, entries_max),
             Self::Tree(tree) => tree,
         };
         let mut found = Vec::new();
@@ -289,7 +289,7 @@ impl Map {
     ) -> Result<bool> {
         match self {
             Self::Tree(_) => Ok(false),
-            Self::Lsm(log) => log.tree.has_changed(bounds, since).map_err(log.wrong()),
+            Self::Lsm(lsm) => lsm.tree.has_changed(bounds, since).map_err(lsm.wrong()),
         }
     }
 
@@ -301,7 +301,7 @@ impl Map {
     ) -> Result<()> {
         match self {
             Self::Tree(tree) => tree.destroy(heap),
-            Self::Lsm(log) => lsm_trees.destroy(heap, &log.tree),
+            Self::Lsm(lsm) => lsm_trees.destroy(heap, &lsm.tree),
         }
     }
 }

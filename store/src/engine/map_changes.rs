@@ -10,9 +10,9 @@ use std::ops::Bound;
 use adamant_heap::{Transaction, View};
 use adamant_slice::Slice;
 use adamant_trees::slot::VALUE_INLINE_BYTES_MAX;
-use adamant_trees::{Moved, Operation, Pair, Piece};
+use adamant_trees::{Moved, MovedPart, Operation, Pair};
 
-use crate::engine::lsm_keyspace::Foreseen;
+use crate::engine::lsm_keyspace::PreRead;
 use crate::engine::map::{Found, Map};
 use crate::engine::tree::FILL_PAIRS;
 use crate::error::Result;
@@ -22,15 +22,15 @@ impl Map {
     /// Pre-reads what a change of a key needs, before the writer lock is taken; `with_value`: the
     /// value too, not only whether the key exists. Nothing for a tree on the heap, which finds it
     /// under the lock.
-    pub(crate) fn foresee(
+    pub(crate) fn pre_read(
         &self,
         view: View<'_>,
         key: &[u8],
         with_value: bool,
-    ) -> Result<Option<Foreseen>> {
+    ) -> Result<Option<PreRead>> {
         match self {
             Self::Tree(_) => Ok(None),
-            Self::Lsm(log) => log.foresee(view, key, with_value).map(Some),
+            Self::Lsm(lsm) => lsm.pre_read(view, key, with_value).map(Some),
         }
     }
 
@@ -41,13 +41,13 @@ impl Map {
         heap: &mut Transaction<'_>,
         key: &[u8],
         value: &[u8],
-        foreseen: Option<Foreseen>,
+        pre_read: Option<PreRead>,
     ) -> Result<bool> {
         match self {
             Self::Tree(tree) => tree.insert(heap, key, value),
-            Self::Lsm(log) => {
-                let was_there = log.find_foreseen(heap, key, foreseen)?.is_some();
-                log.write(heap, [(key, Some(value))])?;
+            Self::Lsm(lsm) => {
+                let was_there = lsm.find_pre_read(heap, key, pre_read)?.is_some();
+                lsm.write(heap, [(key, Some(value))])?;
                 Ok(was_there)
             }
         }
@@ -58,14 +58,14 @@ impl Map {
         &self,
         heap: &mut Transaction<'_>,
         key: &[u8],
-        foreseen: Option<Foreseen>,
+        pre_read: Option<PreRead>,
     ) -> Result<bool> {
         match self {
             Self::Tree(tree) => tree.remove(heap, key),
-            Self::Lsm(log) => {
-                let was_there = log.find_foreseen(heap, key, foreseen)?.is_some();
+            Self::Lsm(lsm) => {
+                let was_there = lsm.find_pre_read(heap, key, pre_read)?.is_some();
                 if was_there {
-                    log.write(heap, [(key, None)])?;
+                    lsm.write(heap, [(key, None)])?;
                 }
                 Ok(was_there)
             }
@@ -77,11 +77,11 @@ impl Map {
         &self,
         heap: &mut Transaction<'_>,
         key: &[u8],
-        foreseen: Option<Foreseen>,
+        pre_read: Option<PreRead>,
     ) -> Result<Option<Slice>> {
         let found = match self {
             Self::Tree(tree) => tree.find(heap, key)?.map(Slice::from),
-            Self::Lsm(log) => log.find_foreseen(heap, key, foreseen)?,
+            Self::Lsm(lsm) => lsm.find_pre_read(heap, key, pre_read)?,
         };
         if found.is_some() {
             self.write(heap, key, None)?;
@@ -99,7 +99,7 @@ impl Map {
         match (self, value) {
             (Self::Tree(tree), Some(value)) => tree.insert(heap, key, value).map(|_| ()),
             (Self::Tree(tree), None) => tree.remove(heap, key).map(|_| ()),
-            (Self::Lsm(log), value) => log.write(heap, [(key, value)]),
+            (Self::Lsm(lsm), value) => lsm.write(heap, [(key, value)]),
         }
     }
 
@@ -170,15 +170,15 @@ impl Map {
         range: (Bound<&[u8]>, Bound<&[u8]>),
         target: &Self,
         entries_max: usize,
-    ) -> Result<Piece> {
+    ) -> Result<MovedPart> {
         if let (Self::Tree(source), Self::Tree(target)) = (self, target) {
             return source.move_range(heap, range, target, entries_max);
         }
         if self.head() == target.head() {
-            return Ok(Piece::default());
+            return Ok(MovedPart::default());
         }
         let entries = self.entries(heap, range, entries_max)?;
-        let mut piece = Piece::default();
+        let mut piece = MovedPart::default();
         for (key, value) in &entries {
             self.write(heap, key, None)?;
             piece.replaced += u64::from(target.insert(heap, key, value, None)?);
@@ -217,9 +217,9 @@ impl Map {
     ) -> Result<()> {
         match self {
             Self::Tree(tree) => tree.apply(heap, operations, present),
-            Self::Lsm(log) => {
+            Self::Lsm(lsm) => {
                 let changes = operations.iter().map(|operation| (operation.key, operation.value));
-                log.write(heap, changes)
+                lsm.write(heap, changes)
             }
         }
     }
@@ -232,9 +232,9 @@ impl Map {
     ) -> Result<u64> {
         match self {
             Self::Tree(tree) => tree.load_sorted(heap, pairs),
-            Self::Lsm(log) => {
-                let replaced = log.count_there(heap, pairs)?;
-                log.write(heap, pairs.iter().map(|&(key, value)| (key, Some(value))))?;
+            Self::Lsm(lsm) => {
+                let replaced = lsm.count_there(heap, pairs)?;
+                lsm.write(heap, pairs.iter().map(|&(key, value)| (key, Some(value))))?;
                 Ok(replaced)
             }
         }

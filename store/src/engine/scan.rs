@@ -36,7 +36,7 @@ pub(crate) enum ScanItem<'m, 'v> {
     /// A version kept for a snapshot.
     Version(&'m Slice),
     /// In an LSM keyspace with that name.
-    Log { value: Scanned<'m>, name: &'m str },
+    Lsm { value: Scanned<'m>, name: &'m str },
 }
 
 /// A value for a caller that keeps it.
@@ -59,7 +59,7 @@ impl<'m> ScanItem<'m, '_> {
         match self {
             Self::Tree { value, .. } => Ok(reader(value)),
             Self::Version(value) => Ok(reader(value)),
-            Self::Log { value, name } => value.with(key, reader).map_err(Error::of_lsm(name)),
+            Self::Lsm { value, name } => value.with(key, reader).map_err(Error::of_lsm(name)),
         }
     }
 
@@ -74,8 +74,8 @@ impl<'m> ScanItem<'m, '_> {
             }
             Self::Tree { value, .. } => Keep::Copy(value),
             Self::Version(value) => Keep::Share(value.clone()),
-            Self::Log { value: Scanned::Bytes(value), .. } => Keep::Copy(value),
-            Self::Log { value: Scanned::Blob(blob), .. } => Keep::Later(blob.later()),
+            Self::Lsm { value: Scanned::Bytes(value), .. } => Keep::Copy(value),
+            Self::Lsm { value: Scanned::Blob(blob), .. } => Keep::Later(blob.later()),
         })
     }
 }

@@ -14,7 +14,7 @@ use adamant_heap::View;
 use adamant_heap::access::{Read, Write};
 use adamant_slice::Slice;
 use adamant_trees::{
-    Bplus, Btree, Checking, Critbit, Cursor, Moved, Moves, Operation, OrderedMap, Pair, Piece,
+    Bplus, Btree, Checking, Critbit, Cursor, Moved, MovedPart, Moves, Operation, OrderedMap, Pair,
     Redblack, Report, Salvaged, Seek, Walk,
 };
 
@@ -343,7 +343,7 @@ impl Tree {
         range: (Bound<&[u8]>, Bound<&[u8]>),
         target: &Self,
         entries_max: usize,
-    ) -> Result<Piece> {
+    ) -> Result<MovedPart> {
         with!(self, source => with!(target, target => {
             Ok(source.move_range(heap, range, target, entries_max)?)
         }))

@@ -150,7 +150,7 @@ impl Store {
     fn insert_entry(&self, name: &str, options: KeyspaceOptions) -> Result<Option<Halves>> {
         let is_read_only = self.check_writable().is_err_and(|error| error.is_read_only());
         // No other commit changes them while they are read.
-        let turn = if is_read_only { None } else { Some(self.shared.take_write_permit()?) };
+        let permit = if is_read_only { None } else { Some(self.shared.take_write_permit()?) };
         let Ending::Unsaid(entries, deadlines) = self.shared.open_ending(name)? else {
             return Ok(None);
         };
@@ -165,7 +165,7 @@ impl Store {
                 _ => Err(Error::UnknownKeyspace { name: name.into() }),
             };
         }
-        self.shared.create_ending(turn, name, options.engine.unwrap_or_default())?;
+        self.shared.create_ending(permit, name, options.engine.unwrap_or_default())?;
         Ok(None)
     }
 

@@ -74,10 +74,10 @@ impl Keyspace {
         if range.bounds().1 != Bound::Unbounded || self.engine() != Engine::Lsm {
             return Ok((None, None));
         }
-        let turn = self.shared.take_write_permit()?;
+        let permit = self.shared.take_write_permit()?;
         let key = |key: &[u8], _: ScanItem<'_, '_>| Ok(key.into());
         let last = self.first_of(Direction::Down, range.clone(), Some(NEWEST), false, key)?;
-        Ok((Some(turn), last))
+        Ok((Some(permit), last))
     }
 
     /// Removes the first entries of a range, in one commit; returns the last of them if there may
@@ -94,16 +94,16 @@ impl Keyspace {
                 }
             }
         }
-        let (turn, last) = self.last_to_remove(range)?;
-        self.shared.transaction_in(turn, self.durability, |transaction| {
+        let (permit, last) = self.last_to_remove(range)?;
+        self.shared.transaction_in(permit, self.durability, |transaction| {
             let map = self.state.map(transaction, catalogue)?;
             // Also if nothing is kept beside the map: records that there was a commit.
             let mut recorder = versions.recorder();
             let tree = match &*map {
                 Map::Tree(tree) => *tree,
-                Map::Lsm(log) => {
+                Map::Lsm(lsm) => {
                     recorder.map(Recorder::finish);
-                    log.remove_range(transaction, range.bounds(), last)?;
+                    lsm.remove_range(transaction, range.bounds(), last)?;
                     return Ok(None);
                 }
             };

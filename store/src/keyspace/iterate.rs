@@ -25,17 +25,17 @@ use crate::keyspace::handle::Keyspace;
 use crate::keyspace::snapshot::Snapshot;
 
 /// Entries of the first batch: small, since many iterators are asked for a few entries only.
-const BUNCH_ENTRIES_MIN: usize = 16;
+const BATCH_ENTRIES_MIN: usize = 16;
 /// Entries of a batch at most, give or take a node of the tree: a hold of the lock of some 20
 /// microseconds.
-const BUNCH_ENTRIES_MAX: usize = 256;
+const BATCH_ENTRIES_MAX: usize = 256;
 /// Bytes per entry, with the rest of its node, that the first batch allows for.
 const ENTRY_BYTES: usize = 256;
 /// The least bytes that a batch allocates.
-const BUNCH_BYTES_MIN: usize = 1 << 10;
+const BATCH_BYTES_MIN: usize = 1 << 10;
 /// Bytes of keys and values after which a batch is full, so that large values do not pile up. Also
 /// the most memory that one kept slice keeps alive.
-const BUNCH_BYTES_MAX: usize = 32 << 10;
+const BATCH_BYTES_MAX: usize = 32 << 10;
 
 /// Entries of a keyspace in the order of their keys, from both ends.
 ///
@@ -266,7 +266,7 @@ impl<T> Iter<T> {
             middle,
             front: ScanBatch::default(),
             back: ScanBatch::default(),
-            batch_entries: BUNCH_ENTRIES_MIN,
+            batch_entries: BATCH_ENTRIES_MIN,
             entry_bytes: ENTRY_BYTES,
             yields: PhantomData,
         }
@@ -279,12 +279,12 @@ impl<T> Iter<T> {
     {
         let Some(middle) = self.middle.take() else { return Ok(()) };
         let entries_min = self.batch_entries;
-        self.batch_entries = (entries_min * 4).min(BUNCH_ENTRIES_MAX);
+        self.batch_entries = (entries_min * 4).min(BATCH_ENTRIES_MAX);
         let scan_batch = match direction {
             Direction::Up => &mut self.front,
             Direction::Down => &mut self.back,
         };
-        let bytes = (entries_min * self.entry_bytes).clamp(BUNCH_BYTES_MIN, BUNCH_BYTES_MAX);
+        let bytes = (entries_min * self.entry_bytes).clamp(BATCH_BYTES_MIN, BATCH_BYTES_MAX);
         let mut filler = Filler::new(std::mem::take(scan_batch), entries_min, bytes);
         let mut failed = None;
         let mut each = |key: &[u8], met: ScanItem<'_, '_>| {
@@ -292,7 +292,7 @@ impl<T> Iter<T> {
                 failed = Some(error);
                 return ControlFlow::Break(());
             }
-            let is_full = filler.bytes() >= BUNCH_BYTES_MAX;
+            let is_full = filler.bytes() >= BATCH_BYTES_MAX;
             if is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         let (keyspace, bounds) = (&self.keyspace, middle.bounds());

@@ -161,18 +161,18 @@ impl Shared {
     /// taken before. New handles under `names` look them up anew, whatever the outcome.
     pub(crate) fn change_list<'s, T>(
         &'s self,
-        turn: Option<HeldWritePermit<'s>>,
+        permit: Option<HeldWritePermit<'s>>,
         durability: Durability,
         names: &[&str],
         body: impl FnOnce(&mut Transaction<'_>, &mut List) -> Result<T>,
     ) -> Result<T> {
-        let turn = match turn {
-            Some(turn) => turn,
+        let permit = match permit {
+            Some(permit) => permit,
             None => self.take_write_permit()?,
         };
         let mut list = self.list.lock();
         let body = |transaction: &mut Transaction<'_>| body(transaction, &mut list);
-        let changed = self.transaction_in(Some(turn), durability, body);
+        let changed = self.transaction_in(Some(permit), durability, body);
         for name in names {
             list.states.remove(*name);
         }
@@ -198,20 +198,21 @@ impl Shared {
     }
 
     /// Makes both halves of an expiring keyspace, or records the kinds of those that exist, for
-    /// which `turn` was taken before they were looked at. Does nothing if another thread was first.
+    /// which `permit` was taken before they were looked at. Does nothing if another thread was
+    /// first.
     pub(crate) fn create_ending<'s>(
         &'s self,
-        turn: Option<HeldWritePermit<'s>>,
+        permit: Option<HeldWritePermit<'s>>,
         name: &str,
         engine: Engine,
     ) -> Result<()> {
         let beside = deadlines_of(name);
-        let may_adopt = turn.is_some();
+        let may_adopt = permit.is_some();
         let halves = [
             (name, engine, KeyspaceKind::Expiring),
             (&*beside, Engine::default(), KeyspaceKind::Deadlines),
         ];
-        self.change_list(turn, Durability::Sync, &[name, &beside], |transaction, list| {
+        self.change_list(permit, Durability::Sync, &[name, &beside], |transaction, list| {
             let catalogue = self.catalogue();
             for (name, engine, kind) in halves {
                 match catalogue.find(transaction, name)? {
@@ -437,7 +438,7 @@ impl Shared {
             list.places.remove(id);
         }
         std::mem::drop(list);
-        self.catalogue().lsm_trees().bury(self.heap()?)?;
+        self.catalogue().lsm_trees().delete_obsolete(self.heap()?)?;
         Ok(!dropped.is_empty())
     }
 

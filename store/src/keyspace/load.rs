@@ -198,7 +198,7 @@ impl Keyspace {
         if bytes < TABLE_BYTES_MIN || self.engine() != Engine::Lsm {
             return Ok(false);
         }
-        let turn = self.shared.take_write_permit()?;
+        let permit = self.shared.take_write_permit()?;
         let map = self.map()?;
         let bounds = (Bound::Included(*first), Bound::Included(*last));
         let Some(tree) = map.lsm().filter(|tree| !tree.may_hold(bounds)) else {
@@ -214,10 +214,10 @@ impl Keyspace {
         let (no_keys, no_check) =
             (|_: &mut KeyVisitor<'_>| Ok(()), |_: &mut Transaction<'_>| Ok(()));
         let done =
-            self.shared.change_after(Some(turn), durability, false, no_keys, no_check, commit);
+            self.shared.change_after(Some(permit), durability, false, no_keys, no_check, commit);
         if done.is_err() {
             // Deletes its files at once, unless the commit may be in the log.
-            let _ = self.shared.catalogue().lsm_trees().bury(self.shared.heap()?);
+            let _ = self.shared.catalogue().lsm_trees().delete_obsolete(self.shared.heap()?);
         }
         done.map(|()| true)
     }

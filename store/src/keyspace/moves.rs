@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use adamant_trees::{Moved, Piece};
+use adamant_trees::{Moved, MovedPart};
 
 use crate::bounds::{Direction, KeyBounds, KeyRange};
 use crate::common::lent_values::Lent;
@@ -180,7 +180,7 @@ impl Keyspace {
     }
 
     /// Moves the first entries of a range, in one commit.
-    fn move_piece(&self, range: &KeyRange, target: &Self) -> Result<Piece> {
+    fn move_piece(&self, range: &KeyRange, target: &Self) -> Result<MovedPart> {
         let catalogue = self.shared.catalogue();
         let versions = self.shared.versions();
         let mut lent = Lent::default();

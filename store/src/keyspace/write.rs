@@ -8,7 +8,7 @@ use adamant_heap::Transaction;
 use adamant_slice::Slice;
 
 use crate::common::shared::KeyVisitor;
-use crate::engine::lsm_keyspace::Foreseen;
+use crate::engine::lsm_keyspace::PreRead;
 use crate::engine::map::Map;
 use crate::engine::tree::Engine;
 use crate::error::Result;
@@ -106,8 +106,8 @@ impl Keyspace {
         check_key(key)?;
         check_value(value)?;
         self.with_room(false, || {
-            self.change_small(key, value.len(), Some(false), |transaction, map, foreseen| {
-                map.insert(transaction, key, value, foreseen)
+            self.change_small(key, value.len(), Some(false), |transaction, map, pre_read| {
+                map.insert(transaction, key, value, pre_read)
             })
         })
     }
@@ -133,8 +133,8 @@ impl Keyspace {
         let key = key.as_ref();
         check_key(key)?;
         self.with_room(true, || {
-            self.change_small(key, 0, Some(false), |transaction, map, foreseen| {
-                map.remove(transaction, key, foreseen)
+            self.change_small(key, 0, Some(false), |transaction, map, pre_read| {
+                map.remove(transaction, key, pre_read)
             })
         })
     }
@@ -159,8 +159,8 @@ impl Keyspace {
         let key = key.as_ref();
         check_key(key)?;
         self.with_room(true, || {
-            self.change_small(key, 0, Some(true), |transaction, map, foreseen| {
-                map.take(transaction, key, foreseen)
+            self.change_small(key, 0, Some(true), |transaction, map, pre_read| {
+                map.take(transaction, key, pre_read)
             })
         })
     }
@@ -213,13 +213,13 @@ impl Keyspace {
     }
 
     /// Pre-reads what a change of a key needs, in an engine that may have to read the device.
-    fn foresee(&self, key: &[u8], with_value: bool) -> Result<Option<Foreseen>> {
+    fn pre_read(&self, key: &[u8], with_value: bool) -> Result<Option<PreRead>> {
         if self.engine() != Engine::Lsm {
             return Ok(None);
         }
         let view = self.shared.view()?;
         let map = self.state.map(&view, self.shared.catalogue())?;
-        map.foresee(view, key, with_value)
+        map.pre_read(view, key, with_value)
     }
 
     /// Does work that may need space on the device; retries once if space runs out and some can be
@@ -240,12 +240,13 @@ impl Keyspace {
         &self,
         key: &[u8],
         value_bytes: usize,
-        foresees: Option<bool>,
-        body: impl Fn(&mut Transaction<'_>, &Map, Option<Foreseen>) -> Result<T> + Sync,
+        pre_reads: Option<bool>,
+        body: impl Fn(&mut Transaction<'_>, &Map, Option<PreRead>) -> Result<T> + Sync,
     ) -> Result<T> {
         if self.engine() == Engine::Lsm {
-            let foreseen = foresees.map(|with_value| self.foresee(key, with_value)).transpose()?;
-            return self.change(key, |transaction, map| body(transaction, map, foreseen.flatten()));
+            let pre_read =
+                pre_reads.map(|with_value| self.pre_read(key, with_value)).transpose()?;
+            return self.change(key, |transaction, map| body(transaction, map, pre_read.flatten()));
         }
         self.check_writes()?;
         let keys = |each: &mut KeyVisitor<'_>| each(&self.state, key);

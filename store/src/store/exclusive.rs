@@ -38,7 +38,7 @@ pub struct ExclusiveTransaction<'s> {
     // Declared first, so that its snapshot is closed before the permit is released: no old values
     // are kept for it.
     transaction: Transaction,
-    turn: HeldWritePermit<'s>,
+    permit: HeldWritePermit<'s>,
 }
 
 impl Store {
@@ -48,9 +48,9 @@ impl Store {
     /// The store is closed; [`Error::WithinExclusive`](crate::Error::WithinExclusive) if this
     /// thread has one already.
     pub fn begin_exclusive(&self) -> Result<ExclusiveTransaction<'_>> {
-        let turn = self.shared.take_write_permit()?;
+        let permit = self.shared.take_write_permit()?;
         let transaction = Transaction::begin(&self.shared, true)?;
-        Ok(ExclusiveTransaction { transaction, turn })
+        Ok(ExclusiveTransaction { transaction, permit })
     }
 
     /// Like [`Store::begin_exclusive`] if the writer lock is free; otherwise `None`, at once.
@@ -96,9 +96,9 @@ impl Store {
         &self,
         longest: Duration,
     ) -> Result<Option<ExclusiveTransaction<'_>>> {
-        let Some(turn) = self.shared.take_write_permit_within(longest)? else { return Ok(None) };
+        let Some(permit) = self.shared.take_write_permit_within(longest)? else { return Ok(None) };
         let transaction = Transaction::begin(&self.shared, true)?;
-        Ok(Some(ExclusiveTransaction { transaction, turn }))
+        Ok(Some(ExclusiveTransaction { transaction, permit }))
     }
 
     /// Runs a closure in an [`ExclusiveTransaction`] and commits it. The closure runs once, since
@@ -140,14 +140,14 @@ impl ExclusiveTransaction<'_> {
     /// As [`Batch::commit`](crate::Batch::commit);
     /// [`Error::SnapshotExpired`](crate::Error::SnapshotExpired). None of the writes was made.
     pub fn commit(self) -> Result<()> {
-        let Self { transaction, turn } = self;
-        transaction.commit_or_make_room(Some(turn))
+        let Self { transaction, permit } = self;
+        transaction.commit_or_make_room(Some(permit))
     }
 
     /// The same, for a caller that makes room itself and retries.
     pub(crate) fn commit_once(self) -> Result<()> {
-        let Self { transaction, turn } = self;
-        transaction.commit_in(Some(turn))
+        let Self { transaction, permit } = self;
+        transaction.commit_in(Some(permit))
     }
 }
 

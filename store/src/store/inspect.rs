@@ -282,9 +282,9 @@ fn check_keyspace(
         };
         // It may have been converted to another tree meanwhile.
         let (blocks, entries, tree) = match shared.catalogue().map(&view, name, &now)? {
-            Map::Lsm(log) => {
-                let Some(check) = log.check_part(&view, &mut of_memtables)? else { continue };
-                let count = log.tree.count();
+            Map::Lsm(lsm) => {
+                let Some(check) = lsm.check_part(&view, &mut of_memtables)? else { continue };
+                let count = lsm.tree.count();
                 drop(view);
                 let blocks = check.blocks();
                 report.take_all(name, check);
@@ -370,7 +370,7 @@ pub(crate) fn check_salvage(salvage: &Salvage, lsm_trees: &Arc<LsmTrees>) -> Vec
     report.findings.extend(wrong_entries(&list));
     for (name, entry) in list {
         let walked = match catalogue.map(salvage, &name, &entry) {
-            Ok(Map::Lsm(log)) => log.check(salvage).map(|check| {
+            Ok(Map::Lsm(lsm)) => lsm.check(salvage).map(|check| {
                 let blocks = check.blocks();
                 report.take_all(&name, check);
                 blocks

@@ -183,7 +183,7 @@ fn what_has_the_name_only_now_is_not_dropped() {
     plain.insert("key", "value").unwrap();
     for _ in 0..3 {
         store.expiring("ending").unwrap();
-        let turn = store.begin_exclusive().unwrap();
+        let permit = store.begin_exclusive().unwrap();
         std::thread::scope(|scope| {
             // The swap waits for the writer lock before the drop does.
             scope.spawn(|| store.swap_keyspaces("ending", "plain").unwrap());
@@ -193,7 +193,7 @@ fn what_has_the_name_only_now_is_not_dropped() {
                 Ok(dropped) => assert!(dropped),
             });
             std::thread::sleep(Duration::from_millis(20));
-            drop(turn);
+            drop(permit);
         });
         assert_eq!(plain.len().unwrap(), 1, "it holds entries of another kind");
         if store.drop_expiring("plain").unwrap() {

@@ -17,7 +17,7 @@
 use crate::error::Result;
 use crate::heap::Heap;
 use crate::image::mapping::Exclusive;
-use crate::journal::Checkpoints;
+use crate::journal::CheckpointLock;
 use crate::layout::{FIRST_PAGE, PAGE_BYTES, ROOT_PAGES_END};
 use crate::space::allocator::BlockAllocator;
 use crate::space::arena::{Arena, CHUNK_PAGES};
@@ -82,7 +82,7 @@ impl Heap {
             let kept_bytes = log_bytes();
             // No other thread reserves or publishes without a transaction either.
             let _arena = self.space.arena();
-            self.journal.writable()?.give_log_back(&mut checkpoints, kept_bytes)
+            self.journal.writable()?.shrink_log(&mut checkpoints, kept_bytes)
         })?;
         Ok(Shrunk { log_bytes_released, ..shrunk })
     }
@@ -123,7 +123,7 @@ impl Heap {
     /// `Error::Poisoned`, `Error::Damaged` for what is not what was written, `Error::Misuse` as for
     /// [`Heap::view`] and within a transaction; those of the medium. Nothing is lost then, and
     /// `work` did not run.
-    pub fn give_back_log<T>(&self, work: impl FnOnce() -> T) -> Result<T> {
+    pub fn lend_log_space<T>(&self, work: impl FnOnce() -> T) -> Result<T> {
         self.refuse_child()?;
         self.refuse_within()?;
         // Covers most of the log, while no other thread waits.
@@ -134,7 +134,7 @@ impl Heap {
         let given = self.alone(|_, _, _| {
             // No other thread reserves or publishes without a transaction either.
             let _arena = self.space.arena();
-            journal.give_back_log(&mut checkpoints)
+            journal.lend_log_space(&mut checkpoints)
         })?;
         drop(checkpoints);
         let done = work();
@@ -154,7 +154,7 @@ impl BlockAllocator<'_> {
     fn shrink(
         self,
         image: &mut Exclusive<'_>,
-        checkpoints: &mut Checkpoints<'_>,
+        checkpoints: &mut CheckpointLock<'_>,
     ) -> Result<Shrunk> {
         let mut arena = self.space.arena();
         let before = image.pages();

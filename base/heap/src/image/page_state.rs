@@ -36,7 +36,7 @@ use crate::error::Result;
 use crate::layout::{PAGE_BYTES, TABLE_BASE, ZONE_PAGES, ZONE_TABLE_PAGES};
 
 pub(crate) use piece::PIECE_PAGES;
-use piece::Piece;
+use piece::PieceCounters;
 
 /// Words of a zone: its data pages, then the pages of its descriptors.
 const ZONE_WORDS: u64 = ZONE_PAGES + ZONE_TABLE_PAGES;
@@ -79,14 +79,14 @@ pub(crate) trait Memory {
 #[derive(Debug)]
 struct Zone {
     words: Box<[AtomicU32]>,
-    pieces: Box<[Piece]>,
+    pieces: Box<[PieceCounters]>,
 }
 
 impl Default for Zone {
     fn default() -> Self {
         Self {
             words: (0..ZONE_WORDS).map(|_| AtomicU32::new(0)).collect(),
-            pieces: (0..ZONE_PIECES).map(|_| Piece::default()).collect(),
+            pieces: (0..ZONE_PIECES).map(|_| PieceCounters::default()).collect(),
         }
     }
 }

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use adamant_medium::error::Error as MediumError;
 use adamant_medium::storage::{Directory, File};
-use adamant_wire::checksum::{crc32c, page_sum};
+use adamant_wire::checksum::{crc32c, page_checksum};
 use adamant_wire::le;
 use parking_lot::{Mutex, MutexGuard};
 use zerocopy::{FromBytes, IntoBytes};
@@ -26,8 +26,8 @@ use crate::layout::{
     HEAD_BYTES, HEAP_BYTES_MAX, HeapRoot, INCOMPAT_UNDO_JOURNAL, KIND_EXTENT,
     KIND_EXTENT_CONTINUED, KIND_RUN, KIND_RUN_CONTINUED, KIND_SYSTEM, PAGE_BYTES,
     POOL_HEADER_OFFSET, POOL_MAGIC, POOL_NAME, PoolHeader, ROOT_MAGIC, ROOT_OFFSET, TABLE_BASE,
-    ZONE_PAGES, ZONE_STRIDE, ZONE_SUMS_PAGES, ZONE_TABLE_PAGES, descriptor_offset, file_offset,
-    sum_file_offset,
+    ZONE_PAGES, ZONE_STRIDE, ZONE_SUMS_PAGES, ZONE_TABLE_PAGES, checksum_file_offset,
+    descriptor_offset, file_offset,
 };
 
 /// Data pages of the largest heap.
@@ -45,13 +45,13 @@ const CLEAR_BYTES: usize = 256 << 10;
 
 /// Consecutive pages of the file, as they were read.
 #[derive(Debug, Default)]
-pub(crate) struct Piece {
+pub(crate) struct ReadPages {
     /// Heap offset of the first.
     pub(crate) offset: u64,
     /// The pages.
     pub(crate) bytes: Vec<u8>,
     /// Their checksums, 4 bytes each.
-    pub(crate) sums: Vec<u8>,
+    pub(crate) checksums: Vec<u8>,
 }
 
 /// An open pool file.
@@ -81,7 +81,7 @@ impl PoolFile {
         for &(offset, page) in initial {
             debug_assert_eq!(page.len() as u64, PAGE_BYTES, "initial pages are whole");
             pool.file.write_at(page, file_offset(offset))?;
-            pool.file.write_at(&page_sum(page).to_le_bytes(), sum_file_offset(offset))?;
+            pool.file.write_at(&page_checksum(page).to_le_bytes(), checksum_file_offset(offset))?;
         }
         pool.finish(0)?;
         Ok(pool)
@@ -279,8 +279,8 @@ impl PoolFile {
     /// Those of the medium, out of space among them.
     fn back_tables(&self, zone: u64, pages: u64) -> Result<()> {
         let start = HEAD_BYTES + zone * ZONE_STRIDE;
-        let sums = (ZONE_TABLE_PAGES + pages) * 4;
-        self.file.allocate(start, sums.next_multiple_of(PAGE_BYTES))?;
+        let checksums = (ZONE_TABLE_PAGES + pages) * 4;
+        self.file.allocate(start, checksums.next_multiple_of(PAGE_BYTES))?;
         let table = (pages * DESCRIPTOR_BYTES).next_multiple_of(PAGE_BYTES);
         Ok(self.file.allocate(start + ZONE_SUMS_PAGES * PAGE_BYTES, table)?)
     }
@@ -386,7 +386,7 @@ impl PoolFile {
                 }
                 result => result?,
             }
-            write(sum_file_offset(page * PAGE_BYTES), count * 4)
+            write(checksum_file_offset(page * PAGE_BYTES), count * 4)
         })
     }
 
@@ -524,16 +524,17 @@ impl PoolFile {
     ///
     /// # Errors
     /// Those of the medium.
-    pub(crate) fn read_sums(&self, pages: &[u64], sums: &mut Vec<u32>) -> Result<()> {
+    pub(crate) fn read_checksums(&self, pages: &[u64], checksums: &mut Vec<u32>) -> Result<()> {
         let mut bytes = [0; PAGE_BYTES as usize];
-        sums.clear();
+        checksums.clear();
         for group in pages.chunk_by(|one, other| are_sums_close(*one, *other)) {
-            let start = sum_file_offset(group[0]);
-            let len = sum_file_offset(group[group.len() - 1]) + 4 - start;
+            let start = checksum_file_offset(group[0]);
+            let len = checksum_file_offset(group[group.len() - 1]) + 4 - start;
             let bytes = &mut bytes[..len as usize];
             self.file.read_at(bytes, start)?;
-            let sum = |page: &u64| le::u32_at(bytes, (sum_file_offset(*page) - start) as usize);
-            sums.extend(group.iter().map(|page| sum(page).unwrap_or(0)));
+            let checksum =
+                |page: &u64| le::u32_at(bytes, (checksum_file_offset(*page) - start) as usize);
+            checksums.extend(group.iter().map(|page| checksum(page).unwrap_or(0)));
         }
         Ok(())
     }
@@ -547,7 +548,7 @@ impl PoolFile {
     /// Those of the medium.
     pub(crate) fn verify(&self, on_damage: &mut dyn FnMut(u64, Error)) -> Result<u64> {
         let pages = self.pages_backed();
-        let (mut piece, mut verified) = (Piece::default(), 0);
+        let (mut piece, mut verified) = (ReadPages::default(), 0);
         for (start, page_bytes) in [(TABLE_BASE, DESCRIPTOR_BYTES), (0, PAGE_BYTES)] {
             let mut offset = start;
             loop {
@@ -559,7 +560,7 @@ impl PoolFile {
                     break;
                 }
                 self.read_piece(offset, end, &mut piece)?;
-                self.verify_part(&piece, on_damage);
+                self.verify_read_pages(&piece, on_damage);
                 offset += piece.bytes.len() as u64;
                 verified += piece.bytes.len() as u64 / PAGE_BYTES;
             }
@@ -572,22 +573,26 @@ impl PoolFile {
     ///
     /// # Errors
     /// Those of the medium.
-    pub(crate) fn read_piece(&self, offset: u64, end: u64, piece: &mut Piece) -> Result<()> {
+    pub(crate) fn read_piece(&self, offset: u64, end: u64, piece: &mut ReadPages) -> Result<()> {
         let within = offset % (VERIFY_PAGES * PAGE_BYTES);
         let bytes = (end - offset).min(VERIFY_PAGES * PAGE_BYTES - within) as usize;
         piece.offset = offset;
         piece.bytes.resize(bytes, 0);
-        piece.sums.resize(bytes / PAGE_BYTES as usize * 4, 0);
+        piece.checksums.resize(bytes / PAGE_BYTES as usize * 4, 0);
         self.file.read_at(&mut piece.bytes, file_offset(offset))?;
-        Ok(self.file.read_at(&mut piece.sums, sum_file_offset(offset))?)
+        Ok(self.file.read_at(&mut piece.checksums, checksum_file_offset(offset))?)
     }
 
     /// Verifies the pages of a piece; calls `on_damage` for each that is damaged.
-    pub(crate) fn verify_part(&self, piece: &Piece, on_damage: &mut dyn FnMut(u64, Error)) {
+    pub(crate) fn verify_read_pages(
+        &self,
+        piece: &ReadPages,
+        on_damage: &mut dyn FnMut(u64, Error),
+    ) {
         for (index, page) in piece.bytes.chunks(PAGE_BYTES as usize).enumerate() {
-            let expected = le::u32_at(&piece.sums, index * 4).unwrap_or(0);
+            let expected = le::u32_at(&piece.checksums, index * 4).unwrap_or(0);
             let offset = piece.offset + index as u64 * PAGE_BYTES;
-            if let Err(error) = self.verify_checksum(offset, page_sum(page), expected) {
+            if let Err(error) = self.verify_checksum(offset, page_checksum(page), expected) {
                 on_damage(offset, error);
             }
         }
@@ -626,9 +631,9 @@ pub(crate) fn find_pool(directory: &dyn Directory) -> Result<Arc<dyn File>> {
 /// # Errors
 /// `Error::Damaged` if not; those of the medium.
 pub(crate) fn verify_page(file: &dyn File, heap_offset: u64, page: &[u8]) -> Result<()> {
-    let mut sum = [0; 4];
-    file.read_at(&mut sum, sum_file_offset(heap_offset))?;
-    verify_checksum(file, heap_offset, page_sum(page), u32::from_le_bytes(sum))
+    let mut checksum = [0; 4];
+    file.read_at(&mut checksum, checksum_file_offset(heap_offset))?;
+    verify_checksum(file, heap_offset, page_checksum(page), u32::from_le_bytes(checksum))
 }
 
 /// The same for consecutive pages of the file, by number, as the file has them. Calls `whole` for
@@ -643,14 +648,18 @@ pub(crate) fn verify_pages(
 ) -> Result<()> {
     let offset = pages.start * PAGE_BYTES;
     let count = (pages.end - pages.start) as usize;
-    let (mut bytes, mut sums) = (vec![0; count * PAGE_BYTES as usize], vec![0; count * 4]);
+    let (mut bytes, mut checksums) = (vec![0; count * PAGE_BYTES as usize], vec![0; count * 4]);
     file.read_at(&mut bytes, file_offset(offset))?;
-    file.read_at(&mut sums, sum_file_offset(offset))?;
-    let (sums, _) = sums.as_chunks();
+    file.read_at(&mut checksums, checksum_file_offset(offset))?;
+    let (checksums, _) = checksums.as_chunks();
     let mut verified = Ok(());
-    for ((number, page), sum) in pages.zip(bytes.chunks(PAGE_BYTES as usize)).zip(sums) {
-        let found =
-            verify_checksum(file, number * PAGE_BYTES, page_sum(page), u32::from_le_bytes(*sum));
+    for ((number, page), checksum) in pages.zip(bytes.chunks(PAGE_BYTES as usize)).zip(checksums) {
+        let found = verify_checksum(
+            file,
+            number * PAGE_BYTES,
+            page_checksum(page),
+            u32::from_le_bytes(*checksum),
+        );
         if found.is_ok() {
             whole(number);
         }
@@ -690,7 +699,7 @@ fn header_checksum(header: &PoolHeader) -> u32 {
 /// Whether the checksum of the second of two pages follows that of the first, on the same page of
 /// the file.
 pub(crate) fn are_sums_close(one: u64, other: u64) -> bool {
-    let (one, other) = (sum_file_offset(one), sum_file_offset(other));
+    let (one, other) = (checksum_file_offset(one), checksum_file_offset(other));
     one < other && one / PAGE_BYTES == other / PAGE_BYTES
 }
 

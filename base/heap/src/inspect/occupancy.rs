@@ -12,7 +12,7 @@ use crate::layout::{KIND_EXTENT, KIND_FREE, KIND_RUN, KIND_SYSTEM, PAGE_BYTES};
 /// A range of pages with one use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Stretch {
+pub struct PageRange {
     /// First page.
     pub page: u64,
     /// Pages.
@@ -65,7 +65,7 @@ pub struct ClassOccupancy {
 #[non_exhaustive]
 pub struct Occupancy {
     /// Every page up to the end of the heap, in ranges. Free neighbours are one range.
-    pub stretches: Vec<Stretch>,
+    pub page_ranges: Vec<PageRange>,
     /// Each class with a run, by block size.
     pub classes: Vec<ClassOccupancy>,
     /// Blocks of whole pages.
@@ -105,20 +105,20 @@ impl Occupancy {
     /// The heap as a map: the pages divided into at most `cells_max` cells of equal size. Returns
     /// the pages per cell and the use that takes most of each cell, the first of equals.
     pub fn cells(&self, cells_max: u64) -> (u64, Vec<Usage>) {
-        let pages = self.stretches.last().map_or(0, |last| last.page + last.pages);
+        let pages = self.page_ranges.last().map_or(0, |last| last.page + last.pages);
         let pages_per_cell = pages.div_ceil(cells_max.max(1)).max(1);
         let mut cells: Vec<Usage> = Vec::new();
         let mut most = 0;
-        for stretch in &self.stretches {
-            let end = stretch.page + stretch.pages;
-            for cell in stretch.page / pages_per_cell..end.div_ceil(pages_per_cell) {
-                let start = stretch.page.max(cell * pages_per_cell);
+        for page_range in &self.page_ranges {
+            let end = page_range.page + page_range.pages;
+            for cell in page_range.page / pages_per_cell..end.div_ceil(pages_per_cell) {
+                let start = page_range.page.max(cell * pages_per_cell);
                 let taken = end.min((cell + 1) * pages_per_cell) - start;
                 let is_new = cells.len() as u64 == cell;
                 if is_new {
-                    cells.push(stretch.usage);
+                    cells.push(page_range.usage);
                 } else if taken > most {
-                    cells[cell as usize] = stretch.usage;
+                    cells[cell as usize] = page_range.usage;
                 }
                 most = if is_new { taken } else { most.max(taken) };
             }
@@ -142,14 +142,14 @@ pub(crate) fn occupancy(image: &Image, classes: &ClassTable) -> Result<Occupancy
             }
             Usage::System | Usage::Run { .. } | Usage::Unknown => {}
         }
-        match found.stretches.last_mut() {
+        match found.page_ranges.last_mut() {
             Some(last) if last.usage == usage && mergeable(usage) => last.pages += pages,
-            _ => found.stretches.push(Stretch { page, pages, usage }),
+            _ => found.page_ranges.push(PageRange { page, pages, usage }),
         }
         page += pages;
     }
-    let free = found.stretches.iter().filter(|stretch| stretch.usage == Usage::Free);
-    found.free_pages_largest = free.map(|stretch| stretch.pages).max().unwrap_or(0);
+    let free = found.page_ranges.iter().filter(|page_range| page_range.usage == Usage::Free);
+    found.free_pages_largest = free.map(|page_range| page_range.pages).max().unwrap_or(0);
     found.classes = by_class.into_iter().filter(|class| class.runs > 0).collect();
     found.classes.sort_by_key(|class| class.block_bytes);
     Ok(found)
@@ -208,7 +208,7 @@ mod tests {
         for (pages, usage) in
             [(1, Usage::System), (3, Usage::Extent), (2, run), (2, Usage::Free), (3, run)]
         {
-            heap.stretches.push(Stretch { page, pages, usage });
+            heap.page_ranges.push(PageRange { page, pages, usage });
             page += pages;
         }
         let all = heap.cells(100);

@@ -24,11 +24,11 @@ use crate::durability::Durability;
 use crate::error::{Error, Result};
 use crate::events;
 use crate::image::pool_file::PoolFile;
-use crate::journal::checkpoints::checkpoint::{Applied, Asked, Target};
+use crate::journal::checkpoints::checkpoint::{CheckpointOptions, CheckpointState, Target};
 use crate::journal::checkpoints::holds::{GivingUp, Holds};
 use crate::journal::checkpoints::pace::{Pace, READY_BYTES};
 use crate::journal::checkpoints::source::PageSource;
-use crate::journal::records::files::{Files, GivenLog};
+use crate::journal::records::files::{Files, LentLogSpace};
 use crate::journal::records::log::Log;
 use crate::journal::records::log_file::remove_if_there;
 use crate::journal::records::options::JournalOptions;
@@ -48,7 +48,7 @@ pub(crate) struct Journal {
 
 /// The right to make checkpoints, held by one thread at a time.
 #[derive(Debug)]
-pub(crate) struct Checkpoints<'j>(MutexGuard<'j, Applied>);
+pub(crate) struct CheckpointLock<'j>(MutexGuard<'j, CheckpointState>);
 
 #[derive(Debug)]
 struct Shared {
@@ -58,9 +58,9 @@ struct Shared {
     pool: PoolFile,
     log: Log,
     options: JournalOptions,
-    applied: Mutex<Applied>,
+    applied: Mutex<CheckpointState>,
     /// Copy of `applied` after the last checkpoint, for callers that must not wait for the next.
-    applied_last: Mutex<Applied>,
+    applied_last: Mutex<CheckpointState>,
     /// Held while the log restarts, by the thread that has the heap exclusively, and by a backup
     /// that begins: the backup holds the files of the old log, which then stays, or of the new one.
     beginning: Mutex<()>,
@@ -143,7 +143,7 @@ impl Journal {
                 Err(error) if !error.is_out_of_space() => return Err(error),
                 Ok(false) | Err(_) => {}
             }
-            if !shared.make_room()? {
+            if !shared.wait_for_checkpoint()? {
                 return Ok(());
             }
         }
@@ -232,11 +232,11 @@ impl Journal {
 
     /// Gives back space of the log that a busy time took, except what `keep_log` is asked for;
     /// returns how many bytes. A log whose newest header is in a large file restarts in a small
-    /// one, unless a backup needs it. To be called as [`Journal::give_back_log`].
+    /// one, unless a backup needs it. To be called as [`Journal::lend_log_space`].
     ///
     /// # Errors
-    /// As [`Journal::give_back_log`] and [`Journal::keep_log`].
-    pub(crate) fn give_log_back(&self, held: &mut Checkpoints<'_>, kept_bytes: u64) -> Result<u64> {
+    /// As [`Journal::lend_log_space`] and [`Journal::keep_log`].
+    pub(crate) fn shrink_log(&self, held: &mut CheckpointLock<'_>, kept_bytes: u64) -> Result<u64> {
         let log = &self.shared.log;
         log.poison.check()?;
         let before = log.files.bytes();
@@ -263,7 +263,7 @@ impl Journal {
     ///
     /// # Errors
     /// `Error::Poisoned`; those of the medium. The pool may be as long as it was then.
-    pub(crate) fn truncate(&self, held: &mut Checkpoints<'_>, pages: u64) -> Result<()> {
+    pub(crate) fn truncate(&self, held: &mut CheckpointLock<'_>, pages: u64) -> Result<()> {
         let (shared, applied) = (&self.shared, &mut held.0);
         applied.pages = applied.pages.min(pages);
         // In both slots: a file that is shorter than a valid slot says counts as cut.
@@ -331,9 +331,9 @@ impl Journal {
     ///
     /// # Errors
     /// `Error::Poisoned`; those of the medium.
-    pub(crate) fn hold_checkpoints(&self) -> Result<Checkpoints<'_>> {
+    pub(crate) fn hold_checkpoints(&self) -> Result<CheckpointLock<'_>> {
         self.shared.start()?;
-        Ok(Checkpoints(self.shared.applied.lock()))
+        Ok(CheckpointLock(self.shared.applied.lock()))
     }
 
     /// As [`Journal::checkpoint_held`], for a caller that keeps all other threads from writing.
@@ -343,14 +343,14 @@ impl Journal {
     /// As [`Journal::checkpoint`].
     pub(crate) fn checkpoint_alone(
         &self,
-        held: &mut Checkpoints<'_>,
+        held: &mut CheckpointLock<'_>,
         holes: &[(u64, u64)],
     ) -> Result<()> {
-        let asked = Asked { is_alone: true, holes, ..self.shared.asked(GivingUp::All) };
-        self.shared.take_to_pool(&mut held.0, asked).map(|_| ())
+        let asked = CheckpointOptions { is_alone: true, holes, ..self.shared.asked(GivingUp::All) };
+        self.shared.run_checkpoint(&mut held.0, asked).map(|_| ())
     }
 
-    /// Makes the log as large as [`Journal::give_back_log`] may ask of it, as far as its limit
+    /// Makes the log as large as [`Journal::lend_log_space`] may ask of it, as far as its limit
     /// allows.
     ///
     /// # Errors
@@ -367,20 +367,21 @@ impl Journal {
     ///
     /// # Errors
     /// As `close`, and as the first call that writes.
-    pub(crate) fn give_back_log(&self, held: &mut Checkpoints<'_>) -> Result<GivenLog<'_>> {
+    pub(crate) fn lend_log_space(&self, held: &mut CheckpointLock<'_>) -> Result<LentLogSpace<'_>> {
         self.begin_anew(held, &self.shared.beginning.lock())
     }
 
     /// The same, for a caller that has kept backups from beginning.
     fn begin_anew(
         &self,
-        held: &mut Checkpoints<'_>,
+        held: &mut CheckpointLock<'_>,
         _beginning: &MutexGuard<'_, ()>,
-    ) -> Result<GivenLog<'_>> {
+    ) -> Result<LentLogSpace<'_>> {
         let (shared, applied) = (&self.shared, &mut held.0);
         let _no_append = shared.log.hold_appends()?;
-        let asked = Asked { is_last: true, is_alone: true, ..shared.asked(GivingUp::All) };
-        shared.take_to_pool(applied, asked)?;
+        let asked =
+            CheckpointOptions { is_last: true, is_alone: true, ..shared.asked(GivingUp::All) };
+        shared.run_checkpoint(applied, asked)?;
         let given = shared.log.files.give_up();
         // Whether or not all of them could be removed, no file is in use now.
         applied.start(&shared.pool, &shared.log)?;
@@ -443,8 +444,8 @@ impl Journal {
         if !was_open || !shared.started.load(Ordering::Acquire) {
             return shared.log.poison.check();
         }
-        let asked = Asked { is_last: true, ..shared.asked(GivingUp::All) };
-        shared.take_to_pool(&mut shared.applied.lock(), asked).map(|_| ())
+        let asked = CheckpointOptions { is_last: true, ..shared.asked(GivingUp::All) };
+        shared.run_checkpoint(&mut shared.applied.lock(), asked).map(|_| ())
     }
 }
 
@@ -487,23 +488,23 @@ impl Shared {
     }
 
     /// The options of most checkpoints.
-    fn asked(&self, gives_up: GivingUp) -> Asked<'static> {
+    fn asked(&self, gives_up: GivingUp) -> CheckpointOptions<'static> {
         let held_bytes_max = self.options.held_bytes_max.min(self.log.files.bytes_max() / 2);
-        Asked { is_last: false, is_alone: false, gives_up, held_bytes_max, holes: &[] }
+        CheckpointOptions { is_last: false, is_alone: false, gives_up, held_bytes_max, holes: &[] }
     }
 
     /// Brings everything appended before the call into the pool; false if there was nothing.
-    fn checkpoint(&self, applied: &mut Applied, gives_up: GivingUp) -> Result<bool> {
+    fn checkpoint(&self, applied: &mut CheckpointState, gives_up: GivingUp) -> Result<bool> {
         self.log.poison.check()?;
         if !self.started.load(Ordering::Acquire) || self.log.is_closed() {
             return Ok(false);
         }
-        self.take_to_pool(applied, self.asked(gives_up))
+        self.run_checkpoint(applied, self.asked(gives_up))
     }
 
     /// Waits for a checkpoint, or makes one; false if that made no room. Holds are given up when
     /// nothing else is left.
-    fn make_room(&self) -> Result<bool> {
+    fn wait_for_checkpoint(&self) -> Result<bool> {
         debug!(target: events::LOG, "a commit waits for space in the log");
         let mut applied = self.applied.lock();
         for gives_up in [GivingUp::Beyond, GivingUp::Oldest] {
@@ -514,7 +515,11 @@ impl Shared {
         Ok(false)
     }
 
-    fn take_to_pool(&self, applied: &mut Applied, asked: Asked<'_>) -> Result<bool> {
+    fn run_checkpoint(
+        &self,
+        applied: &mut CheckpointState,
+        asked: CheckpointOptions<'_>,
+    ) -> Result<bool> {
         let Some(source) = self.source.get() else {
             debug_assert!(false, "the source of pages is set before anything is appended");
             return Ok(false);
@@ -522,7 +527,7 @@ impl Shared {
         let start = enabled!(target: events::CHECKPOINT, Level::DEBUG).then(Instant::now);
         let before = *applied;
         let Self { pool, log, holds, pace, .. } = self;
-        let published = &|applied: &Applied| *self.applied_last.lock() = *applied;
+        let published = &|applied: &CheckpointState| *self.applied_last.lock() = *applied;
         let is_more = applied
             .checkpoint(Target { pool, log, source: &**source, holds, pace, published }, asked)?;
         if let (true, Some(start)) = (is_more, start) {

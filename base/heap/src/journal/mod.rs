@@ -23,7 +23,7 @@ pub(crate) use checkpoints::batch::{Copies, PageBytes};
 pub(crate) use checkpoints::holds::Holds;
 pub(crate) use checkpoints::source::PageSource;
 pub(crate) use checkpoints::table::Doubt;
-pub(crate) use handle::{Checkpoints, Journal};
+pub(crate) use handle::{CheckpointLock, Journal};
 pub(crate) use opened::Opened;
 pub(crate) use records::log_file::remove_if_there;
 pub(crate) use records::options::{JournalOptions, RECOVERY_BYTES};

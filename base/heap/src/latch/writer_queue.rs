@@ -403,7 +403,7 @@ mod tests {
     fn a_panic_ends_the_turn() {
         let writer_queue = WriterQueue::new(());
         let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            let _turn = writer_queue.wait();
+            let _permit = writer_queue.wait();
             panic!("within a turn");
         }));
         assert!(panic.is_err());

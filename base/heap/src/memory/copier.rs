@@ -114,7 +114,7 @@ impl PageSource for Copier {
         if is_alone {
             return work();
         }
-        let _turn = self.writer_queue.wait();
+        let _permit = self.writer_queue.wait();
         let _arena = self.space.arena();
         work();
     }

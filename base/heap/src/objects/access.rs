@@ -91,7 +91,7 @@ pub trait Write: Read {
         self.reserve(bytes)
     }
 
-    /// Makes the log so large that [`Heap::give_back_log`](crate::Heap::give_back_log) would free
+    /// Makes the log so large that [`Heap::lend_log_space`](crate::Heap::lend_log_space) would free
     /// about `bytes` bytes of the device, as far as
     /// [`Options::log_bytes_max`](crate::Options::log_bytes_max) allows: room for a caller that
     /// will write the contents of blocks elsewhere before it can free the blocks. Does nothing

@@ -88,23 +88,23 @@ fn key_of(place: BlockLocation) -> u64 {
 /// order cost O(1) each.
 #[derive(Debug)]
 pub(crate) struct Finder<'s> {
-    stretches: &'s [(u64, u64)],
+    page_ranges: &'s [(u64, u64)],
     at: usize,
 }
 
 impl<'s> Finder<'s> {
-    pub(crate) fn new(stretches: &'s [(u64, u64)]) -> Self {
-        Self { stretches, at: 0 }
+    pub(crate) fn new(page_ranges: &'s [(u64, u64)]) -> Self {
+        Self { page_ranges, at: 0 }
     }
 
     /// The first range that ends behind `offset`.
     #[inline]
     pub(crate) fn find(&mut self, offset: u64) -> Option<(u64, u64)> {
-        let ends_behind = |at: usize| self.stretches.get(at).is_none_or(|(_, end)| *end > offset);
+        let ends_behind = |at: usize| self.page_ranges.get(at).is_none_or(|(_, end)| *end > offset);
         if self.at > 0 && ends_behind(self.at - 1) || !ends_behind(self.at) {
-            self.at = self.stretches.partition_point(|(_, end)| *end <= offset);
+            self.at = self.page_ranges.partition_point(|(_, end)| *end <= offset);
         }
-        self.stretches.get(self.at).copied()
+        self.page_ranges.get(self.at).copied()
     }
 }
 
@@ -282,7 +282,7 @@ impl BlockBits {
 
     /// The heap ranges (start, end) that the blocks cover: in order, and joined where they touch.
     /// Neighbours within a word are joined at once.
-    pub(crate) fn stretches(&self, classes: &ClassTable, found: &mut Vec<(u64, u64)>) {
+    pub(crate) fn page_ranges(&self, classes: &ClassTable, found: &mut Vec<(u64, u64)>) {
         found.clear();
         for word in self.words() {
             for (block, place) in word.blocks(classes) {
@@ -433,17 +433,17 @@ mod tests {
             marked.insert(place);
             model.extend(block..block + place.bytes());
         }
-        let mut stretches = Vec::new();
-        marked.stretches(&classes, &mut stretches);
-        assert!(stretches.windows(2).all(|pair| pair[0].1 < pair[1].0));
-        assert!(stretches.iter().flat_map(|(start, end)| *start..*end).eq(model.iter().copied()));
-        let mut finder = Finder::new(&stretches);
-        let (first, last) = (stretches[0].0, stretches[stretches.len() - 1].1);
+        let mut page_ranges = Vec::new();
+        marked.page_ranges(&classes, &mut page_ranges);
+        assert!(page_ranges.windows(2).all(|pair| pair[0].1 < pair[1].0));
+        assert!(page_ranges.iter().flat_map(|(start, end)| *start..*end).eq(model.iter().copied()));
+        let mut finder = Finder::new(&page_ranges);
+        let (first, last) = (page_ranges[0].0, page_ranges[page_ranges.len() - 1].1);
         let mut offset = first - 10;
         for _ in 0..5000 {
             let forward = offset + random.u64(..200);
             offset = if random.u64(..20) == 0 { random.u64(first..last + 10) } else { forward };
-            let expected = stretches.iter().find(|(_, end)| *end > offset);
+            let expected = page_ranges.iter().find(|(_, end)| *end > offset);
             assert_eq!(finder.find(offset).as_ref(), expected, "at {offset}");
         }
     }

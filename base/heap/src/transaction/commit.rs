@@ -104,9 +104,9 @@ impl Transaction<'_> {
     fn sort_parts(&mut self) {
         let writer = &mut *self.writer;
         let level = &writer.levels[0];
-        writer.stretches.clear();
+        writer.page_ranges.clear();
         if !level.freed.is_empty() {
-            level.freed.stretches(self.blocks.classes, &mut writer.stretches);
+            level.freed.page_ranges(self.blocks.classes, &mut writer.page_ranges);
         }
         let parts = &mut writer.parts;
         parts.clear();
@@ -145,9 +145,9 @@ impl Transaction<'_> {
 
     fn add_parts(&mut self, parts: Range<usize>, ranges_end: &mut u64) -> Result<()> {
         let (image, classes) = (&*self.image, self.blocks.classes);
-        let Writer { levels, record, changes, parts: all, stretches, .. } = &mut *self.writer;
+        let Writer { levels, record, changes, parts: all, page_ranges, .. } = &mut *self.writer;
         let level = &levels[0];
-        let mut freed = Finder::new(stretches);
+        let mut freed = Finder::new(page_ranges);
         for placed in all.get(parts).unwrap_or_default() {
             let offset = placed.offset();
             match placed.part() {

@@ -277,7 +277,7 @@ mod every_order {
         /// As `Heap::act`, and as `Heap::transaction_combined`.
         fn act(&self, request: usize) {
             match self.writer_queue.try_wait() {
-                Some(_turn) => self.combine(Some(request)),
+                Some(_permit) => self.combine(Some(request)),
                 None => self.act_later(request),
             }
             // SAFETY: as above.
@@ -298,13 +298,13 @@ mod every_order {
                 }
                 false => self.writer_queue.wait_unless(is_done),
             };
-            if let Some(_turn) = permit
+            if let Some(_permit) = permit
                 && !is_done()
             {
                 self.combine(None);
             }
             if self.requests.outcome(ticket).is_err() {
-                let _turn = self.writer_queue.wait();
+                let _permit = self.writer_queue.wait();
                 self.combine(Some(request));
             }
         }

@@ -121,7 +121,7 @@ pub(crate) struct Writer {
     /// How much such batches freed since the last recycling.
     pub(crate) retired: usize,
     /// Heap ranges of freed blocks.
-    pub(crate) stretches: Vec<(u64, u64)>,
+    pub(crate) page_ranges: Vec<(u64, u64)>,
     /// Blocks that changed and were not copied since, in a transaction that admits readers.
     pub(crate) changed: Vec<(u64, u64)>,
     /// The page up to which never-used pages were touched for large transactions.
@@ -139,7 +139,7 @@ impl Writer {
             changes: Changes::default(),
             batch: Batch::new(),
             retired: 0,
-            stretches: Vec::new(),
+            page_ranges: Vec::new(),
             changed: Vec::new(),
             touched: 0,
         }
@@ -151,7 +151,7 @@ impl Writer {
         self.record.trim();
         self.changes.trim();
         trim(&mut self.parts);
-        trim(&mut self.stretches);
+        trim(&mut self.page_ranges);
         trim(&mut self.changed);
     }
 }

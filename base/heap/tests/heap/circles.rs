@@ -102,17 +102,17 @@ fn publish(heap: &Heap, rng: &mut Rng, blocks: &mut Blocks) -> Result<(), Error>
 }
 
 fn hold_turn(heap: &Heap, rng: &mut Rng, blocks: &mut Blocks) -> Result<(), Error> {
-    let turn = match rng.u8(..3) {
+    let permit = match rng.u8(..3) {
         0 => heap.take_write_permit_within(Duration::from_millis(1))?,
         _ => Some(heap.take_write_permit()?),
     };
-    let Some(turn) = turn else { return Ok(()) };
+    let Some(permit) = permit else { return Ok(()) };
     if rng.bool() {
         std::thread::yield_now();
     }
     if rng.u8(..4) > 0 {
         let new = (rng.usize(1..30_000), rng.u8(..));
-        let mut write = turn.begin_write()?;
+        let mut write = permit.begin_write()?;
         let block = change(&mut *write, new, blocks)?;
         write.commit(durability(rng))?;
         note(blocks, block, new);
@@ -128,7 +128,7 @@ fn shrink(heap: &Heap, rng: &mut Rng, _: &mut Blocks) -> Result<(), Error> {
     match rng.u8(..3) {
         0 => heap.shrink().map(drop),
         1 => heap.give_back().map(drop),
-        _ => heap.give_back_log(|| ()),
+        _ => heap.lend_log_space(|| ()),
     }
 }
 

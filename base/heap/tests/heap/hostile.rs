@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use adamant_heap::layout::{CHECKPOINT_OFFSETS, PAGE_BYTES, TABLE_BASE};
-use adamant_heap::layout::{file_offset, sum_file_offset};
+use adamant_heap::layout::{checksum_file_offset, file_offset};
 use adamant_heap::{Durability, Error, Heap, Options, Read, Write};
 use adamant_medium::memory::MemoryDirectory;
 use adamant_medium::storage::{Directory, File};
-use adamant_wire::checksum::{crc32c, page_sum};
+use adamant_wire::checksum::{crc32c, page_checksum};
 
 /// Sizes of the runs and extents.
 const SIZES: [u64; 6] = [8, 100, 1000, 5000, 40_000, 300_000];
@@ -61,8 +61,8 @@ fn sum(pool: &mut [u8], at: u64) {
     for page in [0, PAGE_BYTES, TABLE_BASE] {
         let start = file_offset(page);
         if (start..start + PAGE_BYTES).contains(&at) {
-            let crc = page_sum(&pool[start as usize..][..PAGE_BYTES as usize]);
-            pool[sum_file_offset(page) as usize..][..4].copy_from_slice(&crc.to_le_bytes());
+            let crc = page_checksum(&pool[start as usize..][..PAGE_BYTES as usize]);
+            pool[checksum_file_offset(page) as usize..][..4].copy_from_slice(&crc.to_le_bytes());
         }
     }
 }

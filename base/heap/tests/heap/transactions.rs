@@ -443,8 +443,8 @@ fn a_guard_commits_or_undoes() {
         assert!(catch_unwind(AssertUnwindSafe(panics)).is_err());
     });
     undone(&|| {
-        let turn = heap.take_write_permit().expect("the turn");
-        drop(turn.begin_write().expect("begins"));
+        let permit = heap.take_write_permit().expect("the turn");
+        drop(permit.begin_write().expect("begins"));
     });
     std::thread::scope(|scope| {
         let write = overwrite();

@@ -4,13 +4,13 @@
 use std::sync::Arc;
 
 use adamant_heap::layout::{
-    DIRECTORY_ROOT, PAGE_BYTES, ROOT_OFFSET, ROOT_WORDS, file_offset, sum_file_offset,
+    DIRECTORY_ROOT, PAGE_BYTES, ROOT_OFFSET, ROOT_WORDS, checksum_file_offset, file_offset,
 };
 use adamant_heap::{
     AnyPtr, Array, Directory, Durability, Error, Heap, MemoryDirectory, Options, Persistent, Ptr,
     Text, Trace, Tracer, TypedRead, TypedWrite, Types,
 };
-use adamant_wire::checksum::{crc32c, page_sum};
+use adamant_wire::checksum::{crc32c, page_checksum};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -137,8 +137,8 @@ fn hostile_roots_and_objects_are_no_panic() {
             block[20..24].copy_from_slice(&crc.to_le_bytes());
         }
         let page = offset / PAGE_BYTES * PAGE_BYTES;
-        let crc = page_sum(&pool[file_offset(page) as usize..][..PAGE_BYTES as usize]);
-        pool[sum_file_offset(page) as usize..][..4].copy_from_slice(&crc.to_le_bytes());
+        let crc = page_checksum(&pool[file_offset(page) as usize..][..PAGE_BYTES as usize]);
+        pool[checksum_file_offset(page) as usize..][..4].copy_from_slice(&crc.to_le_bytes());
         println!("seed {seed}");
         noticed += u32::from(!exercise(&pool));
     }

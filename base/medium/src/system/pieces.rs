@@ -21,20 +21,20 @@ pub(crate) const PAGE_BYTES: u64 = 4096;
 #[derive(Debug, Default)]
 pub(crate) struct Mapped {
     /// By start offset.
-    pub(crate) pieces: BTreeMap<u64, Piece>,
+    pub(crate) pieces: BTreeMap<u64, MappedPiece>,
     /// Whether the system does not map it: then it is not tried again.
     is_refused: bool,
 }
 
 /// A piece of a file as memory, and the pages of it for which space was allocated.
 #[derive(Debug)]
-pub(crate) struct Piece {
+pub(crate) struct MappedPiece {
     pub(crate) region: Region,
     pub(crate) bytes: u64,
     backed: Box<[u64]>,
 }
 
-impl Piece {
+impl MappedPiece {
     /// Maps the piece of a file that begins at `start`; `None` where the file ends, in whole pages,
     /// before `needed` bytes of it.
     fn map(file: &dyn File, start: u64, needed: u64) -> Result<Option<Self>> {
@@ -91,9 +91,14 @@ pub(crate) fn parts(offset: u64, len: u64) -> impl Iterator<Item = (u64, u64, u6
 
 impl Mapped {
     /// The piece that begins at `start`, of `needed` bytes at least, if it can be mapped.
-    pub(crate) fn piece(&mut self, file: &dyn File, start: u64, needed: u64) -> Option<&mut Piece> {
+    pub(crate) fn piece(
+        &mut self,
+        file: &dyn File,
+        start: u64,
+        needed: u64,
+    ) -> Option<&mut MappedPiece> {
         if !self.is_refused && self.pieces.get(&start).is_none_or(|piece| piece.bytes < needed) {
-            match Piece::map(file, start, needed) {
+            match MappedPiece::map(file, start, needed) {
                 Ok(Some(piece)) => drop(self.pieces.insert(start, piece)),
                 Ok(None) => return None,
                 Err(_) => self.is_refused = true,

@@ -3,11 +3,11 @@
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use crate::file::FileKind;
+use crate::file::FileFormat;
 
 /// The kind of blob files.
-pub(crate) const BLOB: FileKind =
-    FileKind { magic: *b"ADAMBLB\x01", version: 1, name: "blob file" };
+pub(crate) const BLOB: FileFormat =
+    FileFormat { magic: *b"ADAMBLB\x01", version: 1, name: "blob file" };
 /// First bytes of the footer.
 pub(crate) const FOOTER_MAGIC: [u8; 8] = *b"ADAMBEND";
 

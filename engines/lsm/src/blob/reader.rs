@@ -16,8 +16,9 @@ use super::layout::{BLOB, BLOB_FOOTER_BYTES, RECORD_HEADER_BYTES, RecordHeader};
 use super::record::{Fault, parse_footer, value_of};
 use super::writer::BlobMeta;
 use crate::block::read_bytes;
-use crate::cache::{Cache, CachedBlock, FileKey, Shelf};
+use crate::cache::{Cache, CachedBlock, FileKey};
 use crate::error::{Error, Result};
+use crate::file::FileKind;
 use crate::file::{FILE_HEADER_BYTES, Identity};
 use crate::key::BlobPointer;
 
@@ -169,5 +170,5 @@ impl BlobFile {
 }
 
 fn key_of(identity: Identity) -> FileKey {
-    FileKey { shelf: Shelf::Blobs, number: identity.number }
+    FileKey { kind: FileKind::Blobs, number: identity.number }
 }

@@ -15,12 +15,13 @@ use super::survivors::VisibilityFilter;
 use crate::blob::{BlobOptions, BlobWriter};
 use crate::block::Compression;
 use crate::error::{Error, Result};
+use crate::file::FileKind;
 use crate::key::{BlobPointer, Entry, EntryKind, VALUE_BYTES_MAX};
 use crate::table::{TableMeta, TableOptions, TableWriter};
-use crate::version::context::{ObsoleteFile, Shelf, TreeContext};
+use crate::version::context::{ObsoleteFile, TreeContext};
 use crate::version::edit::Edit;
-use crate::version::layers::Layers;
 use crate::version::manifest::BlobInfo;
+use crate::version::tree_version::TreeVersion;
 
 /// The files that were written.
 #[derive(Debug)]
@@ -77,7 +78,7 @@ impl Outcome {
 }
 
 impl ObsoleteFile for Outcome {
-    fn bury(&self) {
+    fn delete_obsolete(&self) {
         self.is_taken.store(false, Ordering::Relaxed);
     }
 }
@@ -88,10 +89,10 @@ impl Drop for Outcome {
             return;
         }
         for meta in &self.tables {
-            self.context.remove(Shelf::Tables, meta.number);
+            self.context.remove(FileKind::Tables, meta.number);
         }
         for info in &self.blobs {
-            self.context.remove(Shelf::Blobs, info.file);
+            self.context.remove(FileKind::Blobs, info.file);
         }
     }
 }
@@ -100,7 +101,7 @@ impl Drop for Outcome {
 pub(crate) struct Output<'o> {
     context: &'o Arc<TreeContext>,
     /// Source of the values that are moved from one blob file to another.
-    layers: &'o Layers,
+    tree_version: &'o TreeVersion,
     level: usize,
     survivors: VisibilityFilter,
     /// Blob files whose values are moved.
@@ -117,7 +118,7 @@ pub(crate) struct Output<'o> {
 impl<'o> Output<'o> {
     pub(crate) fn new(
         context: &'o Arc<TreeContext>,
-        layers: &'o Layers,
+        tree_version: &'o TreeVersion,
         level: usize,
         survivors: VisibilityFilter,
         moved: BTreeSet<u64>,
@@ -125,7 +126,7 @@ impl<'o> Output<'o> {
         let outcome = Outcome::none(context);
         Self {
             context,
-            layers,
+            tree_version,
             level,
             survivors,
             moved,
@@ -152,7 +153,7 @@ impl<'o> Output<'o> {
     /// The table that takes the next entry.
     fn table(&mut self) -> Result<&mut TableWriter> {
         if self.table.is_none() {
-            let directory = self.context.directory(Shelf::Tables);
+            let directory = self.context.directory(FileKind::Tables);
             let identity = self.context.new_identity();
             let table = TableWriter::create(directory, identity, self.table_options())?;
             self.table = Some(table);
@@ -198,7 +199,7 @@ impl<'o> Output<'o> {
         if !self.moved.contains(&pointer.file) {
             return Ok(());
         }
-        let value = self.layers.blob_value(&entry.key, &pointer)?;
+        let value = self.tree_version.blob_value(&entry.key, &pointer)?;
         self.note_stale(entry)?;
         let pointer = self.add_blob(&entry.key, &value)?;
         entry.version.value = Slice::new(&pointer.to_bytes());
@@ -211,7 +212,7 @@ impl<'o> Output<'o> {
             self.end_blob()?;
         }
         if self.blob.is_none() {
-            let directory = self.context.directory(Shelf::Blobs);
+            let directory = self.context.directory(FileKind::Blobs);
             let identity = self.context.new_identity();
             let blob_options = BlobOptions { compression: options.compression };
             self.blob = Some(BlobWriter::create(directory, identity, blob_options)?);
@@ -268,10 +269,10 @@ impl<'o> Output<'o> {
         self.end_table(None)?;
         self.end_blob()?;
         if !self.outcome.blobs.is_empty() {
-            self.context.sync_names(Shelf::Blobs, self.failed_syncs)?;
+            self.context.sync_names(FileKind::Blobs, self.failed_syncs)?;
         }
         if !self.outcome.tables.is_empty() {
-            self.context.sync_names(Shelf::Tables, self.failed_syncs)?;
+            self.context.sync_names(FileKind::Tables, self.failed_syncs)?;
         }
         Ok(self.outcome)
     }

@@ -4,7 +4,7 @@
 //! 2017): the size of the last level determines the targets of the levels above it, so space is at
 //! most about a tenth more than the last level takes. See `docs/lsm.md`.
 //! Invariants: the inputs of a job include every table of its two levels that overlaps them.
-//! Thread safety: pure functions of layers.
+//! Thread safety: pure functions of a tree version.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use adamant_slice::Slice;
 
 use crate::options::Options;
-use crate::version::layers::{LEVELS, Layers, TableFile};
+use crate::version::tree_version::{LEVELS, TableFile, TreeVersion};
 
 /// Tables to be merged.
 #[derive(Debug)]
@@ -43,17 +43,17 @@ impl Parked {
 
     /// Whether a table can be merged to a level: it and all tables that it overlaps there are
     /// readable.
-    fn lets(&self, layers: &Layers, file: &TableFile, target: usize) -> bool {
+    fn lets(&self, tree_version: &TreeVersion, file: &TableFile, target: usize) -> bool {
         self.tables.is_empty()
             || !self.has(file)
-                && !layers.overlapping(target, file.bounds()).any(|below| self.has(below))
+                && !tree_version.overlapping(target, file.bounds()).any(|below| self.has(below))
     }
 
     /// Tables of level 0 that can leave it, the newest first: those that overlap no older table
     /// that stays.
-    pub(crate) fn movable(&self, layers: &Layers) -> Vec<Arc<TableFile>> {
+    pub(crate) fn movable(&self, tree_version: &TreeVersion) -> Vec<Arc<TableFile>> {
         let (mut moved, mut stays) = (Vec::new(), Vec::<&Arc<TableFile>>::new());
-        for file in layers.levels[0].iter().rev() {
+        for file in tree_version.levels[0].iter().rev() {
             let (lower, upper) = file.bounds();
             if self.has(file) || stays.iter().any(|other| other.overlaps(lower, upper)) {
                 stays.push(file);
@@ -95,9 +95,9 @@ pub(crate) struct Picker {
 }
 
 /// The target size of each level, and the first level below level 0 that is used.
-pub(crate) fn targets(layers: &Layers, options: &Options) -> (usize, [u64; LEVELS]) {
+pub(crate) fn targets(tree_version: &TreeVersion, options: &Options) -> (usize, [u64; LEVELS]) {
     let mut targets = [u64::MAX; LEVELS];
-    let largest = (1..LEVELS).map(|level| layers.level_bytes(level)).max().unwrap_or(0);
+    let largest = (1..LEVELS).map(|level| tree_version.level_bytes(level)).max().unwrap_or(0);
     let mut target = largest.max(options.base_bytes_min);
     let mut base = LEVELS - 1;
     targets[base] = u64::MAX;
@@ -109,21 +109,21 @@ pub(crate) fn targets(layers: &Layers, options: &Options) -> (usize, [u64; LEVEL
         targets[base] = target;
     }
     // Levels above the base stem from a time when the tree was smaller.
-    let first_used = (1..base).find(|&level| !layers.levels[level].is_empty());
+    let first_used = (1..base).find(|&level| !tree_version.levels[level].is_empty());
     targets[first_used.unwrap_or(base)..base].fill(0);
     (base, targets)
 }
 
 /// The ratio of a level's size to its target, in thousandths.
 fn score(
-    layers: &Layers,
+    tree_version: &TreeVersion,
     level: usize,
     targets: &[u64; LEVELS],
     (options, pace): (&Options, Pace),
 ) -> u64 {
-    let bytes = layers.level_bytes(level);
+    let bytes = tree_version.level_bytes(level);
     if level == 0 {
-        let tables = layers.levels[0].len();
+        let tables = tree_version.levels[0].len();
         let tables = if pace == Pace::Rest { REST_FACTOR * tables } else { tables };
         return (options.level0_share(tables, bytes) * 1000.0) as u64;
     }
@@ -135,66 +135,68 @@ fn score(
 }
 
 /// Whether level 0 is to be merged when the store is idle.
-pub(crate) fn wants_rest(layers: &Layers, options: &Options) -> bool {
-    let (_, targets) = targets(layers, options);
-    score(layers, 0, &targets, (options, Pace::Rest)) >= 1000
+pub(crate) fn wants_rest(tree_version: &TreeVersion, options: &Options) -> bool {
+    let (_, targets) = targets(tree_version, options);
+    score(tree_version, 0, &targets, (options, Pace::Rest)) >= 1000
 }
 
 /// The most urgent job that reads no parked file, if there is one.
 pub(crate) fn pick(
-    layers: &Layers,
+    tree_version: &TreeVersion,
     (options, pace): (&Options, Pace),
     picker: &mut Picker,
     parked: &Parked,
 ) -> Option<Job> {
-    let (base, targets) = targets(layers, options);
+    let (base, targets) = targets(tree_version, options);
     let of = (options, pace);
-    let scores = (0..LEVELS - 1).map(|level| (score(layers, level, &targets, of), level));
+    let scores = (0..LEVELS - 1).map(|level| (score(tree_version, level, &targets, of), level));
     let mut needed: Vec<_> = scores.filter(|(score, _)| *score >= 1000).collect();
     needed.sort_by_key(|&(score, level)| (std::cmp::Reverse(score), level));
     let most_needed = needed.into_iter().find_map(|(_, level)| match level {
-        0 => job_of_level0(layers, base, parked),
-        _ => Some(job(layers, vec![choose(layers, level, picker, parked)?], level + 1)),
+        0 => job_of_level0(tree_version, base, parked),
+        _ => Some(job(tree_version, vec![choose(tree_version, level, picker, parked)?], level + 1)),
     });
     most_needed
-        .or_else(|| pick_for_blobs(layers, options, parked))
-        .or_else(|| pick_for_absences(layers, base, picker, parked))
-        .or_else(|| pick_for_small(layers, options, parked))
+        .or_else(|| pick_for_blobs(tree_version, options, parked))
+        .or_else(|| pick_for_absences(tree_version, base, picker, parked))
+        .or_else(|| pick_for_small(tree_version, options, parked))
 }
 
 /// Merges level 0 down to the base; if files are parked, around them, to a level above the base if
 /// there is one.
-fn job_of_level0(layers: &Layers, base: usize, parked: &Parked) -> Option<Job> {
+fn job_of_level0(tree_version: &TreeVersion, base: usize, parked: &Parked) -> Option<Job> {
     if parked.tables.is_empty() {
-        return Some(job(layers, layers.levels[0].clone(), base));
+        return Some(job(tree_version, tree_version.levels[0].clone(), base));
     }
-    let first = parked.movable(layers);
+    let first = parked.movable(tree_version);
     let (lower, upper) = bounds(&first)?;
     let range = (Bound::Included(&lower[..]), Bound::Included(&upper[..]));
     // Tables in between would be older, but on a higher level.
-    let is_free = |level: usize| layers.overlapping(level, range).next().is_none();
+    let is_free = |level: usize| tree_version.overlapping(level, range).next().is_none();
     let highest = (1..=base).find(|&level| !is_free(level)).unwrap_or(base);
-    let is_readable = |&level: &usize| !layers.overlapping(level, range).any(|f| parked.has(f));
+    let is_readable =
+        |&level: &usize| !tree_version.overlapping(level, range).any(|f| parked.has(f));
     let target = (1..=highest).rev().find(is_readable)?;
-    Some(job(layers, first, target))
+    Some(job(tree_version, first, target))
 }
 
 /// The table of a level whose merge removes most for what it writes, in key order from the cursor.
 fn choose(
-    layers: &Layers,
+    tree_version: &TreeVersion,
     level: usize,
     picker: &mut Picker,
     parked: &Parked,
 ) -> Option<Arc<TableFile>> {
     let target = level + 1;
-    let files = layers.levels[level].iter().filter(|file| parked.lets(layers, file, target));
+    let files =
+        tree_version.levels[level].iter().filter(|file| parked.lets(tree_version, file, target));
     let files: Vec<_> = files.collect();
     let after = picker.cursors.get(&level);
     let in_turn = files.iter().find(|file| after.is_none_or(|key| file.meta.key_min > *key));
     // Of the next few, the one that overlaps least.
     let start = in_turn.and_then(|file| files.iter().position(|other| Arc::ptr_eq(file, other)));
     let overlap = |file: &&&Arc<TableFile>| {
-        let below = layers.overlapping(target, file.bounds());
+        let below = tree_version.overlapping(target, file.bounds());
         let bytes: u64 = below.map(|below| below.meta.file_bytes).sum();
         bytes * 1000 / file.meta.file_bytes.max(1)
     };
@@ -207,20 +209,21 @@ fn choose(
 
 /// A job of tables of a level and all tables of the target that overlap them; on level 0, of all
 /// its tables.
-fn job(layers: &Layers, first: Vec<Arc<TableFile>>, target: usize) -> Job {
+fn job(tree_version: &TreeVersion, first: Vec<Arc<TableFile>>, target: usize) -> Job {
     let mut inputs = first;
     // Added tables may widen the range. Tables of one level other than 0 do not overlap, so this
     // ends soon.
     while let Some((lower, upper)) = bounds(&inputs) {
         let range = (Bound::Included(&lower[..]), Bound::Included(&upper[..]));
         let is_new = |file: &&Arc<TableFile>| !inputs.iter().any(|known| Arc::ptr_eq(known, file));
-        let found: Vec<_> = layers.overlapping(target, range).filter(is_new).cloned().collect();
+        let found: Vec<_> =
+            tree_version.overlapping(target, range).filter(is_new).cloned().collect();
         if found.is_empty() {
             break;
         }
         inputs.extend(found);
     }
-    let is_bottom = is_bottom(layers, &inputs, target);
+    let is_bottom = is_bottom(tree_version, &inputs, target);
     // A rewrite on the last level drops tombstones for good.
     let is_rid = |file: &TableFile| is_bottom && is_mostly_absences(file);
     let is_move = inputs.len() == 1 && inputs[0].meta.range_tombstones == 0 && !is_rid(&inputs[0]);
@@ -235,21 +238,27 @@ fn bounds(files: &[Arc<TableFile>]) -> Option<(Slice, Slice)> {
 }
 
 /// Whether no other table than the inputs has an older version of one of their keys.
-pub(crate) fn is_bottom(layers: &Layers, inputs: &[Arc<TableFile>], target: usize) -> bool {
+pub(crate) fn is_bottom(
+    tree_version: &TreeVersion,
+    inputs: &[Arc<TableFile>],
+    target: usize,
+) -> bool {
     let Some((lower, upper)) = bounds(inputs) else { return false };
     let range = (Bound::Included(&lower[..]), Bound::Included(&upper[..]));
     let is_input = |file: &Arc<TableFile>| inputs.iter().any(|input| Arc::ptr_eq(input, file));
     // Tables of the target level that are no inputs have none of the keys, except on level 0.
     let deeper = if target == 0 { 0..LEVELS } else { target + 1..LEVELS };
-    !deeper.into_iter().any(|level| layers.overlapping(level, range).any(|file| !is_input(file)))
+    !deeper
+        .into_iter()
+        .any(|level| tree_version.overlapping(level, range).any(|file| !is_input(file)))
 }
 
 /// Rewrites the tables that point into a blob file that is mostly stale.
-fn pick_for_blobs(layers: &Layers, options: &Options, parked: &Parked) -> Option<Job> {
+fn pick_for_blobs(tree_version: &TreeVersion, options: &Options, parked: &Parked) -> Option<Job> {
     let is_stale = |bytes: u64, stale: u64| {
         stale > 0 && stale * 100 > bytes * u64::from(options.blob_stale_percent_max)
     };
-    let mut stale = layers
+    let mut stale = tree_version
         .blobs
         .values()
         .filter(|listed| is_stale(listed.info.stored_bytes, listed.info.stale_bytes))
@@ -259,19 +268,19 @@ fn pick_for_blobs(layers: &Layers, options: &Options, parked: &Parked) -> Option
         !parked.has(file)
             && file.meta.blob_references.iter().any(|reference| reference.file == moved)
     };
-    let (level, file) = layers
+    let (level, file) = tree_version
         .levels
         .iter()
         .enumerate()
         .skip(1)
         .find_map(|(level, files)| Some((level, files.iter().find(points)?)))
-        .or_else(|| Some((0, layers.levels[0].iter().find(points)?)))?;
-    let (base, _) = targets(layers, options);
+        .or_else(|| Some((0, tree_version.levels[0].iter().find(points)?)))?;
+    let (base, _) = targets(tree_version, options);
     let mut job = if level == 0 {
-        job_of_level0(layers, base, parked)?
+        job_of_level0(tree_version, base, parked)?
     } else {
         let inputs = vec![Arc::clone(file)];
-        let is_bottom = is_bottom(layers, &inputs, level);
+        let is_bottom = is_bottom(tree_version, &inputs, level);
         Job { inputs, target: level, is_bottom, is_move: false, moved_blobs: BTreeSet::new() }
     };
     job.is_move = false;
@@ -288,38 +297,38 @@ fn is_mostly_absences(file: &TableFile) -> bool {
 /// Moves down a table that is mostly tombstones, even if no level is too large: only on the last
 /// level does that free space.
 fn pick_for_absences(
-    layers: &Layers,
+    tree_version: &TreeVersion,
     base: usize,
     picker: &mut Picker,
     parked: &Parked,
 ) -> Option<Job> {
-    let last = (0..LEVELS).rev().find(|&level| !layers.levels[level].is_empty())?;
-    let has_absences = || layers.levels[0].iter().any(|file| is_mostly_absences(file));
-    if picker.is_stepped_over && last == 0 && layers.levels[0].len() > 1 && has_absences() {
+    let last = (0..LEVELS).rev().find(|&level| !tree_version.levels[level].is_empty())?;
+    let has_absences = || tree_version.levels[0].iter().any(|file| is_mostly_absences(file));
+    if picker.is_stepped_over && last == 0 && tree_version.levels[0].len() > 1 && has_absences() {
         picker.is_stepped_over = false;
-        return job_of_level0(layers, base, parked);
+        return job_of_level0(tree_version, base, parked);
     }
-    let upper = layers.levels.iter().enumerate().take(last);
+    let upper = tree_version.levels.iter().enumerate().take(last);
     upper.into_iter().find_map(|(level, files)| {
         let is_worth_it = |file: &&Arc<TableFile>| {
-            is_mostly_absences(file) && (level == 0 || parked.lets(layers, file, level + 1))
+            is_mostly_absences(file) && (level == 0 || parked.lets(tree_version, file, level + 1))
         };
         let file = files.iter().find(is_worth_it)?;
         match level {
-            0 => job_of_level0(layers, base, parked),
-            _ => Some(job(layers, vec![Arc::clone(file)], level + 1)),
+            0 => job_of_level0(tree_version, base, parked),
+            _ => Some(job(tree_version, vec![Arc::clone(file)], level + 1)),
         }
     })
 }
 
 /// Merges many small adjacent tables of a level into one. Loads leave them where nothing else would
 /// ever merge them.
-fn pick_for_small(layers: &Layers, options: &Options, parked: &Parked) -> Option<Job> {
+fn pick_for_small(tree_version: &TreeVersion, options: &Options, parked: &Parked) -> Option<Job> {
     (1..LEVELS).find_map(|level| {
         let is_small = |file: &Arc<TableFile>| {
             file.meta.file_bytes < options.table_bytes_max / SMALL_PART && !parked.has(file)
         };
-        let mut runs = layers.levels[level].split(|file| !is_small(file));
+        let mut runs = tree_version.levels[level].split(|file| !is_small(file));
         let run = runs.find(|run| run.len() >= SMALL_TABLES_MIN)?;
         let mut bytes = 0;
         // As many as fill a table, so that each job leaves fewer of them.
@@ -329,7 +338,7 @@ fn pick_for_small(layers: &Layers, options: &Options, parked: &Parked) -> Option
             is_room
         });
         let inputs: Vec<_> = fit.cloned().collect();
-        let is_bottom = is_bottom(layers, &inputs, level);
+        let is_bottom = is_bottom(tree_version, &inputs, level);
         let moved_blobs = BTreeSet::new();
         Some(Job { inputs, target: level, is_bottom, is_move: false, moved_blobs })
     })
@@ -337,17 +346,20 @@ fn pick_for_small(layers: &Layers, options: &Options, parked: &Parked) -> Option
 
 /// All tables, to become one ordered run on the last level; `None` if they are one already and
 /// nothing can be dropped from it.
-pub(crate) fn pick_all(layers: &Layers) -> Option<Job> {
-    let inputs: Vec<_> = layers.levels.iter().flatten().cloned().collect();
+pub(crate) fn pick_all(tree_version: &TreeVersion) -> Option<Job> {
+    let inputs: Vec<_> = tree_version.levels.iter().flatten().cloned().collect();
     let target = LEVELS - 1;
-    let is_settled = layers.levels[target].len() == inputs.len()
+    let is_settled = tree_version.levels[target].len() == inputs.len()
         && inputs.iter().all(|file| file.meta.tombstones + file.meta.range_tombstones == 0)
-        && layers.blobs.values().all(|listed| listed.info.stale_values == 0);
+        && tree_version.blobs.values().all(|listed| listed.info.stale_values == 0);
     if inputs.is_empty() || is_settled {
         return None;
     }
-    let moved_blobs =
-        layers.blobs.values().filter(|listed| listed.info.stale_values > 0).map(|l| l.info.file);
+    let moved_blobs = tree_version
+        .blobs
+        .values()
+        .filter(|listed| listed.info.stale_values > 0)
+        .map(|l| l.info.file);
     let moved_blobs = moved_blobs.collect();
     Some(Job { inputs, target, is_bottom: true, is_move: false, moved_blobs })
 }

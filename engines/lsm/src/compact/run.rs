@@ -14,13 +14,14 @@ use super::output::{Outcome, Output};
 use super::pick::Job;
 use super::survivors::VisibilityFilter;
 use crate::error::{Error, Result};
+use crate::file::FileKind;
 use crate::key::{BlobPointer, Entry, EntryKind, Lookup, RangeTombstone, Version};
 use crate::memtable::Memtable;
 use crate::read::merge::{Merge, Run};
 use crate::table::TableStream;
 use crate::tombstones::range_tombstones::RangeTombstones;
-use crate::version::context::{Shelf, TreeContext};
-use crate::version::layers::{Layers, TableFile};
+use crate::version::context::TreeContext;
+use crate::version::tree_version::{TableFile, TreeVersion};
 
 /// Bytes that are copied out of a memtable under one hold of the heap's lock: about 50 us.
 const PIECE_BYTES: usize = 256 << 10;
@@ -36,21 +37,21 @@ pub(crate) type Progress<'p> = dyn Fn(u64) -> Result<()> + Sync + 'p;
 pub(crate) fn flush(
     heap: &Heap,
     context: &Arc<TreeContext>,
-    layers: &Layers,
+    tree_version: &TreeVersion,
     memtable: &Memtable,
     (oldest_seen, is_least): (u64, bool),
     progress: &Progress<'_>,
 ) -> Result<Outcome> {
-    let newer = || layers.memtables().take_while(|newer| !std::ptr::eq(&***newer, memtable));
+    let newer = || tree_version.memtables().take_while(|newer| !std::ptr::eq(&***newer, memtable));
     let goes = |entry: &Entry| {
         let lookup = Lookup::new(&entry.key, oldest_seen);
         is_least && newer().any(|newer| newer.newest(&lookup) > entry.version.sequence)
     };
-    let is_bottom = layers.levels.iter().all(Vec::is_empty)
-        && layers.frozen.last().is_some_and(|oldest| std::ptr::eq(&**oldest, memtable));
+    let is_bottom = tree_version.levels.iter().all(Vec::is_empty)
+        && tree_version.frozen.last().is_some_and(|oldest| std::ptr::eq(&**oldest, memtable));
     let cover = cover(context, memtable.emptied().all(), oldest_seen);
     let survivors = VisibilityFilter::new(oldest_seen, cover, is_bottom);
-    let mut output = Output::new(context, layers, 0, survivors, BTreeSet::new());
+    let mut output = Output::new(context, tree_version, 0, survivors, BTreeSet::new());
     let mut last: Option<Entry> = None;
     loop {
         let piece = {
@@ -74,7 +75,7 @@ pub(crate) fn flush(
 /// Merges the inputs of a job.
 pub(crate) fn compact(
     context: &Arc<TreeContext>,
-    layers: &Layers,
+    tree_version: &TreeVersion,
     job: &Job,
     oldest_seen: u64,
     progress: &Progress<'_>,
@@ -84,14 +85,14 @@ pub(crate) fn compact(
     for file in &job.inputs {
         ranges.extend_from_slice(file.open()?.range_tombstones());
     }
-    for inputs in runs_of(layers, &job.inputs) {
+    for inputs in runs_of(tree_version, &job.inputs) {
         let stream = inputs.into_iter().flat_map(|file| stream_of(context, &file));
         runs.push(Box::new(stream));
     }
     let cover = cover(context, ranges, oldest_seen);
     let survivors = VisibilityFilter::new(oldest_seen, cover, job.is_bottom);
     let moved = job.moved_blobs.clone();
-    let mut output = Output::new(context, layers, job.target, survivors, moved);
+    let mut output = Output::new(context, tree_version, job.target, survivors, moved);
     let (mut entries, mut bytes) = (0_u64, 0_u64);
     for entry in Merge::new(runs, true)? {
         let entry = entry?;
@@ -119,7 +120,7 @@ fn cover(context: &TreeContext, ranges: Vec<RangeTombstone>, oldest_seen: u64) -
 /// is, so it needs no more room than the rest of one table. For a full device.
 pub(crate) fn reclaim(
     context: &Arc<TreeContext>,
-    layers: &Layers,
+    tree_version: &TreeVersion,
     (level, file): (usize, &Arc<TableFile>),
     (oldest_seen, is_bottom): (u64, bool),
     progress: &Progress<'_>,
@@ -128,8 +129,9 @@ pub(crate) fn reclaim(
         let Version { kind, sequence, .. } = entry.version;
         is_bottom && kind == EntryKind::Tombstone && sequence <= oldest_seen
     };
-    let goes =
-        |entry: &Entry| Ok::<bool, Error>(is_absent(entry) || !layers.may_see(entry, oldest_seen)?);
+    let goes = |entry: &Entry| {
+        Ok::<bool, Error>(is_absent(entry) || !tree_version.may_see(entry, oldest_seen)?)
+    };
     let (mut entries, mut all, mut gone) = (0_u64, 0, 0);
     for entry in stream_of(context, file) {
         let entry = entry?;
@@ -147,7 +149,7 @@ pub(crate) fn reclaim(
     }
     let cover = cover(context, file.open()?.range_tombstones().to_vec(), oldest_seen);
     let survivors = VisibilityFilter::new(oldest_seen, cover, is_bottom);
-    let mut output = Output::new(context, layers, level, survivors, BTreeSet::new());
+    let mut output = Output::new(context, tree_version, level, survivors, BTreeSet::new());
     // A table of which nothing is left is read only for its blob pointers.
     let is_read = !goes_as_a_whole || !file.meta.blob_references.is_empty();
     for entry in stream_of(context, file).take_while(|_| is_read) {
@@ -171,9 +173,9 @@ fn entry_bytes(entry: &Entry) -> u64 {
 }
 
 /// Tables as ordered runs: those of a level below 0 form one run, each of level 0 one of its own.
-fn runs_of(layers: &Layers, inputs: &[Arc<TableFile>]) -> Vec<Vec<Arc<TableFile>>> {
+fn runs_of(tree_version: &TreeVersion, inputs: &[Arc<TableFile>]) -> Vec<Vec<Arc<TableFile>>> {
     let mut runs = Vec::new();
-    for (level, files) in layers.levels.iter().enumerate() {
+    for (level, files) in tree_version.levels.iter().enumerate() {
         let is_input = |file: &&Arc<TableFile>| inputs.iter().any(|i| Arc::ptr_eq(i, file));
         let of_level: Vec<_> = files.iter().filter(is_input).cloned().collect();
         if level == 0 {
@@ -188,7 +190,7 @@ fn runs_of(layers: &Layers, inputs: &[Arc<TableFile>]) -> Vec<Vec<Arc<TableFile>
 /// The entries of a table, through its own descriptor.
 fn stream_of(context: &Arc<TreeContext>, file: &TableFile) -> Run<'static> {
     let identity = context.identity(file.meta.number);
-    match TableStream::open(context.directory(Shelf::Tables), identity) {
+    match TableStream::open(context.directory(FileKind::Tables), identity) {
         Ok(stream) => Box::new(stream),
         Err(error) => Box::new(std::iter::once(Err(error))),
     }
@@ -197,12 +199,12 @@ fn stream_of(context: &Arc<TreeContext>, file: &TableFile) -> Run<'static> {
 /// Writes ascending entries of one commit to tables of the last level or of level 0.
 pub(crate) fn load(
     context: &Arc<TreeContext>,
-    layers: &Layers,
+    tree_version: &TreeVersion,
     level: usize,
     entries: impl Iterator<Item = Result<Entry>>,
 ) -> Result<Outcome> {
     let survivors = VisibilityFilter::new(0, RangeTombstones::default(), false);
-    let mut output = Output::new(context, layers, level, survivors, BTreeSet::new());
+    let mut output = Output::new(context, tree_version, level, survivors, BTreeSet::new());
     for entry in entries {
         output.add(entry?)?;
     }

@@ -13,9 +13,26 @@ use zerocopy::{FromBytes, IntoBytes};
 use super::layout::{FILE_HEADER_BYTES, FileHeader};
 use crate::error::{Error, Result};
 
-/// A kind of file.
+/// The kind of a numbered file, each in a directory of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum FileKind {
+    Tables = 0,
+    Blobs = 1,
+}
+
+impl FileKind {
+    /// A file's name relative to the store's directory, for messages.
+    pub(crate) fn name(self, number: u64) -> String {
+        match self {
+            Self::Tables => format!("tables/{}", file_name(number)),
+            Self::Blobs => format!("blobs/{}", file_name(number)),
+        }
+    }
+}
+
+/// The format of a kind of file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FileKind {
+pub(crate) struct FileFormat {
     pub(crate) magic: [u8; 8],
     pub(crate) version: u32,
     /// For messages.
@@ -47,7 +64,7 @@ impl Identity {
         format!("{:04}{NEW_SUFFIX}", self.number)
     }
 
-    pub(crate) fn header(&self, kind: FileKind) -> [u8; FILE_HEADER_BYTES] {
+    pub(crate) fn header(&self, kind: FileFormat) -> [u8; FILE_HEADER_BYTES] {
         let mut header = FileHeader {
             magic: kind.magic,
             version: kind.version.into(),
@@ -65,7 +82,11 @@ impl Identity {
     ///
     /// # Errors
     /// `Missing`, `Unsupported`, `Damaged`; those of the storage backend.
-    pub(crate) fn open(&self, directory: &dyn Directory, kind: FileKind) -> Result<Arc<dyn File>> {
+    pub(crate) fn open(
+        &self,
+        directory: &dyn Directory,
+        kind: FileFormat,
+    ) -> Result<Arc<dyn File>> {
         let name = self.name();
         let Some(file) = directory.open(&name)? else {
             return Err(Error::Missing { file: directory.path().join(name) });
@@ -78,7 +99,7 @@ impl Identity {
     ///
     /// # Errors
     /// `Unsupported`, `Damaged`; those of the storage backend.
-    pub(crate) fn verify(&self, file: &dyn File, kind: FileKind) -> Result<()> {
+    pub(crate) fn verify(&self, file: &dyn File, kind: FileFormat) -> Result<()> {
         let found = read_identity(file, kind)?;
         let unsupported = |what| Err(Error::Unsupported { file: file.path().into(), what });
         if found.uuid != self.uuid {
@@ -106,7 +127,7 @@ impl Identity {
 /// # Errors
 /// `Damaged` for a file that is too short or of another kind, `Unsupported` for another format;
 /// those of the storage backend.
-pub(crate) fn read_identity(file: &dyn File, kind: FileKind) -> Result<Identity> {
+pub(crate) fn read_identity(file: &dyn File, kind: FileFormat) -> Result<Identity> {
     let mut bytes = [0; FILE_HEADER_BYTES];
     file.read_at(&mut bytes, 0)?;
     let damaged = |what: String| Err(Error::damaged(file.path(), 0, what));
@@ -177,7 +198,7 @@ mod tests {
 
     use super::*;
 
-    const KIND: FileKind = FileKind { magic: *b"TESTFILE", version: 1, name: "file" };
+    const KIND: FileFormat = FileFormat { magic: *b"TESTFILE", version: 1, name: "file" };
 
     #[test]
     fn a_file_says_whose_it_is_or_nothing() {
@@ -213,9 +234,9 @@ mod tests {
         assert!(other_pool.contains("expected a file of pool 0909"), "{other_pool}");
         let other_number = error_of(Identity { number: 4, ..identity }, KIND);
         assert!(other_number.contains("expected file 3, found file 4"), "{other_number}");
-        let newer = error_of(identity, FileKind { version: 2, ..KIND });
+        let newer = error_of(identity, FileFormat { version: 2, ..KIND });
         assert!(newer.contains("expected a file of format 1, found format 2"), "{newer}");
-        let other_kind = error_of(identity, FileKind { magic: *b"OTHERONE", ..KIND });
+        let other_kind = error_of(identity, FileFormat { magic: *b"OTHERONE", ..KIND });
         assert!(other_kind.contains("expected a file (TESTFILE), found OTHERONE"), "{other_kind}");
         let missing = Identity { number: 5, ..identity }.open(&directory, KIND).unwrap_err();
         assert!(matches!(missing, Error::Missing { .. }));

@@ -8,7 +8,7 @@ mod identity;
 mod read_ahead;
 mod writer;
 
-pub(crate) use identity::FileKind;
+pub(crate) use identity::{FileFormat, FileKind};
 pub use identity::{Identity, file_name, number_of, owner_of};
 pub(crate) use layout::FILE_HEADER_BYTES;
 pub(crate) use read_ahead::ReadAhead;

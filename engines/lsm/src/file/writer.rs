@@ -14,7 +14,7 @@ use std::sync::Arc;
 use adamant_medium::error::Error as MediumError;
 use adamant_medium::storage::{Directory, File};
 
-use super::identity::{FileKind, Identity};
+use super::identity::{FileFormat, Identity};
 use crate::error::{Error, Result};
 
 /// Bytes of a piece: a call costs about 20 us with the copy, which is negligible at this size.
@@ -48,7 +48,7 @@ impl FileWriter {
     pub(crate) fn create(
         directory: &Arc<dyn Directory>,
         identity: Identity,
-        kind: FileKind,
+        kind: FileFormat,
     ) -> Result<Self> {
         let name = identity.name();
         if directory.open(&name)?.is_some() {

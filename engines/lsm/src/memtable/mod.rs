@@ -18,7 +18,7 @@ mod buffer;
 mod salvage;
 
 mod key_walk;
-mod piece;
+mod copied_entries;
 mod emptied;
 
 mod table;
@@ -27,11 +27,11 @@ pub(crate) use buffer::{
     BufferWalk, chunks as buffer_chunks, destroy as destroy_buffer, read_on as read_buffer_on,
 };
 pub(crate) use buffer::{create as create_buffer, forget_older, open as open_buffer};
-pub(crate) use key_walk::KeyWalk;
-pub use piece::CopyLimits;
 #[cfg(test)]
-pub(crate) use piece::Piece;
-pub(crate) use piece::PieceWalk;
+pub(crate) use copied_entries::CopiedEntries;
+pub use copied_entries::CopyLimits;
+pub(crate) use copied_entries::PieceWalk;
+pub(crate) use key_walk::KeyWalk;
 pub(crate) use record::Said;
 pub use salvage::LostRecords;
 pub(crate) use table::{Memtable, Undo, Wanted};

@@ -16,10 +16,10 @@ use adamant_heap::access::{Read, Write};
 use adamant_slice::Slice;
 
 use super::buffer::{self, flush_bytes};
+use super::copied_entries::{CopiedEntries, CopyLimits};
 use super::emptied::Emptied;
 use super::gather::Gathered;
 use super::key_walk::KeyWalk;
-use super::piece::{CopyLimits, Piece};
 use super::record::{Record, Said, ValuePlace};
 use super::rows::Row;
 use super::salvage::{LostRecords, salvage};
@@ -308,8 +308,8 @@ impl Memtable {
         (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
         forward: bool,
         wanted: &Wanted<'_>,
-    ) -> Result<(Piece, Option<Slice>)> {
-        let mut copy = Copy { piece: Piece::default(), wanted, seen: 0, last: Vec::new() };
+    ) -> Result<(CopiedEntries, Option<Slice>)> {
+        let mut copy = Copy { piece: CopiedEntries::default(), wanted, seen: 0, last: Vec::new() };
         let (mut key, sequence) = (Vec::new(), wanted.sequence);
         if forward {
             let mut node = self.first_in(lower);
@@ -400,14 +400,14 @@ impl Memtable {
         heap: &R,
         entry: Option<&Entry>,
         bytes_max: usize,
-    ) -> Result<Piece> {
+    ) -> Result<CopiedEntries> {
         let mut node = match entry {
             None => self.list.first(),
             Some(Entry { key, version }) => {
                 self.list.seek(&SearchKey::new(key), version.sequence.saturating_sub(1))
             }
         };
-        let (mut piece, mut key) = (Piece::default(), Vec::new());
+        let (mut piece, mut key) = (CopiedEntries::default(), Vec::new());
         while let Some(at) = node.filter(|_| piece.bytes() < bytes_max) {
             let Place { sequence, kind, chunk, at: value_at, len } = at.place();
             key.clear();
@@ -435,7 +435,7 @@ pub(crate) struct Wanted<'w> {
 
 /// The state of a copy.
 struct Copy<'w> {
-    piece: Piece,
+    piece: CopiedEntries,
     wanted: &'w Wanted<'w>,
     /// Copied entries that are visible, unless another layer hides them.
     seen: usize,

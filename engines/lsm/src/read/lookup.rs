@@ -2,7 +2,7 @@
 //!
 //! Purpose: a read has two parts. The first searches memtables, under the heap's lock; the second
 //! searches tables, without a lock, because it may wait for the device.
-//! Invariants: both parts read the same layers at the same sequence number, so a flush or merge
+//! Invariants: both parts read the same version at the same sequence number, so a flush or merge
 //! between them makes no difference.
 //! Thread safety: any thread.
 
@@ -14,7 +14,7 @@ use adamant_slice::Slice;
 
 use crate::error::Result;
 use crate::key::{BlobPointer, Entry, EntryKind, Lookup, RangeTombstone, Version};
-use crate::version::layers::{LEVELS, Layers, within};
+use crate::version::tree_version::{LEVELS, TreeVersion, within};
 
 /// The result of the search in memtables.
 pub enum MemtableLookup {
@@ -50,7 +50,7 @@ impl MemtableLookup {
 
 /// The second part of a lookup.
 pub struct TableLookup {
-    layers: Arc<Layers>,
+    tree_version: Arc<TreeVersion>,
     sequence: u64,
     /// The key's hash.
     hash: u64,
@@ -60,14 +60,14 @@ pub struct TableLookup {
 
 /// Searches memtables for a key.
 pub(crate) fn look<R: Read>(
-    layers: &Arc<Layers>,
+    tree_version: &Arc<TreeVersion>,
     heap: &R,
     key: &[u8],
     sequence: u64,
 ) -> Result<MemtableLookup> {
     let lookup = Lookup::new(key, sequence);
     let mut covered = 0;
-    for memtable in layers.memtables() {
+    for memtable in tree_version.memtables() {
         covered = covered.max(memtable.emptied().over(key, sequence));
         if let Some(version) = memtable.find(heap, &lookup)? {
             let is_there = version.kind == EntryKind::Value && version.sequence > covered;
@@ -75,7 +75,12 @@ pub(crate) fn look<R: Read>(
         }
     }
     let hash = lookup.hash;
-    Ok(MemtableLookup::Tables(TableLookup { layers: Arc::clone(layers), sequence, hash, covered }))
+    Ok(MemtableLookup::Tables(TableLookup {
+        tree_version: Arc::clone(tree_version),
+        sequence,
+        hash,
+        covered,
+    }))
 }
 
 impl TableLookup {
@@ -84,7 +89,7 @@ impl TableLookup {
         match version.kind {
             EntryKind::Value => Ok(Some(version.value)),
             EntryKind::Tombstone => Ok(None),
-            EntryKind::Blob => self.layers.version_value(key, version).map(Some),
+            EntryKind::Blob => self.tree_version.version_value(key, version).map(Some),
         }
     }
 
@@ -96,8 +101,8 @@ impl TableLookup {
     /// The newest version, unless its key is in a range that was removed later.
     fn version(&self, key: &[u8]) -> Result<Option<Version>> {
         let lookup = Lookup { key, hash: self.hash, sequence_max: self.sequence };
-        let Some(version) = self.layers.find(&lookup)? else { return Ok(None) };
-        let covered = self.covered.max(self.layers.covered(key, self.sequence)?);
+        let Some(version) = self.tree_version.find(&lookup)? else { return Ok(None) };
+        let covered = self.covered.max(self.tree_version.covered(key, self.sequence)?);
         Ok((version.sequence > covered).then_some(version))
     }
 }
@@ -120,7 +125,7 @@ fn has_emptied(
     starts && ends && range.sequence > since
 }
 
-impl Layers {
+impl TreeVersion {
     /// The newest version of a key in the tables, up to a sequence number. Does not look at range
     /// tombstones.
     pub(crate) fn find(&self, lookup: &Lookup<'_>) -> Result<Option<Version>> {
@@ -216,16 +221,16 @@ impl Layers {
     }
 }
 
-/// The layers and the sequence number of a pre-read, made before a write: see
+/// The version and the sequence number of a pre-read, made before a write: see
 /// [`crate::Lsm::glance`].
 pub struct Glance {
-    layers: Arc<Layers>,
+    tree_version: Arc<TreeVersion>,
     sequence: u64,
 }
 
 impl Glance {
-    pub(crate) fn new(layers: Arc<Layers>, sequence: u64) -> Self {
-        Self { layers, sequence }
+    pub(crate) fn new(tree_version: Arc<TreeVersion>, sequence: u64) -> Self {
+        Self { tree_version, sequence }
     }
 
     /// Searches memtables for a key.
@@ -233,13 +238,17 @@ impl Glance {
     /// # Errors
     /// Those of the heap.
     pub fn look<R: Read>(&self, heap: &R, key: &[u8]) -> Result<MemtableLookup> {
-        look(&self.layers, heap, key, self.sequence)
+        look(&self.tree_version, heap, key, self.sequence)
     }
 
-    /// Whether the layers are the same and no commit since then wrote a key between bounds. Reads
-    /// memtables only: what was flushed since then may have left no trace there, so other layers
+    /// Whether the version is the same and no commit since then wrote a key between bounds. Reads
+    /// memtables only: what was flushed since then may have left no trace there, so another version
     /// mean no.
-    pub(crate) fn holds(&self, now: &Arc<Layers>, bounds: (Bound<&[u8]>, Bound<&[u8]>)) -> bool {
-        Arc::ptr_eq(&self.layers, now) && !now.have_memtables_changed(bounds, self.sequence)
+    pub(crate) fn holds(
+        &self,
+        now: &Arc<TreeVersion>,
+        bounds: (Bound<&[u8]>, Bound<&[u8]>),
+    ) -> bool {
+        Arc::ptr_eq(&self.tree_version, now) && !now.have_memtables_changed(bounds, self.sequence)
     }
 }

@@ -3,7 +3,7 @@
 //! Purpose: a scan has two parts. The first copies entries of memtables, under the heap's lock; the
 //! second merges them with those of tables, without a lock, because it may wait for the device.
 //! Blob files are left to the receiver of the entries.
-//! Invariants: both parts read the same layers at the same sequence number, so a flush or merge
+//! Invariants: both parts read the same version at the same sequence number, so a flush or merge
 //! between them makes no difference.
 //! Thread safety: any thread.
 
@@ -20,11 +20,11 @@ use crate::read::sources::{Source, Sources, TableRun};
 use crate::tombstones::fragments::Fragments;
 use crate::version::gaps::{self, Gaps, Steps};
 use crate::version::later::{Scanned, ScannedBlob};
-use crate::version::layers::{LEVELS, Layers, within};
+use crate::version::tree_version::{LEVELS, TreeVersion, within};
 
 /// The second part of a scan.
 pub struct TableScan {
-    layers: Arc<Layers>,
+    tree_version: Arc<TreeVersion>,
     sequence: u64,
     forward: bool,
     lower: Bound<Slice>,
@@ -34,7 +34,7 @@ pub struct TableScan {
     /// Range tombstones of memtables.
     covers: Vec<Fragments>,
     gaps: Arc<Gaps>,
-    seen: gaps::Seen,
+    seen: gaps::SeenGaps,
     /// The key up to which memtables were copied; `None`: all of the range.
     stop: Option<Slice>,
     with_values: bool,
@@ -42,21 +42,21 @@ pub struct TableScan {
 
 /// Copies the memtables' entries of a range, about as many as the limits say.
 pub(crate) fn scan<R: Read>(
-    layers: &Arc<Layers>,
+    tree_version: &Arc<TreeVersion>,
     heap: &R,
     (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
     forward: bool,
     (sequence, limits): (u64, CopyLimits),
-    (gaps, seen): (&Arc<Gaps>, gaps::Seen),
+    (gaps, seen): (&Arc<Gaps>, gaps::SeenGaps),
 ) -> Result<TableScan> {
     let (mut copied, mut covers) = (Vec::new(), Vec::new());
     let mut stop: Option<Slice> = None;
-    for memtable in layers.memtables() {
+    for memtable in tree_version.memtables() {
         let cover = memtable.emptied().at(sequence);
         if !cover.is_empty() {
             covers.push(cover);
         }
-        let entries_max = memtable.share_of(limits.entries_max, layers.table_entries);
+        let entries_max = memtable.share_of(limits.entries_max, tree_version.table_entries);
         let limits = CopyLimits { entries_max, ..limits };
         let wanted =
             Wanted { limits, sequence, covers: &covers, gap: &|key| seen.over(key).cloned() };
@@ -78,7 +78,7 @@ pub(crate) fn scan<R: Read>(
         }
     }
     Ok(TableScan {
-        layers: Arc::clone(layers),
+        tree_version: Arc::clone(tree_version),
         sequence,
         forward,
         lower,
@@ -107,14 +107,14 @@ impl TableScan {
         let bounds =
             (self.lower.as_ref().map(|key| &key[..]), self.upper.as_ref().map(|key| &key[..]));
         let mut sources: Vec<_> = copied.into_iter().map(Source::Piece).collect();
-        self.layers.add_sources(bounds, self.forward, &mut sources);
+        self.tree_version.add_sources(bounds, self.forward, &mut sources);
         let mut sources = Sources::new(sources, self.forward)?;
         let mut entries = 0;
         let mut each = |key: &[u8], value: Scanned<'_>| {
             entries += 1;
             each(key, value).is_break() || entries >= entries_max
         };
-        let mut steps = Steps::new(&self.gaps, &self.seen, &self.layers.active, self.forward);
+        let mut steps = Steps::new(&self.gaps, &self.seen, &self.tree_version.active, self.forward);
         let last = if self.forward {
             self.ascend(&mut sources, &mut steps, &mut each)?
         } else {
@@ -132,7 +132,7 @@ impl TableScan {
         each: &mut impl FnMut(&[u8], Scanned<'_>) -> bool,
     ) -> Result<Option<Slice>> {
         // The newest visible version of a key comes first; the others are skipped.
-        let mut seen = Seen::default();
+        let mut seen = LastKey::default();
         while let Some(next) = sources.next() {
             let (key, (sequence, kind)) = (next.key(), next.said());
             if sequence <= self.sequence && seen.is_new(key) {
@@ -198,7 +198,8 @@ impl TableScan {
         if kind == EntryKind::Tombstone || self.seen.over(key).is_some() {
             return Ok(false);
         }
-        Ok(sequence > covered_by(&self.covers, key).max(self.layers.covered(key, self.sequence)?))
+        Ok(sequence
+            > covered_by(&self.covers, key).max(self.tree_version.covered(key, self.sequence)?))
     }
 
     /// Converts a stored value to the form in which it is handed on.
@@ -208,7 +209,7 @@ impl TableScan {
             return Scanned::Bytes(&[]);
         }
         match BlobPointer::from_bytes(stored).filter(|_| kind == EntryKind::Blob) {
-            Some(pointer) => Scanned::Blob(ScannedBlob::new(&self.layers, pointer)),
+            Some(pointer) => Scanned::Blob(ScannedBlob::new(&self.tree_version, pointer)),
             None => Scanned::Bytes(stored),
         }
     }
@@ -223,12 +224,12 @@ fn covered_by(covers: &[Fragments], key: &[u8]) -> u64 {
 
 /// The key whose newest version was seen.
 #[derive(Debug, Default)]
-struct Seen {
+struct LastKey {
     key: Vec<u8>,
     is_begun: bool,
 }
 
-impl Seen {
+impl LastKey {
     /// Whether the key differs from the last one, which it replaces.
     #[inline]
     fn is_new(&mut self, key: &[u8]) -> bool {
@@ -244,16 +245,17 @@ impl Seen {
 
 /// The second part of a count of a tree's entries at one sequence number.
 pub struct Count {
-    layers: Arc<Layers>,
+    tree_version: Arc<TreeVersion>,
     sequence: u64,
     /// Range tombstones of memtables.
     covers: Vec<Fragments>,
 }
 
 impl Count {
-    pub(crate) fn new(layers: Arc<Layers>, sequence: u64) -> Self {
-        let covers = layers.memtables().map(|memtable| memtable.emptied().at(sequence)).collect();
-        Self { layers, sequence, covers }
+    pub(crate) fn new(tree_version: Arc<TreeVersion>, sequence: u64) -> Self {
+        let covers =
+            tree_version.memtables().map(|memtable| memtable.emptied().at(sequence)).collect();
+        Self { tree_version, sequence, covers }
     }
 
     /// The number of entries. O(n); holds no lock, reads no value.
@@ -261,18 +263,18 @@ impl Count {
     /// # Errors
     /// Those of tables.
     pub fn finish(self) -> Result<u64> {
-        let Self { layers, sequence, covers } = self;
+        let Self { tree_version, sequence, covers } = self;
         let mut sources = Vec::new();
-        for memtable in layers.memtables() {
+        for memtable in tree_version.memtables() {
             sources.push(Source::Keys(memtable.keys()));
         }
-        layers.add_sources((Bound::Unbounded, Bound::Unbounded), true, &mut sources);
-        let (mut count, mut seen) = (0, Seen::default());
+        tree_version.add_sources((Bound::Unbounded, Bound::Unbounded), true, &mut sources);
+        let (mut count, mut seen) = (0, LastKey::default());
         let mut sources = Sources::new(sources, true)?;
         while let Some(next) = sources.next() {
             let (key, (written, kind)) = (next.key(), next.said());
             if written <= sequence && seen.is_new(key) && kind != EntryKind::Tombstone {
-                let covered = covered_by(&covers, key).max(layers.covered(key, sequence)?);
+                let covered = covered_by(&covers, key).max(tree_version.covered(key, sequence)?);
                 count += u64::from(written > covered);
             }
             sources.advance()?;
@@ -281,7 +283,7 @@ impl Count {
     }
 }
 
-impl Layers {
+impl TreeVersion {
     /// Adds the tables' entries within bounds as sources.
     fn add_sources<'l>(
         &'l self,

@@ -18,7 +18,7 @@ use crate::error::Result;
 use crate::key::EntryKind;
 use crate::memtable::{KeyWalk, PieceWalk};
 use crate::table::TableRange;
-use crate::version::layers::TableFile;
+use crate::version::tree_version::TableFile;
 
 /// The tables of a level whose keys lie within bounds, walked one after the other.
 #[derive(Debug)]
@@ -304,7 +304,7 @@ mod tests {
     use std::cmp::Reverse;
 
     use super::*;
-    use crate::memtable::Piece;
+    use crate::memtable::CopiedEntries;
 
     #[test]
     fn sources_come_out_as_one_both_ways() {
@@ -332,7 +332,7 @@ mod tests {
             put_in_order(&mut all);
             let sources = runs.into_iter().map(|mut run| {
                 put_in_order(&mut run);
-                let mut piece = Piece::default();
+                let mut piece = CopiedEntries::default();
                 for (key, Reverse(sequence)) in run {
                     piece.add(|bytes| bytes.extend(&key), (sequence, EntryKind::Value), &key);
                 }

@@ -3,10 +3,11 @@
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use crate::file::FileKind;
+use crate::file::FileFormat;
 
 /// The kind of tables.
-pub(crate) const TABLE: FileKind = FileKind { magic: *b"ADAMTAB\x01", version: 1, name: "table" };
+pub(crate) const TABLE: FileFormat =
+    FileFormat { magic: *b"ADAMTAB\x01", version: 1, name: "table" };
 /// First bytes of the footer.
 pub(crate) const FOOTER_MAGIC: [u8; 8] = *b"ADAMTEND";
 

@@ -21,8 +21,9 @@ use super::writer::footer_checksum;
 use crate::block::{
     self, BLOCK_HEADER_BYTES, BlockHandle, BlockKind, Cursor, EntryBlock, Forward, Malformed,
 };
-use crate::cache::{Cache, CachedBlock, FileKey, Shelf};
+use crate::cache::{Cache, CachedBlock, FileKey};
 use crate::error::{Error, Result};
+use crate::file::FileKind;
 use crate::file::{FILE_HEADER_BYTES, Identity};
 use crate::filter::Filter;
 use crate::key::{Lookup, RangeTombstone, Version};
@@ -298,7 +299,7 @@ impl Table {
 }
 
 fn key_of(identity: Identity) -> FileKey {
-    FileKey { shelf: Shelf::Tables, number: identity.number }
+    FileKey { kind: FileKind::Tables, number: identity.number }
 }
 
 /// Reads the adjacent blocks of range tombstones.

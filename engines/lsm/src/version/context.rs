@@ -21,31 +21,14 @@ use parking_lot::Mutex;
 
 use crate::cache::Cache;
 use crate::error::Result;
-use crate::file::{Identity, file_name, number_of, owner_of};
+use crate::file::{FileKind, Identity, number_of, owner_of};
 use crate::options::Options;
 use crate::sequence::Sequences;
-
-/// Which directory a file is in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shelf {
-    Tables,
-    Blobs,
-}
-
-impl Shelf {
-    /// A file's name relative to the store's directory, for messages.
-    pub(crate) fn name(self, number: u64) -> String {
-        match self {
-            Self::Tables => format!("tables/{}", file_name(number)),
-            Self::Blobs => format!("blobs/{}", file_name(number)),
-        }
-    }
-}
 
 /// A file that a commit dropped, and that readers may still use.
 pub(crate) trait ObsoleteFile: Send + Sync + Debug {
     /// The commit is durable: the file is removed when its last reader is done.
-    fn bury(&self);
+    fn delete_obsolete(&self);
 }
 
 /// Four bytes of a heap block that hold the number of the next file, little-endian; 0 while there
@@ -85,7 +68,7 @@ pub struct TreeContext {
 struct Removals {
     /// Number of backups that copy files.
     pins: usize,
-    waiting: Vec<(Shelf, u64)>,
+    waiting: Vec<(FileKind, u64)>,
     /// The store was closed: another store may own the directory by now.
     is_ended: bool,
 }
@@ -144,10 +127,10 @@ impl TreeContext {
         &self.cache
     }
 
-    pub(crate) fn directory(&self, shelf: Shelf) -> &Arc<dyn Directory> {
-        match shelf {
-            Shelf::Tables => &self.tables,
-            Shelf::Blobs => &self.blobs,
+    pub(crate) fn directory(&self, kind: FileKind) -> &Arc<dyn Directory> {
+        match kind {
+            FileKind::Tables => &self.tables,
+            FileKind::Blobs => &self.blobs,
         }
     }
 
@@ -187,10 +170,10 @@ impl TreeContext {
     /// have lost these names, which look durable from then on, so that another sync would succeed
     /// without them.
     #[track_caller]
-    pub(crate) fn sync_names(&self, shelf: Shelf, failed_before: u64) -> Result<()> {
+    pub(crate) fn sync_names(&self, kind: FileKind, failed_before: u64) -> Result<()> {
         // Held, so that a failure is counted before the next sync succeeds.
         let mut failed = self.failed_syncs.lock();
-        let directory = self.directory(shelf);
+        let directory = self.directory(kind);
         if *failed == failed_before {
             let synced = directory.sync();
             *failed += u64::from(synced.is_err());
@@ -208,8 +191,8 @@ impl TreeContext {
     /// Those of the storage backend.
     pub fn remove_orphans(&self, is_listed: impl Fn(u64) -> bool) -> Result<u64> {
         let mut removed = 0;
-        for shelf in [Shelf::Tables, Shelf::Blobs] {
-            let directory = self.directory(shelf);
+        for kind in [FileKind::Tables, FileKind::Blobs] {
+            let directory = self.directory(kind);
             let before = removed;
             for name in directory.list()? {
                 let Some((number, is_finished)) = number_of(&name) else { continue };
@@ -243,28 +226,28 @@ impl TreeContext {
     ///
     /// # Errors
     /// Those of making commits durable: then no file is removed.
-    pub fn bury(&self, heap: &Heap) -> Result<()> {
+    pub fn delete_obsolete(&self, heap: &Heap) -> Result<()> {
         let obsolete = self.obsolete.lock().as_mut().map(std::mem::take).unwrap_or_default();
         if obsolete.is_empty() {
             return Ok(());
         }
         // If it fails the heap is poisoned; the next opening removes them.
         heap.sync()?;
-        obsolete.iter().for_each(|file| file.bury());
+        obsolete.iter().for_each(|file| file.delete_obsolete());
         Ok(())
     }
 
     /// Removes a file that no reader uses any more, at once or when no backup copies files.
-    pub(crate) fn remove(&self, shelf: Shelf, number: u64) {
+    pub(crate) fn remove(&self, kind: FileKind, number: u64) {
         let mut removals = self.removals.lock();
         if removals.pins > 0 {
-            removals.waiting.push((shelf, number));
+            removals.waiting.push((kind, number));
             return;
         }
         // A file that is not removed now is an orphan, which the next opening removes. Under the
         // lock, so that no removal happens after the end.
         if !removals.is_ended {
-            let _ = self.directory(shelf).remove(&self.identity(number).name());
+            let _ = self.directory(kind).remove(&self.identity(number).name());
         }
     }
 
@@ -294,8 +277,8 @@ impl TreeContext {
             }
             std::mem::take(&mut removals.waiting)
         };
-        for (shelf, number) in waiting {
-            self.remove(shelf, number);
+        for (kind, number) in waiting {
+            self.remove(kind, number);
         }
     }
 }

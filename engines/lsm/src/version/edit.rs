@@ -1,7 +1,7 @@
-//! Version edits: from some layers to the next, in one heap transaction.
+//! Version edits: from one tree version to the next, in one heap transaction.
 //!
 //! Purpose: applies the file changes of a flush, a compaction or a load.
-//! Invariants: memory follows the heap: the commit publishes new layers, and nothing else does.
+//! Invariants: memory follows the heap: the commit publishes a new version, and nothing else does.
 //! Thread safety: made by the holder of the write permit.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,8 +16,8 @@ use crate::layout::HEAD_BUFFER_AT;
 use crate::memtable::{Memtable, create_buffer, destroy_buffer, forget_older};
 use crate::table::TableMeta;
 use crate::version::context::{FileCounter, ObsoleteFile, TreeContext};
-use crate::version::layers::{Blob, Layers, ListedBlob, TableFile};
 use crate::version::manifest::{self, BlobInfo};
+use crate::version::tree_version::{Blob, ListedBlob, TableFile, TreeVersion};
 
 /// The changes.
 #[derive(Debug, Default)]
@@ -38,16 +38,16 @@ pub(crate) struct Edit {
 }
 
 impl Edit {
-    /// Makes the changes on the heap. Returns the layers that the commit publishes, and the files
+    /// Makes the changes on the heap. Returns the version that the commit publishes, and the files
     /// that may be removed when it is durable.
     pub(crate) fn apply(
         self,
         heap: &mut Transaction<'_>,
         head: u64,
-        layers: &Layers,
+        tree_version: &TreeVersion,
         context: &Arc<TreeContext>,
-    ) -> Result<(Layers, Vec<Arc<dyn ObsoleteFile>>)> {
-        let mut next = layers.clone();
+    ) -> Result<(TreeVersion, Vec<Arc<dyn ObsoleteFile>>)> {
+        let mut next = tree_version.clone();
         let mut gone: Vec<Arc<dyn ObsoleteFile>> = Vec::new();
         if self.rotates {
             rotate(heap, head, &mut next, context)?;
@@ -58,7 +58,7 @@ impl Edit {
         if self.changes_files() {
             self.change_tables(heap, &mut next, context, &mut gone)?;
             self.change_blobs(heap, &mut next, context, &mut gone)?;
-            next.manifest = manifest::write(heap, head, layers.manifest, &next.listed())?;
+            next.manifest = manifest::write(heap, head, tree_version.manifest, &next.listed())?;
             keep_next_file(heap, context)?;
             next.finish();
         }
@@ -76,7 +76,7 @@ impl Edit {
     fn change_tables(
         &self,
         heap: &mut Transaction<'_>,
-        next: &mut Layers,
+        next: &mut TreeVersion,
         context: &Arc<TreeContext>,
         gone: &mut Vec<Arc<dyn ObsoleteFile>>,
     ) -> Result<()> {
@@ -121,7 +121,7 @@ impl Edit {
     fn change_blobs(
         &self,
         heap: &mut Transaction<'_>,
-        next: &mut Layers,
+        next: &mut TreeVersion,
         context: &Arc<TreeContext>,
         gone: &mut Vec<Arc<dyn ObsoleteFile>>,
     ) -> Result<()> {
@@ -158,7 +158,7 @@ fn keep_next_file(heap: &mut Transaction<'_>, context: &TreeContext) -> Result<(
 fn rotate(
     heap: &mut Transaction<'_>,
     head: u64,
-    next: &mut Layers,
+    next: &mut TreeVersion,
     context: &Arc<TreeContext>,
 ) -> Result<()> {
     let block = create_buffer(heap, next.active.buffer())?;
@@ -169,7 +169,7 @@ fn rotate(
 }
 
 /// Drops the oldest memtable, which is frozen.
-fn drop_oldest(heap: &mut Transaction<'_>, next: &mut Layers) -> Result<()> {
+fn drop_oldest(heap: &mut Transaction<'_>, next: &mut TreeVersion) -> Result<()> {
     let Some(oldest) = next.frozen.pop() else { return Ok(()) };
     let newer = next.frozen.last().unwrap_or(&next.active).buffer();
     forget_older(heap, newer)?;

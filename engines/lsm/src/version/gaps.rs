@@ -44,13 +44,13 @@ pub(crate) struct Gaps {
 #[derive(Debug, Default)]
 struct State {
     gaps: Fragments,
-    /// Grows when the layers of the tree change.
+    /// Grows when the version of the tree changes.
     epoch: u64,
 }
 
 /// The gaps that a scan sees.
 #[derive(Clone, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct SeenGaps {
     gaps: Fragments,
     epoch: u64,
     /// The sequence number of the scan.
@@ -59,7 +59,7 @@ pub(crate) struct Seen {
     is_newest: bool,
 }
 
-impl Seen {
+impl SeenGaps {
     /// The gap that a key is in.
     pub(crate) fn over(&self, key: &[u8]) -> Option<&RangeTombstone> {
         self.gaps.over(key).filter(|gap| gap.sequence <= self.moment)
@@ -69,13 +69,13 @@ impl Seen {
 impl Gaps {
     /// The gaps for a scan at a sequence number; `NEWEST` sees uncommitted writes, too. To be
     /// called under the heap's lock.
-    pub(crate) fn seen(&self, moment: u64, sequences: &Sequences) -> Seen {
+    pub(crate) fn seen(&self, moment: u64, sequences: &Sequences) -> SeenGaps {
         let visible = sequences.visible();
         // A scan that sees writes which may be taken back makes no gaps of them.
         let is_all = moment > visible && sequences.assigned() == visible;
         let moment = if is_all { visible } else { moment };
         let State { gaps, epoch } = &*self.state.read();
-        Seen { gaps: gaps.clone(), epoch: *epoch, moment, is_newest: moment == visible }
+        SeenGaps { gaps: gaps.clone(), epoch: *epoch, moment, is_newest: moment == visible }
     }
 
     /// Cuts out a written value. To be called after it is in the memtable.
@@ -109,7 +109,7 @@ impl Gaps {
         self.state.write().gaps = Fragments::default();
     }
 
-    /// Begins a new epoch, because the layers have changed.
+    /// Begins a new epoch, because the version has changed.
     pub(crate) fn next_epoch(&self) {
         self.state.write().epoch += 1;
     }
@@ -140,7 +140,7 @@ impl Gaps {
     /// Makes a gap of a range in which a scan found nothing, from `start` to `end`, excluded;
     /// `active` is the memtable that took writes when the scan began. O(entries of that memtable in
     /// the range).
-    fn add(&self, seen: &Seen, (start, end): (&[u8], &[u8]), active: &Memtable) {
+    fn add(&self, seen: &SeenGaps, (start, end): (&[u8], &[u8]), active: &Memtable) {
         self.is_used.store(true, Ordering::Relaxed);
         let state = &mut *self.state.write();
         fence(Ordering::SeqCst);
@@ -173,7 +173,7 @@ fn bound(gaps: &mut Fragments) {
 /// The entries that a scan has stepped over since the last visible one.
 pub(crate) struct Steps<'g> {
     gaps: &'g Gaps,
-    seen: &'g Seen,
+    seen: &'g SeenGaps,
     active: &'g Memtable,
     forward: bool,
     steps: u64,
@@ -182,7 +182,12 @@ pub(crate) struct Steps<'g> {
 }
 
 impl<'g> Steps<'g> {
-    pub(crate) fn new(gaps: &'g Gaps, seen: &'g Seen, active: &'g Memtable, forward: bool) -> Self {
+    pub(crate) fn new(
+        gaps: &'g Gaps,
+        seen: &'g SeenGaps,
+        active: &'g Memtable,
+        forward: bool,
+    ) -> Self {
         Self { gaps, seen, active, forward, steps: 0, start: Vec::new(), end: Vec::new() }
     }
 

@@ -12,7 +12,7 @@ use adamant_slice::Slice;
 
 use crate::error::Result;
 use crate::key::BlobPointer;
-use crate::version::layers::{Blob, Layers, read_blob};
+use crate::version::tree_version::{Blob, TreeVersion, read_blob};
 
 /// The value of a scanned entry.
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +26,7 @@ pub enum Scanned<'s> {
 /// The location of a scanned value.
 #[derive(Clone, Copy, Debug)]
 pub struct ScannedBlob<'s> {
-    layers: &'s Layers,
+    tree_version: &'s TreeVersion,
     pointer: BlobPointer,
 }
 
@@ -47,19 +47,19 @@ impl Scanned<'_> {
     pub fn with<T>(self, key: &[u8], reader: impl FnOnce(&[u8]) -> T) -> Result<T> {
         match self {
             Self::Bytes(bytes) => Ok(reader(bytes)),
-            Self::Blob(blob) => Ok(reader(&blob.layers.blob_value(key, &blob.pointer)?)),
+            Self::Blob(blob) => Ok(reader(&blob.tree_version.blob_value(key, &blob.pointer)?)),
         }
     }
 }
 
 impl<'s> ScannedBlob<'s> {
-    pub(crate) fn new(layers: &'s Layers, pointer: BlobPointer) -> Self {
-        Self { layers, pointer }
+    pub(crate) fn new(tree_version: &'s TreeVersion, pointer: BlobPointer) -> Self {
+        Self { tree_version, pointer }
     }
 
     /// The value, to be read later. O(log blob files).
     pub fn later(&self) -> LaterValue {
-        let listed = self.layers.blobs.get(&self.pointer.file);
+        let listed = self.tree_version.blobs.get(&self.pointer.file);
         LaterValue { blob: listed.map(|listed| Arc::clone(&listed.blob)), pointer: self.pointer }
     }
 }

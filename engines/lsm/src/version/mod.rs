@@ -4,6 +4,6 @@
 pub(crate) mod gaps;
 pub(crate) mod manifest;
 pub(crate) mod context;
-pub(crate) mod layers;
+pub(crate) mod tree_version;
 pub(crate) mod later;
 pub(crate) mod edit;

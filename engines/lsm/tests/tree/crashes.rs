@@ -160,7 +160,7 @@ impl User {
             Ok(())
         })?;
         self.store.reopen_tree()?;
-        self.store.context.bury(&self.store.heap)
+        self.store.context.delete_obsolete(&self.store.heap)
     }
 }
 

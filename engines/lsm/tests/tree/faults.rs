@@ -169,7 +169,7 @@ fn a_full_disk_refuses_and_goes_on_when_there_is_space() {
         user.work().unwrap_or_else(|error| panic!("{of}, then there was space: {error}"));
         user.verify(&of);
         user.assert_is_clean(&of);
-        user.store.context.bury(&user.store.heap).unwrap();
+        user.store.context.delete_obsolete(&user.store.heap).unwrap();
         let orphans = orphans(&disk, &user.store);
         assert!(orphans.is_empty(), "{of}: {orphans:?}");
     }

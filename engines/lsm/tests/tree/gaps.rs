@@ -1,5 +1,5 @@
 //! Gaps beside a writer: scans from both ends add and skip gaps, while values are put into them,
-//! transactions are undone and layers change.
+//! transactions are undone and versions change.
 
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

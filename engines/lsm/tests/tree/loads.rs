@@ -108,7 +108,7 @@ fn several_loads_in_one_transaction() {
         tx.set_root(crate::store::TREE, 0)?;
         Ok(())
     });
-    store.context.bury(&store.heap).unwrap();
+    store.context.delete_obsolete(&store.heap).unwrap();
     assert_eq!(
         store.heap.check().unwrap().blocks,
         1,
@@ -182,7 +182,7 @@ fn files_of_a_load_that_is_undone_go_without_reopening() {
             assert!(store.heap.transaction(Durability::Buffered, undone).is_err());
         }
         assert_eq!(files(), 2, "that of the load, until a sync says that it was undone");
-        store.context.bury(&store.heap).unwrap();
+        store.context.delete_obsolete(&store.heap).unwrap();
         assert_eq!((files(), keys(&store)), (1, vec!["a".to_owned()]));
     }
     assert_is_clean(&store);

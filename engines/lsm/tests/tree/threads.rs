@@ -228,7 +228,7 @@ fn each_moment_is_seen_whole_beside_all_work() {
     while store.tree.flush(&store.heap, &seen, &|_| Ok(())).unwrap() {}
     while store.tree.compact_once(&store.heap, &seen, &|_| Ok(())).unwrap() {}
     store.tree.compact_all(&store.heap, &seen, &|_| Ok(())).unwrap();
-    store.context.bury(&store.heap).unwrap();
+    store.context.delete_obsolete(&store.heap).unwrap();
     assert!(scan(&store, false, store.context.sequences().visible()) == model);
     let report = store.check();
     assert!(report.is_clean(), "{:#?}", report.findings);

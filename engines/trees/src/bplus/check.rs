@@ -11,7 +11,7 @@ use adamant_wire::key::{common_len, head_of};
 use super::find::{head, separator};
 use super::layout::{CHILDREN_MAX, HEAD_BYTES, Inner, LEAF_FULL, LEAF_SLOTS, Leaf};
 use super::sort::Sorted;
-use crate::checking::{Checking, Report, Stretch};
+use crate::checking::{Checking, PartRange, Report};
 use crate::error::{Error, Result};
 use crate::slot::{Entry, KeyHash};
 
@@ -26,7 +26,7 @@ struct Waiting<'r> {
 
 struct Check<'r, 'w, R> {
     read: &'r R,
-    stretch: Stretch<'w>,
+    stretch: PartRange<'w>,
     seen: HashSet<u64>,
     waiting: Vec<Waiting<'r>>,
     report: Report,

@@ -22,12 +22,12 @@ fn heap_stat_and_map_agree() {
         if line.is_empty() {
             continue;
         }
-        let stretch = object(line);
-        assert_eq!(stretch["page"].as_u64(), Some(next), "stretches follow each other");
-        next += stretch["pages"].as_u64().expect("pages");
-        allocated += stretch["allocated"].as_u64().unwrap_or(0);
-        if stretch["usage"] == "free" {
-            free += stretch["pages"].as_u64().expect("pages") * 4096;
+        let page_range = object(line);
+        assert_eq!(page_range["page"].as_u64(), Some(next), "stretches follow each other");
+        next += page_range["pages"].as_u64().expect("pages");
+        allocated += page_range["allocated"].as_u64().unwrap_or(0);
+        if page_range["usage"] == "free" {
+            free += page_range["pages"].as_u64().expect("pages") * 4096;
         }
     }
     assert_eq!(allocated, blocks("allocated"));

@@ -20,9 +20,9 @@ use crate::fork::Kept;
 use crate::mapping::place::{Entry, Walk};
 
 /// Entries of the first batch: small, since many iterators are asked for a few entries only.
-const BUNCH_ENTRIES_MIN: usize = 16;
+const BATCH_ENTRIES_MIN: usize = 16;
 /// Entries of a batch at most: a transaction seeks again for each.
-const BUNCH_ENTRIES_MAX: usize = 1024;
+const BATCH_ENTRIES_MAX: usize = 1024;
 
 /// The items of an iterator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub(crate) struct Cursor {
 
 struct State {
     walk: Option<Walk>,
-    bunch: VecDeque<Entry>,
+    batch: VecDeque<Entry>,
     entries_max: usize,
 }
 
@@ -62,10 +62,10 @@ impl State {
     /// Takes the next batch. At the end, and after an error, drops the walk.
     fn fill(&mut self, reverse: bool) -> Result<(), Failure> {
         let Some(mut walk) = self.walk.take() else { return Ok(()) };
-        self.bunch = walk.bunch(reverse, self.entries_max)?.into();
+        self.batch = walk.batch(reverse, self.entries_max)?.into();
         // By 2: unneeded entries are at most as many as the needed ones.
-        self.entries_max = (self.entries_max * 2).min(BUNCH_ENTRIES_MAX);
-        if !self.bunch.is_empty() {
+        self.entries_max = (self.entries_max * 2).min(BATCH_ENTRIES_MAX);
+        if !self.batch.is_empty() {
             self.walk = Some(walk);
         }
         Ok(())
@@ -74,8 +74,8 @@ impl State {
 
 impl Cursor {
     pub(crate) fn new(kind: Kind, reverse: bool, codecs: (Codec, Codec), walk: Walk) -> Self {
-        let (bunch, entries_max) = (VecDeque::new(), BUNCH_ENTRIES_MIN);
-        let state = State { walk: Some(walk), bunch, entries_max };
+        let (batch, entries_max) = (VecDeque::new(), BATCH_ENTRIES_MIN);
+        let state = State { walk: Some(walk), batch, entries_max };
         Self { kind, reverse, codecs, state: Kept::new(Mutex::new(state)) }
     }
 
@@ -93,11 +93,11 @@ impl Cursor {
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let mut state = self.hold(py, self.state.get()?);
-        if state.bunch.is_empty() {
+        if state.batch.is_empty() {
             let state = &mut *state;
             py.detach(|| state.fill(self.reverse))?;
         }
-        let entry = state.bunch.pop_front();
+        let entry = state.batch.pop_front();
         drop(state);
         let Some((key, value)) = entry else { return Ok(None) };
         let (keys, values) = &self.codecs;

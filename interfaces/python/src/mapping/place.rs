@@ -25,7 +25,7 @@ pub(crate) type OpenSnapshot = RwLock<Option<Snapshot>>;
 pub(crate) type OpenTransaction = Mutex<Option<Transaction>>;
 
 /// Bytes of keys and values after which a batch is full, so that large values do not pile up.
-const BUNCH_BYTES_MAX: usize = 64 << 10;
+const BATCH_BYTES_MAX: usize = 64 << 10;
 /// Entries that are counted under one hold of a transaction's lock.
 const COUNTED_ENTRIES: usize = 4096;
 
@@ -145,11 +145,11 @@ impl Place {
         let mut walk = self.walk(map, span, false)?;
         let mut entries = 0;
         loop {
-            let bunch = walk.bunch(false, COUNTED_ENTRIES)?;
-            if bunch.is_empty() {
+            let batch = walk.batch(false, COUNTED_ENTRIES)?;
+            if batch.is_empty() {
                 return Ok(entries);
             }
-            entries += bunch.len() as u64;
+            entries += batch.len() as u64;
         }
     }
 
@@ -172,7 +172,7 @@ impl Place {
                 })
             }
             (Map::Ending(_), _) => {
-                Ok(self.walk(map, Span::new(None, None, None), true)?.bunch(last, 1)?.pop())
+                Ok(self.walk(map, Span::new(None, None, None), true)?.batch(last, 1)?.pop())
             }
         }
     }
@@ -252,7 +252,7 @@ pub(crate) enum Walk {
 
 impl Walk {
     /// The next entries, about so many at most; none at the end.
-    pub(crate) fn bunch(&mut self, reverse: bool, entries_max: usize) -> Result<Vec<Entry>> {
+    pub(crate) fn batch(&mut self, reverse: bool, entries_max: usize) -> Result<Vec<Entry>> {
         let entries = match self {
             Self::Now(steps) => steps.gather(reverse, entries_max)?,
             Self::At(steps, snapshot) => {
@@ -291,7 +291,7 @@ fn gather(
 ) -> adamant::Result<Vec<Entry>> {
     let mut entries = Vec::with_capacity(entries_max);
     let mut bytes = 0;
-    while entries.len() < entries_max && bytes < BUNCH_BYTES_MAX {
+    while entries.len() < entries_max && bytes < BATCH_BYTES_MAX {
         let next = if reverse { iter.next_back() } else { iter.next() };
         let Some(entry) = next else { break };
         let (key, value) = entry?;

@@ -31,12 +31,12 @@ struct Set {
 pub(crate) struct Fences(Mutex<HashMap<usize, Set>>);
 
 /// The keys from one fence up to the next.
-pub(crate) type Stretch = (Bound<Slice>, Bound<Slice>);
+pub(crate) type FenceRange = (Bound<Slice>, Bound<Slice>);
 
 impl Fences {
     /// A random range of a database, each with the same probability; `None` if fences must be set,
     /// because there are none, or none for as many keys.
-    pub(crate) fn any(&self, database: usize, len: u64) -> Option<Stretch> {
+    pub(crate) fn any(&self, database: usize, len: u64) -> Option<FenceRange> {
         let set = self.0.lock().get(&database).cloned()?;
         if len < set.len / 2 || len > set.len.saturating_add(set.len / 4) {
             return None;

@@ -46,9 +46,9 @@ impl Transaction {
 
     /// If there is no room for a transaction that only removes, makes some. The caller has to run
     /// the transaction again, since by then it would read another state.
-    pub(crate) fn commit_or_make_room(self, turn: Option<HeldWritePermit<'_>>) -> Result<()> {
+    pub(crate) fn commit_or_make_room(self, permit: Option<HeldWritePermit<'_>>) -> Result<()> {
         let (shared, removes) = (Arc::clone(self.snapshot.shared()), self.removes_only());
-        let done = self.commit_in(turn);
+        let done = self.commit_in(permit);
         if let (Err(error), true) = (&done, removes) {
             shared.makes_room_for(error, true);
         }
@@ -63,16 +63,16 @@ impl Transaction {
 
     /// The same, under a writer lock taken before the transaction began: then nothing can have
     /// changed.
-    pub(crate) fn commit_in(mut self, turn: Option<HeldWritePermit<'_>>) -> Result<()> {
+    pub(crate) fn commit_in(mut self, permit: Option<HeldWritePermit<'_>>) -> Result<()> {
         let works = std::mem::take(&mut self.works);
         if works.is_empty() && self.tables.iter().all(|table| table.writes.is_empty()) {
             // Other writers need not wait for the device with it.
-            drop(turn);
+            drop(permit);
             return self.snapshot.shared().settle(self.durability);
         }
         // Its reads were not recorded: a caller has swapped the transaction out of its exclusive
         // one, which held the writer lock.
-        if let (true, None, Some(table)) = (self.is_alone, &turn, self.tables.first()) {
+        if let (true, None, Some(table)) = (self.is_alone, &permit, self.tables.first()) {
             return Err(Error::Conflict { keyspace: table.keyspace.name().into() });
         }
         let number = self.snapshot.shared().number();
@@ -84,13 +84,13 @@ impl Transaction {
         let shared = self.snapshot.shared();
         let check = |transaction: &mut HeapTransaction<'_>| self.validate(shared, transaction);
         if self.is_large() {
-            return self.commit_chunked(shared, turn, check, work);
+            return self.commit_chunked(shared, permit, check, work);
         }
         let keys =
             |each: &mut KeyVisitor<'_>| self.keys().try_for_each(|(state, key)| each(state, key));
         // Its own snapshot needs no old values of what it writes.
         let lends = shared.versions().are_several();
-        shared.change_after(turn, self.durability, lends, keys, check, |transaction| {
+        shared.change_after(permit, self.durability, lends, keys, check, |transaction| {
             self.apply(shared, transaction, |_, operations| {
                 Ok(operations.split_at(operations.len()))
             })?;
@@ -108,7 +108,7 @@ impl Transaction {
     fn commit_chunked(
         &self,
         shared: &Shared,
-        turn: Option<HeldWritePermit<'_>>,
+        permit: Option<HeldWritePermit<'_>>,
         check: impl FnOnce(&mut HeapTransaction<'_>) -> Result<()>,
         work: impl FnOnce(&mut HeapTransaction<'_>) -> Result<()>,
     ) -> Result<()> {
@@ -124,7 +124,7 @@ impl Transaction {
             })?;
             work(transaction)
         };
-        shared.chunked_transaction(turn, self.durability, body, |ending| {
+        shared.chunked_transaction(permit, self.durability, body, |ending| {
             progress.borrow_mut().finish(ending);
         })
     }

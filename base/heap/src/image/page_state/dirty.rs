@@ -8,7 +8,7 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-use super::piece::Piece;
+use super::piece::PieceCounters;
 use super::{DIRTY, EPOCH_MAX, EPOCH_SHIFT, PIECE_PAGES, Pages, TABLE_PAGE, Zone};
 use crate::layout::{ZONE_PAGES, ZONE_TABLE_PAGES};
 
@@ -51,7 +51,7 @@ impl Pages {
     /// How many pages are dirty, about. O(pieces), some ns each.
     pub(crate) fn dirty_pages(&self) -> u64 {
         let zones = (0..self.zones.count()).filter_map(|zone| self.zones.get(zone as usize));
-        zones.flat_map(|zone| &zone.pieces).map(Piece::dirty_pages).sum()
+        zones.flat_map(|zone| &zone.pieces).map(PieceCounters::dirty_pages).sum()
     }
 
     /// The first dirty page from one on: data pages by number, and behind them those of

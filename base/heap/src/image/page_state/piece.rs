@@ -10,12 +10,13 @@ use crate::layout::PAGE_BYTES;
 pub(crate) const PIECE_PAGES: u64 = 512;
 /// Bytes of a piece.
 pub(super) const PIECE_BYTES: i64 = (PIECE_PAGES * PAGE_BYTES) as i64;
-/// Bit of `Piece::state`: anonymous memory is behind all of it, instead of the file's pages.
+/// Bit of `PieceCounters::state`: anonymous memory is behind all of it, instead of the file's
+/// pages.
 pub(super) const ANONYMOUS: u32 = 1 << 31;
 
 /// The counters of 2 MiB of pages.
 #[derive(Debug, Default)]
-pub(super) struct Piece {
+pub(super) struct PieceCounters {
     /// Reservations in it.
     pub(super) held: AtomicU32,
     /// Pages that were stored to, with `ANONYMOUS` or not. One word, so that each change of it
@@ -40,7 +41,7 @@ pub(super) fn growth(before: u32, after: u32) -> i64 {
     own_bytes_of(after) - own_bytes_of(before)
 }
 
-impl Piece {
+impl PieceCounters {
     /// Counts that a page of it became dirty or clean.
     #[inline]
     pub(super) fn count_dirty(&self, was: bool, is: bool) {

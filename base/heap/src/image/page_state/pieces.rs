@@ -4,7 +4,7 @@
 use std::ops::RangeInclusive;
 use std::sync::atomic::Ordering;
 
-use super::piece::{ANONYMOUS, PIECE_BYTES, PIECE_PAGES, Piece, growth};
+use super::piece::{ANONYMOUS, PIECE_BYTES, PIECE_PAGES, PieceCounters, growth};
 use super::{Pages, Zone, pages_of};
 use crate::layout::{PAGE_BYTES, ZONE_PAGES};
 use crate::sync::wait;
@@ -41,12 +41,12 @@ impl Pages {
     }
 
     /// A piece of data pages.
-    fn piece(&self, piece: u64) -> Option<&Piece> {
+    fn piece(&self, piece: u64) -> Option<&PieceCounters> {
         let zone = self.zones.get((piece / DATA_PIECES) as usize)?;
         zone.pieces.get((piece % DATA_PIECES) as usize)
     }
 
-    fn make_piece(&self, piece: u64) -> Option<&Piece> {
+    fn make_piece(&self, piece: u64) -> Option<&PieceCounters> {
         let zone = self.zones.get_or_make((piece / DATA_PIECES) as usize, Zone::default)?;
         zone.pieces.get((piece % DATA_PIECES) as usize)
     }

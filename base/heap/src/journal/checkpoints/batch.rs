@@ -9,12 +9,12 @@
 //! Thread safety: one thread at a time writes batches. The pool lock is held for some pages and
 //! their checksums at a time, so that its holder finds that they match.
 
-use adamant_wire::checksum::page_sum;
+use adamant_wire::checksum::page_checksum;
 
 use crate::error::Result;
 use crate::image::pool_file::{PoolFile, are_sums_close};
 use crate::journal::checkpoints::table::{self, Doubt, Name};
-use crate::layout::{DOUBT_PAGES_MAX, DoubtEntry, PAGE_BYTES, file_offset, sum_file_offset};
+use crate::layout::{DOUBT_PAGES_MAX, DoubtEntry, PAGE_BYTES, checksum_file_offset, file_offset};
 
 /// Pages of a batch at most: 8 MiB.
 pub(in crate::journal) const BATCH_PAGES_MAX: usize = DOUBT_PAGES_MAX;
@@ -76,7 +76,7 @@ pub(in crate::journal) struct BatchWriter {
     name: Option<Name>,
     /// Buffers for the checksums before and after, and for the data behind them.
     pages: Vec<u64>,
-    sums: Vec<u32>,
+    checksums: Vec<u32>,
     entries: Vec<DoubtEntry>,
     run: Vec<u8>,
 }
@@ -89,8 +89,8 @@ impl BatchWriter {
 
     /// A writer for a file that is no pool before it is finished.
     pub(in crate::journal) fn unnamed() -> Self {
-        let (pages, sums, entries, run) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { name: None, pages, sums, entries, run }
+        let (pages, checksums, entries, run) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { name: None, pages, checksums, entries, run }
     }
 
     /// Writes a batch: pages that the file has, each at most once, in the order of their offsets.
@@ -112,13 +112,12 @@ impl BatchWriter {
         }
         self.pages.clear();
         self.pages.extend(batch.iter().map(|copy| copy.page));
-        pool.read_sums(&self.pages, &mut self.sums)?;
+        pool.read_checksums(&self.pages, &mut self.checksums)?;
         self.entries.clear();
         self.entries.extend(
-            batch
-                .iter()
-                .zip(&self.sums)
-                .map(|(copy, sum)| table::entry(copy.page, *sum, page_sum(copy.bytes))),
+            batch.iter().zip(&self.checksums).map(|(copy, checksum)| {
+                table::entry(copy.page, *checksum, page_checksum(copy.bytes))
+            }),
         );
         if let Some(name) = &mut self.name {
             name.durable = durable;
@@ -191,16 +190,16 @@ fn write_sums(
     entries: &[DoubtEntry],
     run: &mut Vec<u8>,
 ) -> Result<()> {
-    let start = sum_file_offset(copies[0].page);
-    let end = sum_file_offset(copies[copies.len() - 1].page) + 4;
+    let start = checksum_file_offset(copies[0].page);
+    let end = checksum_file_offset(copies[copies.len() - 1].page) + 4;
     run.clear();
     run.resize((end - start) as usize, 0);
     if run.len() > copies.len() * 4 {
         pool.file().read_at(run, start)?;
     }
     for (copy, entry) in copies.iter().zip(entries) {
-        let at = (sum_file_offset(copy.page) - start) as usize;
-        run[at..at + 4].copy_from_slice(&entry.sum_after.get().to_le_bytes());
+        let at = (checksum_file_offset(copy.page) - start) as usize;
+        run[at..at + 4].copy_from_slice(&entry.checksum_after.get().to_le_bytes());
     }
     Ok(pool.file().write_at(run, start)?)
 }

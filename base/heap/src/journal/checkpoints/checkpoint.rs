@@ -7,7 +7,7 @@
 //! Invariants: no step follows a failed one: every error here ends writing. A generation of the log
 //! starts durably before its first record (R4). Position 0 says that the pool holds everything: so
 //! a closed store does not search its log.
-//! Thread safety: `Applied` belongs to the holder of its lock.
+//! Thread safety: `CheckpointState` belongs to the holder of its lock.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::layout::{Checkpoint, PAGE_BYTES};
 
 /// How much of the log the pool file holds.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::journal) struct Applied {
+pub(in crate::journal) struct CheckpointState {
     /// Number of the newest checkpoint.
     pub(in crate::journal) number: u64,
     /// Generation of the log; until it is started, the highest one ever seen.
@@ -48,7 +48,7 @@ pub(in crate::journal) struct Applied {
 
 /// Options of a checkpoint.
 #[derive(Clone, Copy)]
-pub(in crate::journal) struct Asked<'a> {
+pub(in crate::journal) struct CheckpointOptions<'a> {
     /// No record follows, if nothing is left behind.
     pub(in crate::journal) is_last: bool,
     /// Whether the caller keeps all other threads from writing.
@@ -70,10 +70,10 @@ pub(in crate::journal) struct Target<'a> {
     pub(in crate::journal) holds: &'a Holds,
     pub(in crate::journal) pace: &'a Pace,
     /// Called when a checkpoint is durable, before any log file is reused.
-    pub(in crate::journal) published: &'a dyn Fn(&Applied),
+    pub(in crate::journal) published: &'a dyn Fn(&CheckpointState),
 }
 
-impl Applied {
+impl CheckpointState {
     /// The position from which on the log is needed.
     pub(in crate::journal) fn needed(&self) -> Cursor {
         self.held.map_or(self.cursor, |held| held.cursor)
@@ -146,7 +146,7 @@ impl Applied {
     pub(in crate::journal) fn checkpoint(
         &mut self,
         to: Target<'_>,
-        asked: Asked<'_>,
+        asked: CheckpointOptions<'_>,
     ) -> Result<bool> {
         let Target { log, source, holds, .. } = to;
         log.poison.check()?;
@@ -174,7 +174,7 @@ impl Applied {
     }
 
     /// Copies dirty pages, from the first to the last, and writes them in batches.
-    fn pass(&mut self, to: Target<'_>, asked: Asked<'_>) -> Result<()> {
+    fn pass(&mut self, to: Target<'_>, asked: CheckpointOptions<'_>) -> Result<()> {
         let Target { pool, log, source, .. } = to;
         let before = Kept { cursor: self.cursor, appended_bytes: self.appended_bytes };
         let mut begin = None;

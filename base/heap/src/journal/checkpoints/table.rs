@@ -12,7 +12,7 @@
 
 use std::collections::BTreeMap;
 
-use adamant_wire::checksum::{crc32c, page_sum};
+use adamant_wire::checksum::{crc32c, page_checksum};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::error::Result;
@@ -51,9 +51,13 @@ fn page_of(name: u32) -> u64 {
 }
 
 /// An entry for the page at a heap offset.
-pub(in crate::journal) fn entry(page: u64, sum_before: u32, sum_after: u32) -> DoubtEntry {
-    let (sum_before, sum_after) = (sum_before.into(), sum_after.into());
-    DoubtEntry { page: name_of(page).into(), sum_before, sum_after }
+pub(in crate::journal) fn entry(
+    page: u64,
+    checksum_before: u32,
+    checksum_after: u32,
+) -> DoubtEntry {
+    let (checksum_before, checksum_after) = (checksum_before.into(), checksum_after.into());
+    DoubtEntry { page: name_of(page).into(), checksum_before, checksum_after }
 }
 
 /// Writes the table of a batch. Not durable before the next sync.
@@ -108,8 +112,8 @@ impl Doubt {
             let end = if page < TABLE_BASE { pool.pages_backed() * PAGE_BYTES } else { tables_end };
             // Nothing was written to pages that the file does not have: it grows durably before.
             if page < end {
-                let sums: &mut Vec<u32> = pages.entry(page).or_default();
-                sums.extend([entry.sum_before.get(), entry.sum_after.get()]);
+                let checksums: &mut Vec<u32> = pages.entry(page).or_default();
+                checksums.extend([entry.checksum_before.get(), entry.checksum_after.get()]);
             }
         }
         Ok(Self { pages, next_batch })
@@ -146,9 +150,9 @@ impl Doubt {
     /// Calls `each` with the bytes of every page, and whether it is torn.
     pub(in crate::journal) fn look_at(&self, pool: &PoolFile, each: OnPage<'_>) -> Result<()> {
         let mut bytes = [0; PAGE_BYTES as usize];
-        for (page, sums) in &self.pages {
+        for (page, checksums) in &self.pages {
             pool.file().read_at(&mut bytes, file_offset(*page))?;
-            each(*page, &bytes, !sums.contains(&page_sum(&bytes)))?;
+            each(*page, &bytes, !checksums.contains(&page_checksum(&bytes)))?;
         }
         Ok(())
     }

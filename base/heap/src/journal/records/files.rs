@@ -60,9 +60,9 @@ struct State {
 
 /// The space of log files that were given back: none is added until this is dropped.
 #[derive(Debug)]
-pub(crate) struct GivenLog<'f>(&'f Files);
+pub(crate) struct LentLogSpace<'f>(&'f Files);
 
-impl Drop for GivenLog<'_> {
+impl Drop for LentLogSpace<'_> {
     fn drop(&mut self) {
         self.0.state.lock().is_given = false;
     }
@@ -342,7 +342,7 @@ impl Files {
     ///
     /// # Errors
     /// Those of the medium; then files that could not be removed are left.
-    pub(in crate::journal) fn give_up(&self) -> Result<GivenLog<'_>> {
+    pub(in crate::journal) fn give_up(&self) -> Result<LentLogSpace<'_>> {
         // No thread prepares one meanwhile.
         let _one_at_a_time = self.preparing.lock();
         self.release();
@@ -353,7 +353,7 @@ impl Files {
             state.bytes_largest = LOG_FILE_BYTES_MIN;
             // The log continues in the smallest.
             state.spare.make_contiguous().sort_by_key(|file| file.bytes);
-            GivenLog(self)
+            LentLogSpace(self)
         };
         self.trim()?;
         Ok(given)

@@ -16,16 +16,16 @@ use adamant_wire::frame::log_seed;
 use parking_lot::Mutex;
 
 use crate::error::{Error, Result};
-use crate::image::pool_file::{Piece, PoolFile};
+use crate::image::pool_file::{PoolFile, ReadPages};
 use crate::journal::checkpoints::batch::{BatchWriter, settle};
-use crate::journal::checkpoints::checkpoint::Applied;
+use crate::journal::checkpoints::checkpoint::CheckpointState;
 use crate::journal::checkpoints::table::Doubt;
 use crate::journal::records::files::Files;
 use crate::journal::records::log::Log;
 use crate::journal::recovery::dirty::DirtyPages;
 use crate::journal::recovery::overlay::lay_over;
 use crate::journal::recovery::tail::Tail;
-use crate::layout::{DESCRIPTOR_BYTES, PAGE_BYTES, TABLE_BASE, file_offset, sum_file_offset};
+use crate::layout::{DESCRIPTOR_BYTES, PAGE_BYTES, TABLE_BASE, checksum_file_offset, file_offset};
 
 /// Bytes of pages of the copy in memory while the log is applied to it.
 const PAGES_BYTES_MAX: u64 = 8 << 20;
@@ -36,7 +36,7 @@ pub(in crate::journal) struct Source<'j> {
     pub(in crate::journal) pool: &'j PoolFile,
     pub(in crate::journal) log: &'j Log,
     /// The newest checkpoint that is durable.
-    pub(in crate::journal) applied_last: &'j Mutex<Applied>,
+    pub(in crate::journal) applied_last: &'j Mutex<CheckpointState>,
     /// Held while the log restarts.
     pub(in crate::journal) beginning: &'j Mutex<()>,
 }
@@ -142,7 +142,7 @@ fn copy_pages(
     verify: &mut dyn FnMut(u64, Error) -> Result<()>,
     go_on: &dyn Fn() -> Result<()>,
 ) -> Result<()> {
-    let mut piece = Piece::default();
+    let mut piece = ReadPages::default();
     for base in [TABLE_BASE, 0] {
         let mut offset = base;
         loop {
@@ -161,7 +161,7 @@ fn copy_pages(
             pool.read_piece(offset, end, &mut piece)?;
             drop(no_writer);
             let mut verified = Ok(());
-            pool.verify_part(&piece, &mut |page, error| {
+            pool.verify_read_pages(&piece, &mut |page, error| {
                 if verified.is_ok() {
                     verified = verify(page, error);
                 }
@@ -176,7 +176,7 @@ fn copy_pages(
 
 /// Writes the pages of a piece that are not zero, and their checksums; `pages` is the size of the
 /// pool.
-fn write_piece(target: &PoolFile, piece: &Piece, pages: u64) -> Result<()> {
+fn write_piece(target: &PoolFile, piece: &ReadPages, pages: u64) -> Result<()> {
     target.grow_with_holes(pages)?;
     let page_bytes = PAGE_BYTES as usize;
     let is_zero = |page: &[u8]| page.iter().all(|&byte| byte == 0);
@@ -192,8 +192,8 @@ fn write_piece(target: &PoolFile, piece: &Piece, pages: u64) -> Result<()> {
         }
         at = run.end;
     }
-    if !is_zero(&piece.sums) {
-        target.file().write_at(&piece.sums, sum_file_offset(piece.offset))?;
+    if !is_zero(&piece.checksums) {
+        target.file().write_at(&piece.checksums, checksum_file_offset(piece.offset))?;
     }
     Ok(())
 }

@@ -9,7 +9,7 @@
 //! written, in their order: that takes one read for a thousand.
 //! Thread safety: none of its own; it belongs to its owner.
 
-use adamant_wire::checksum::page_sum;
+use adamant_wire::checksum::page_checksum;
 
 use crate::collections::range_set::RangeSet;
 use crate::error::Result;
@@ -157,14 +157,14 @@ impl<'p> DirtyPages<'p> {
     /// left.
     fn verify(&self, order: &mut Vec<usize>, damaged_max: usize) -> Result<Vec<usize>> {
         let pages: Vec<u64> = order.iter().filter_map(|slot| self.slots[*slot].page).collect();
-        let (mut sums, mut damaged) = (Vec::new(), Vec::new());
-        self.pool.read_sums(&pages, &mut sums)?;
-        let mut sums = pages.iter().zip(sums);
+        let (mut checksums, mut damaged) = (Vec::new(), Vec::new());
+        self.pool.read_checksums(&pages, &mut checksums)?;
+        let mut checksums = pages.iter().zip(checksums);
         let mut validated = Ok(());
         order.retain(|slot| {
-            let Some((page, sum)) = sums.next() else { return false };
+            let Some((page, checksum)) = checksums.next() else { return false };
             let Some(read) = self.slots[*slot].sum_read else { return true };
-            let Err(error) = self.pool.verify_checksum(*page, read, sum) else { return true };
+            let Err(error) = self.pool.verify_checksum(*page, read, checksum) else { return true };
             if validated.is_ok() {
                 validated = Err(error);
             }
@@ -199,7 +199,7 @@ impl<'p> DirtyPages<'p> {
             if self.has(page) {
                 self.pool.file().read_at(&mut bytes, file_offset(page))?;
             }
-            sum_read = (!self.tail.torn).then(|| page_sum(&bytes));
+            sum_read = (!self.tail.torn).then(|| page_checksum(&bytes));
         }
         self.slots.push(Slot { page: Some(page), sum_read });
         self.pages.push(bytes);

@@ -17,7 +17,7 @@ use adamant_medium::storage::Directory;
 use crate::error::Result;
 use crate::image::pool_file::PoolFile;
 use crate::journal::checkpoints::batch::{BatchWriter, settle};
-use crate::journal::checkpoints::checkpoint::Applied;
+use crate::journal::checkpoints::checkpoint::CheckpointState;
 use crate::journal::checkpoints::table::Doubt;
 use crate::journal::records::chain::Cursor;
 use crate::journal::records::files::Used;
@@ -49,7 +49,7 @@ pub struct Recovery {
 
 /// A pool that holds everything, and the log files, none of which is needed.
 pub(in crate::journal) struct Recovered {
-    pub(in crate::journal) applied: Applied,
+    pub(in crate::journal) applied: CheckpointState,
     /// That of the newest header first.
     pub(in crate::journal) files: Vec<Arc<LogFile>>,
     pub(in crate::journal) recovery: Recovery,
@@ -75,7 +75,7 @@ pub(in crate::journal) fn recover(
         pool.file().sync()?;
     }
     let start = start_of(&newest);
-    let mut applied = Applied {
+    let mut applied = CheckpointState {
         number: newest.number.get(),
         generation: newest.generation.get(),
         cursor: start,
@@ -114,7 +114,7 @@ pub(in crate::journal) fn recover(
     Ok(Recovered { applied, files, recovery })
 }
 
-impl Applied {
+impl CheckpointState {
     /// Brings a tail into the pool, durably.
     fn take_in(
         &mut self,

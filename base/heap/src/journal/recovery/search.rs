@@ -39,7 +39,7 @@ const KIND_AT: usize = 11;
 /// Sequence numbers beyond the expected one that are plausible: a log of 1 TiB of empty records.
 const SEQUENCE_REACH: u64 = 1 << 36;
 /// The running checksum is kept at each multiple of this many bytes: 128 KiB of them.
-const SUM_BYTES: usize = 64;
+const CHECKSUM_BYTES: usize = 64;
 
 /// The finding beyond an invalid frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,24 +101,24 @@ impl Search {
             let searched = left.min(SEARCH_BYTES);
             piece.resize(searched, 0);
             file.file.read_at(&mut piece, position)?;
-            let (mut at, mut sums) = (0, None);
+            let (mut at, mut checksums) = (0, None);
             while at + FRAME_HEADER_BYTES <= searched {
                 if at.is_multiple_of(SKIP_BYTES) && has_no_kind(&piece[at..searched]) {
                     at += SKIP_BYTES;
                     continue;
                 }
                 if let Some(len) = self.promising(&piece[at..], left - at) {
-                    let sums = match &sums {
-                        Some(sums) => sums,
+                    let checksums = match &checksums {
+                        Some(checksums) => checksums,
                         None => {
                             let end = left.min(searched + BEHIND_BYTES);
                             piece.resize(end, 0);
                             let behind = position + searched as u64;
                             file.file.read_at(&mut piece[searched..], behind)?;
-                            sums.insert(sums_before(&piece))
+                            checksums.insert(checksums_before(&piece))
                         }
                     };
-                    let found = self.verify(sums, &piece, at, len);
+                    let found = self.verify(checksums, &piece, at, len);
                     if found != Beyond::Nothing {
                         return Ok(found);
                     }
@@ -147,12 +147,12 @@ impl Search {
 
     /// The verdict of a commit frame at an offset, if it is one: `len` is the length of its
     /// payload, and all of it is in the piece.
-    fn verify(&self, sums: &[u32], piece: &[u8], start: usize, len: usize) -> Beyond {
+    fn verify(&self, checksums: &[u32], piece: &[u8], start: usize, len: usize) -> Beyond {
         let (summed, payload) = (start + 4, start + FRAME_HEADER_BYTES);
         let (end, frame_end) = (payload + len, start + frame::frame_bytes(len));
         let before = |place: usize| {
-            let known = place / SUM_BYTES;
-            crc32c(sums[known], &piece[known * SUM_BYTES..place])
+            let known = place / CHECKSUM_BYTES;
+            crc32c(checksums[known], &piece[known * CHECKSUM_BYTES..place])
         };
         let advanced = self.advance.by(self.seed ^ before(summed), (end - summed) as u32);
         let is_sound = le::u32_at(piece, start) == Some(advanced ^ before(end));
@@ -170,16 +170,16 @@ impl Search {
     }
 }
 
-/// The checksums of all bytes before each multiple of `SUM_BYTES`.
-fn sums_before(piece: &[u8]) -> Vec<u32> {
-    let mut sums = Vec::with_capacity(piece.len() / SUM_BYTES + 1);
-    sums.push(0);
+/// The checksums of all bytes before each multiple of `CHECKSUM_BYTES`.
+fn checksums_before(piece: &[u8]) -> Vec<u32> {
+    let mut checksums = Vec::with_capacity(piece.len() / CHECKSUM_BYTES + 1);
+    checksums.push(0);
     let mut crc = 0;
-    for bytes in piece.chunks_exact(SUM_BYTES) {
+    for bytes in piece.chunks_exact(CHECKSUM_BYTES) {
         crc = crc32c(crc, bytes);
-        sums.push(crc);
+        checksums.push(crc);
     }
-    sums
+    checksums
 }
 
 #[cfg(test)]

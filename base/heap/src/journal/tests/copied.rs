@@ -89,7 +89,7 @@ fn a_copy_that_begins_while_the_log_begins_anew_waits_for_it() {
         }
     }));
     let mut held = journal.hold_checkpoints().expect("no other");
-    let given = journal.give_back_log(&mut held).expect("given back");
+    let given = journal.lend_log_space(&mut held).expect("given back");
     *disk.faults().at_sync.0.lock() = None;
     let copy = is_started.try_recv().expect("the copy was asked for");
     drop((held, given));
@@ -109,7 +109,7 @@ fn a_copy_is_given_up_when_the_log_is_given_back() {
     model.commit(&mut rng, &journal, 10, Durability::Sync);
     let copied = journal.back_up(&pool_in(&target), &|| {
         let mut held = journal.hold_checkpoints().expect("no other");
-        journal.give_back_log(&mut held).map(drop)
+        journal.lend_log_space(&mut held).map(drop)
     });
     assert!(copied.as_ref().is_err_and(Error::is_out_of_space), "{copied:?}");
     let again = Disk::new();

@@ -26,9 +26,9 @@ struct Moment {
 impl Moment {
     fn of(disk: &Disk, last: u64) -> Self {
         let sum_of = |names: &[String]| {
-            let mut sum = DefaultHasher::new();
-            names.iter().for_each(|name| (name, disk.bytes(name)).hash(&mut sum));
-            sum.finish()
+            let mut checksum = DefaultHasher::new();
+            names.iter().for_each(|name| (name, disk.bytes(name)).hash(&mut checksum));
+            checksum.finish()
         };
         let (pool, log) = (sum_of(&["pool".into()]), sum_of(&log_names(disk)));
         Self { disk: disk.copy(), pool, log, last }
@@ -140,7 +140,7 @@ fn try_mixtures(moments: &[Moment], of: &str, model: Option<&Model>) -> (usize, 
 
 fn gives_log_back(journal: &Journal) -> bool {
     let mut checkpoints = journal.hold_checkpoints().expect("nobody else makes any");
-    journal.give_back_log(&mut checkpoints).is_ok()
+    journal.lend_log_space(&mut checkpoints).is_ok()
 }
 
 #[test]

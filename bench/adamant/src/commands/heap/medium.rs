@@ -133,6 +133,6 @@ impl CostsEach {
 pub fn used_bytes(heap: &Heap) -> Result<u64> {
     const PAGE_BYTES: u64 = 4096;
     let found = heap.occupancy()?;
-    let pages: u64 = found.stretches.iter().map(|stretch| stretch.pages).sum();
+    let pages: u64 = found.page_ranges.iter().map(|page_range| page_range.pages).sum();
     Ok((pages - found.free_pages) * PAGE_BYTES)
 }

@@ -11,8 +11,8 @@ use crate::memtable::Memtable;
 use crate::options::Options;
 use crate::table::{BlobReference, TableMeta};
 use crate::version::context::TreeContext;
-use crate::version::layers::{Blob, LEVELS, Layers, ListedBlob, TableFile};
 use crate::version::manifest::BlobInfo;
+use crate::version::tree_version::{Blob, LEVELS, ListedBlob, TableFile, TreeVersion};
 
 /// Bytes that an entry counts for.
 const ENTRY_BYTES: u64 = 10;
@@ -36,7 +36,7 @@ fn key(number: u32) -> Slice {
 
 struct Tree {
     context: Arc<TreeContext>,
-    layers: Layers,
+    tree_version: TreeVersion,
     picker: Picker,
     parked: Parked,
     /// By table number.
@@ -51,7 +51,7 @@ struct Tree {
 
 impl Tree {
     fn new(options: Options) -> Self {
-        let layers = Layers {
+        let tree_version = TreeVersion {
             active: Arc::new(Memtable::empty(0)),
             frozen: Vec::new(),
             levels: Default::default(),
@@ -65,7 +65,18 @@ impl Tree {
         let parked = Parked::default();
         let (next, sequence, pinned, jobs) = (1, 0, u64::MAX, 0);
         let tables = Default::default();
-        Self { context, layers, picker, parked, tables, next, sequence, pinned, options, jobs }
+        Self {
+            context,
+            tree_version,
+            picker,
+            parked,
+            tables,
+            next,
+            sequence,
+            pinned,
+            options,
+            jobs,
+        }
     }
 
     fn number(&mut self) -> u64 {
@@ -94,7 +105,7 @@ impl Tree {
             let (entries, stored_bytes) = (entries as u64, entries as u64);
             meta.blob_references.push(BlobReference { file, entries, stored_bytes });
         }
-        self.layers.levels[level].push(TableFile::new(&self.context, meta, 0));
+        self.tree_version.levels[level].push(TableFile::new(&self.context, meta, 0));
         self.tables.insert(number, versions);
     }
 
@@ -109,7 +120,7 @@ impl Tree {
         if values > 0 {
             let info = BlobInfo { file, values, stored_bytes: values, ..BlobInfo::default() };
             let blob = Blob::new(&self.context, file, 0);
-            self.layers.blobs.insert(file, ListedBlob { blob, info });
+            self.tree_version.blobs.insert(file, ListedBlob { blob, info });
         }
     }
 
@@ -126,14 +137,14 @@ impl Tree {
             .collect();
         self.separate(&mut versions, |version| !version.is_absence && version.key % 3 == 0);
         self.add(0, versions);
-        self.layers.finish();
+        self.tree_version.finish();
         self.verify();
     }
 
     /// Verifies the invariants of the levels.
     fn verify(&self) {
         let mut newest = BTreeMap::<u32, u64>::new();
-        for (level, files) in self.layers.levels.iter().enumerate() {
+        for (level, files) in self.tree_version.levels.iter().enumerate() {
             for pair in files.windows(2).filter(|_| level > 0) {
                 assert!(pair[0].ends_below(pair[1].bounds().0), "level {level} overlaps");
             }
@@ -157,12 +168,13 @@ impl Tree {
         let low = job.inputs.iter().map(|file| file.meta.key_min.clone()).min().expect("inputs");
         let high = job.inputs.iter().map(|file| file.meta.key_max.clone()).max().expect("inputs");
         let others = |level: usize| {
-            let files = self.layers.levels[level].iter().filter(|file| !is_input(file));
+            let files = self.tree_version.levels[level].iter().filter(|file| !is_input(file));
             let (low, high) = (&low, &high);
             files.filter(move |f| f.meta.key_min <= *high && f.meta.key_max >= *low).count()
         };
         assert_eq!(others(job.target), 0, "the target has more between the inputs");
-        let source = (0..LEVELS).find(|&l| self.layers.levels[l].iter().any(|f| is_input(&f)));
+        let source =
+            (0..LEVELS).find(|&l| self.tree_version.levels[l].iter().any(|f| is_input(&f)));
         let source = source.expect("inputs are listed");
         let is_parked = !self.parked.tables.is_empty();
         assert!(source > 0 || others(0) == 0 || is_parked, "all of level 0, or none");
@@ -177,7 +189,7 @@ impl Tree {
         self.verify_job(job);
         self.jobs += 1;
         let inputs: BTreeSet<u64> = job.inputs.iter().map(|file| file.meta.number).collect();
-        for files in &mut self.layers.levels {
+        for files in &mut self.tree_version.levels {
             files.retain(|file| !inputs.contains(&file.meta.number));
         }
         let mut versions: Vec<Version> =
@@ -185,7 +197,7 @@ impl Tree {
         versions.sort_by_key(|version| (version.key, std::cmp::Reverse(version.sequence)));
         if job.is_move {
             self.add(job.target, versions);
-            self.layers.finish();
+            self.tree_version.finish();
             return self.verify();
         }
         let (mut kept, mut shadowed) = (Vec::new(), None);
@@ -207,7 +219,7 @@ impl Tree {
             self.note_stale(version.blob);
         }
         self.separate(&mut kept, is_moved);
-        self.layers.blobs.retain(|_, listed| listed.info.stale_values < listed.info.values);
+        self.tree_version.blobs.retain(|_, listed| listed.info.stale_values < listed.info.values);
         while !kept.is_empty() {
             let mut end = TABLE_ENTRIES.min(kept.len());
             while end < kept.len() && kept[end].key == kept[end - 1].key {
@@ -216,12 +228,12 @@ impl Tree {
             let rest = kept.split_off(end);
             self.add(job.target, std::mem::replace(&mut kept, rest));
         }
-        self.layers.finish();
+        self.tree_version.finish();
         self.verify();
     }
 
     fn note_stale(&mut self, blob: Option<u64>) {
-        if let Some(listed) = blob.and_then(|blob| self.layers.blobs.get_mut(&blob)) {
+        if let Some(listed) = blob.and_then(|blob| self.tree_version.blobs.get_mut(&blob)) {
             listed.info.stale_values += 1;
             listed.info.stale_bytes += 1;
         }
@@ -231,7 +243,7 @@ impl Tree {
     fn settle(&mut self, of: &str) {
         for _ in 0..1_000 {
             let of = (&self.options, Pace::Busy);
-            let picked = pick(&self.layers, of, &mut self.picker, &self.parked);
+            let picked = pick(&self.tree_version, of, &mut self.picker, &self.parked);
             let Some(job) = picked else { return };
             self.run(&job);
         }
@@ -267,23 +279,24 @@ fn levels_settle_at_their_sizes_whatever_is_pinned() {
             }
             if random.u8(0..3) > 0 {
                 tree.settle(&of);
-                let (base, targets) = targets(&tree.layers, &tree.options);
-                assert!(tree.layers.levels[0].len() < tree.options.level0_tables_max, "{of}");
+                let (base, targets) = targets(&tree.tree_version, &tree.options);
+                assert!(tree.tree_version.levels[0].len() < tree.options.level0_tables_max, "{of}");
                 for (level, target) in targets.iter().enumerate().take(LEVELS - 1).skip(1) {
-                    let bytes = tree.layers.level_bytes(level);
+                    let bytes = tree.tree_version.level_bytes(level);
                     assert!(bytes == 0 || bytes < *target, "{of}, level {level}: {bytes}");
                     assert!(bytes == 0 || level >= base, "{of}, level {level} is above {base}");
                 }
                 let is_stale = |listed: &&ListedBlob| {
                     listed.info.stale_bytes * 100 > listed.info.stored_bytes * 30
                 };
-                assert_eq!(tree.layers.blobs.values().filter(is_stale).count(), 0, "{of}");
+                assert_eq!(tree.tree_version.blobs.values().filter(is_stale).count(), 0, "{of}");
             }
             if step == 60
-                && let Some(job) = pick_all(&tree.layers)
+                && let Some(job) = pick_all(&tree.tree_version)
             {
                 tree.run(&job);
-                let tables: usize = tree.layers.levels[..LEVELS - 1].iter().map(Vec::len).sum();
+                let tables: usize =
+                    tree.tree_version.levels[..LEVELS - 1].iter().map(Vec::len).sum();
                 assert_eq!(tables, 0, "{of}: all is on the last level");
             }
         }
@@ -302,13 +315,13 @@ fn what_is_settled_is_left_alone() {
     }
     // The first merge of all drops values of blob files, the second moves what is left in these.
     for _ in 0..2 {
-        let job = pick_all(&tree.layers).expect("several levels, or stale values");
+        let job = pick_all(&tree.tree_version).expect("several levels, or stale values");
         tree.run(&job);
     }
     let jobs = tree.jobs;
     tree.settle("settled");
     assert_eq!(tree.jobs, jobs, "one run on the last level needs nothing");
-    assert!(pick_all(&tree.layers).is_none());
+    assert!(pick_all(&tree.tree_version).is_none());
 }
 
 /// Tables that cannot be read stay in place, on whatever level. Merges around them keep the order
@@ -329,7 +342,7 @@ fn others_are_merged_around_what_is_parked() {
             tree.flush(&mut random, keys);
         }
         let level = if of_level0 { 0 } else { random.usize(1..LEVELS) };
-        let files = &tree.layers.levels[level];
+        let files = &tree.tree_version.levels[level];
         let Some(parked) = random.choice(files).map(|file| file.meta.number) else { continue };
         tree.parked.tables.insert(parked);
         let before = tree.jobs;
@@ -337,17 +350,18 @@ fn others_are_merged_around_what_is_parked() {
             tree.flush(&mut random, keys);
             tree.settle(&format!("seed {seed}, {parked} of level {level}, step {step}"));
         }
-        let is_there = tree.layers.levels.iter().flatten().any(|file| file.meta.number == parked);
+        let is_there =
+            tree.tree_version.levels.iter().flatten().any(|file| file.meta.number == parked);
         assert!(is_there, "seed {seed}: what cannot be read is not let go");
         jobs += tree.jobs - before;
         if level > 1 {
             jobs_below += tree.jobs - before;
-            let waiting = tree.layers.levels[0].len();
+            let waiting = tree.tree_version.levels[0].len();
             assert!(waiting < 3 + 1, "seed {seed}: {waiting} tables wait on level 0");
         }
         tree.parked = Parked::default();
         tree.settle("whole again");
-        assert!(tree.layers.levels[0].len() < tree.options.level0_tables_max);
+        assert!(tree.tree_version.levels[0].len() < tree.options.level0_tables_max);
     }
     assert!(jobs > 300 && jobs_below > 100, "{jobs} jobs, {jobs_below} around levels below");
 }
@@ -360,12 +374,13 @@ fn many_small_tables_of_a_level_become_few() {
         for number in 0..300_u32 {
             let sequence = u64::from(number) + 1;
             tree.add(level, vec![Version { key: number, sequence, is_absence: false, blob: None }]);
-            tree.layers.finish();
+            tree.tree_version.finish();
             tree.settle("loading");
-            let small = tree.layers.levels.iter().flatten().filter(|f| f.meta.entries < 5).count();
+            let small =
+                tree.tree_version.levels.iter().flatten().filter(|f| f.meta.entries < 5).count();
             assert!(small < 16, "{small} small tables after {number}");
         }
-        let tables: usize = tree.layers.levels.iter().map(Vec::len).sum();
+        let tables: usize = tree.tree_version.levels.iter().map(Vec::len).sum();
         assert!(tables < 50, "{tables} tables of 300 entries");
         assert_eq!(tree.tables.values().map(Vec::len).sum::<usize>(), 300);
     }
@@ -382,13 +397,13 @@ fn level_0_is_merged_when_it_is_full_and_at_rest_when_a_third_of_that() {
         tree.flush(&mut random, 60);
         let parked = Parked::default();
         let picked = |options: &Options, pace| {
-            let job = pick(&tree.layers, (options, pace), &mut Picker::default(), &parked);
+            let job = pick(&tree.tree_version, (options, pace), &mut Picker::default(), &parked);
             job.map_or(0, |job| job.inputs.len())
         };
         assert_eq!(picked(&tree.options, Pace::Busy), if tables < 12 { 0 } else { tables });
         assert_eq!(picked(&tree.options, Pace::Rest), if tables < 4 { 0 } else { tables });
-        assert_eq!(wants_rest(&tree.layers, &tree.options), tables >= 4);
-        let half = tree.layers.level_bytes(0) / 2;
+        assert_eq!(wants_rest(&tree.tree_version, &tree.options), tables >= 4);
+        let half = tree.tree_version.level_bytes(0) / 2;
         let few = Options { base_bytes_min: half, ..tree.options.clone() };
         assert_eq!(picked(&few, Pace::Busy), tables, "twice as large as the base, however few");
     }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use adamant::{HeapCheckReport, Occupancy, Shrunk, Store, Stretch, Usage};
+use adamant::{HeapCheckReport, Occupancy, PageRange, Shrunk, Store, Usage};
 use serde_json::{Map, Value, json};
 
 use crate::args::{HeapAction, HeapArgs};
@@ -89,22 +89,23 @@ fn stat(heap: &Occupancy, output: &Output) -> Result<()> {
 }
 
 fn map(heap: &Occupancy, output: &Output) -> Result<()> {
-    for stretch in &heap.stretches {
-        let line = if output.is_json() { object(stretch).to_string() } else { words(stretch) };
+    for page_range in &heap.page_ranges {
+        let line =
+            if output.is_json() { object(page_range).to_string() } else { words(page_range) };
         output.line(&line)?;
     }
     Ok(())
 }
 
-fn words(stretch: &Stretch) -> String {
-    let usage = match stretch.usage {
+fn words(page_range: &PageRange) -> String {
+    let usage = match page_range.usage {
         Usage::Run { block_bytes, blocks, allocated } => {
             format!("run      {allocated} of {blocks} blocks of {block_bytes} bytes")
         }
-        Usage::Extent => format!("extent   {}", bytes(stretch.pages * PAGE_BYTES)),
+        Usage::Extent => format!("extent   {}", bytes(page_range.pages * PAGE_BYTES)),
         other => name(other).to_owned(),
     };
-    format!("{:>10} {:>8}  {usage}", stretch.page, stretch.pages)
+    format!("{:>10} {:>8}  {usage}", page_range.page, page_range.pages)
 }
 
 fn name(usage: Usage) -> &'static str {
@@ -117,11 +118,10 @@ fn name(usage: Usage) -> &'static str {
     }
 }
 
-fn object(stretch: &Stretch) -> Value {
-    let mut object =
-        json!({"page": stretch.page, "pages": stretch.pages, "usage": name(stretch.usage)});
+fn object(page_range: &PageRange) -> Value {
+    let mut object = json!({"page": page_range.page, "pages": page_range.pages, "usage": name(page_range.usage)});
     if let (Usage::Run { block_bytes, blocks, allocated }, Some(fields)) =
-        (stretch.usage, object.as_object_mut())
+        (page_range.usage, object.as_object_mut())
     {
         fields.insert("block_bytes".into(), block_bytes.into());
         fields.insert("blocks".into(), blocks.into());

@@ -20,7 +20,7 @@ const BAR: u64 = 400;
 
 /// Draws a heap.
 pub(crate) fn svg(heap: &Occupancy) -> String {
-    let pages = heap.stretches.last().map_or(0, |last| last.page + last.pages);
+    let pages = heap.page_ranges.last().map_or(0, |last| last.page + last.pages);
     let (pages_per_cell, cells) = heap.cells(CELLS_MAX);
     let rows = pages.div_ceil(pages_per_cell).div_ceil(COLUMNS);
     let (width, top) = (COLUMNS * CELL + 20, 40);

@@ -152,7 +152,7 @@ impl User {
                 }
                 return self.heap.publish(Durability::Buffered, [reservation]);
             }
-            8 => self.heap.give_back_log(|| ())?,
+            8 => self.heap.lend_log_space(|| ())?,
             9..=13 => return self.transaction(true),
             _ => return self.transaction(false),
         }

@@ -173,7 +173,7 @@ impl Workload {
         } else if self.one_in(self.mix.shrink_one_in) {
             self.heap.shrink()?;
             if self.mix.gives_log_back && self.random.bool() {
-                self.heap.give_back_log(|| ())?;
+                self.heap.lend_log_space(|| ())?;
             }
             Mark::Durable.put(&self.disk, self.last().commit);
         } else if self.one_in(self.mix.abort_one_in) {

@@ -1,6 +1,6 @@
 //! Layers: an immutable version of a tree, of memtables and tables.
 //!
-//! Purpose: the state that a read works on. It never changes: an edit makes new layers, which share
+//! Purpose: the state that a read works on. It never changes: an edit makes a new version, which shares
 //! what stayed.
 //! Invariants: memtables and the tables of level 0 are ordered from the newest to the oldest; the
 //! tables of other levels by key, and no two tables of such a level overlap.
@@ -17,12 +17,13 @@ use adamant_slice::Slice;
 
 use crate::blob::BlobFile;
 use crate::error::{Error, Result};
+use crate::file::FileKind;
 use crate::key::BlobPointer;
 use crate::layout::Head;
 use crate::memtable::{LostRecords, Memtable, open_buffer};
 use crate::sum::damaged;
 use crate::table::{Table, TableMeta};
-use crate::version::context::{ObsoleteFile, Shelf, TreeContext};
+use crate::version::context::{ObsoleteFile, TreeContext};
 use crate::version::manifest::{self, BlobInfo, Listed};
 
 /// Number of levels: with ten times the bytes on each, enough for some 2.5 PB.
@@ -51,7 +52,7 @@ impl TableFile {
             return Ok(table);
         }
         let identity = self.context.identity(self.meta.number);
-        let directory = self.context.directory(Shelf::Tables);
+        let directory = self.context.directory(FileKind::Tables);
         let table = Table::open(directory, identity, self.context.cache())?;
         Ok(self.table.get_or_init(|| Arc::new(table)))
     }
@@ -86,7 +87,7 @@ impl TableFile {
 }
 
 impl ObsoleteFile for TableFile {
-    fn bury(&self) {
+    fn delete_obsolete(&self) {
         self.is_buried.store(true, Ordering::Release);
     }
 }
@@ -97,7 +98,7 @@ impl Drop for TableFile {
             if let Some(table) = self.table.get() {
                 table.forget_file();
             }
-            self.context.remove(Shelf::Tables, self.meta.number);
+            self.context.remove(FileKind::Tables, self.meta.number);
         }
     }
 }
@@ -125,14 +126,14 @@ impl Blob {
             return Ok(file);
         }
         let identity = self.context.identity(self.number);
-        let directory = self.context.directory(Shelf::Blobs);
+        let directory = self.context.directory(FileKind::Blobs);
         let file = BlobFile::open(directory, identity, self.context.cache())?;
         Ok(self.file.get_or_init(|| file))
     }
 }
 
 impl ObsoleteFile for Blob {
-    fn bury(&self) {
+    fn delete_obsolete(&self) {
         self.is_buried.store(true, Ordering::Release);
     }
 }
@@ -143,14 +144,14 @@ impl Drop for Blob {
             if let Some(file) = self.file.get() {
                 file.forget_file();
             }
-            self.context.remove(Shelf::Blobs, self.number);
+            self.context.remove(FileKind::Blobs, self.number);
         }
     }
 }
 
 /// Reads the value of a key in a blob file, if the file is listed.
 pub(crate) fn read_blob(blob: Option<&Blob>, key: &[u8], pointer: &BlobPointer) -> Result<Slice> {
-    let missing = || Error::Missing { file: Shelf::Blobs.name(pointer.file).into() };
+    let missing = || Error::Missing { file: FileKind::Blobs.name(pointer.file).into() };
     blob.ok_or_else(missing)?.open()?.get(pointer, key)
 }
 
@@ -161,9 +162,9 @@ pub(crate) struct ListedBlob {
     pub(crate) info: BlobInfo,
 }
 
-/// The layers.
+/// A tree version: what a read works on.
 #[derive(Clone, Debug)]
-pub(crate) struct Layers {
+pub(crate) struct TreeVersion {
     pub(crate) active: Arc<Memtable>,
     pub(crate) frozen: Vec<Arc<Memtable>>,
     pub(crate) levels: [Vec<Arc<TableFile>>; LEVELS],
@@ -204,8 +205,8 @@ pub(crate) fn within<'l>(
     &rest[..rest.partition_point(|file| file.overlaps(Bound::Unbounded, upper))]
 }
 
-impl Layers {
-    /// The layers of a tree that was destroyed.
+impl TreeVersion {
+    /// The version of a tree that was destroyed.
     pub(crate) fn nothing() -> Self {
         Self {
             active: Arc::new(Memtable::empty(0)),
@@ -227,7 +228,7 @@ impl Layers {
         Self::over(memtables, heap, head, context)
     }
 
-    /// As [`Layers::open`], with what is left of damaged memtables.
+    /// As [`TreeVersion::open`], with what is left of damaged memtables.
     pub(crate) fn salvage(
         heap: &Salvage,
         head: &Head,
@@ -263,7 +264,7 @@ impl Layers {
         };
         let Listed { sequence_max, tables, blobs } = manifest::read(heap, head.manifest.get())?;
         context.sequences().note(sequence_max);
-        let mut layers = Self {
+        let mut tree_version = Self {
             active,
             frozen,
             levels: Default::default(),
@@ -275,9 +276,9 @@ impl Layers {
         };
         for (level, record) in tables {
             let meta = manifest::read_table(heap, record)?;
-            let Some(files) = layers.levels.get_mut(level as usize) else {
+            let Some(files) = tree_version.levels.get_mut(level as usize) else {
                 return Err(damaged(
-                    layers.manifest,
+                    tree_version.manifest,
                     "is a manifest with a level that no tree has",
                 ));
             };
@@ -286,10 +287,10 @@ impl Layers {
         for record in blobs {
             let info = manifest::read_blob(heap, record)?;
             let blob = Blob::new(context, info.file, record);
-            layers.blobs.insert(info.file, ListedBlob { blob, info });
+            tree_version.blobs.insert(info.file, ListedBlob { blob, info });
         }
-        layers.finish();
-        Ok(layers)
+        tree_version.finish();
+        Ok(tree_version)
     }
 
     /// Sorts the tables. To be called when tables have changed.

@@ -27,7 +27,7 @@ pub struct CopyLimits {
 
 /// A batch of copied entries.
 #[derive(Debug, Default)]
-pub(crate) struct Piece {
+pub(crate) struct CopiedEntries {
     bytes: Vec<u8>,
     entries: Vec<Copied>,
     own_bytes: usize,
@@ -44,7 +44,7 @@ struct Copied {
     own: Option<Slice>,
 }
 
-impl Piece {
+impl CopiedEntries {
     /// Adds an entry; the closure writes its key.
     pub(crate) fn add(
         &mut self,
