@@ -539,21 +539,24 @@ impl Lsm {
         let Some(oldest) = tree_version.frozen.last() else { return Ok(false) };
         let seen = oldest_seen()?;
         let seen = (seen, is_least);
-        let written = flush(heap, &self.context, &tree_version, oldest, seen, progress);
-        let is_short = written.as_ref().is_err_and(Error::is_out_of_space);
+        let flushed =
+            flush(heap, &self.context, &tree_version, oldest, seen, progress).and_then(|outcome| {
+                let (tables, blobs) = outcome.bytes();
+                let edit = Edit { flushes: true, ..outcome.edit(0) };
+                let is_done = self.commit(heap, outcome, edit)?;
+                if is_done {
+                    self.work.note_flush(tables, blobs);
+                }
+                Ok(is_done)
+            });
+        // Whether the files found no space or the commit that names them.
+        let is_short = flushed.as_ref().is_err_and(Error::is_out_of_space);
         self.is_short.store(is_short, Ordering::Release);
-        if written.is_err() && self.is_destroyed.load(Ordering::Acquire) {
+        if flushed.is_err() && self.is_destroyed.load(Ordering::Acquire) {
             // Its buffers were freed meanwhile.
             return Ok(false);
         }
-        let outcome = written?;
-        let (tables, blobs) = outcome.bytes();
-        let edit = Edit { flushes: true, ..outcome.edit(0) };
-        let is_done = self.commit(heap, outcome, edit)?;
-        if is_done {
-            self.work.note_flush(tables, blobs);
-        }
-        Ok(is_done)
+        flushed
     }
 
     /// Commits the files that were written. If that fails and the commit may yet turn out to have

@@ -200,8 +200,12 @@ impl Server {
         let ended = match self.shared.ending.failure() {
             Some(cause) if store.is_none() => Err(Error::Cluster { cause }),
             Some(cause) => Err(Error::Poisoned { cause }),
-            None => match store {
-                Some(store) => store.close().map_err(Error::from),
+            None => match store.map(Store::close) {
+                // It was asked to end before it met the failure.
+                Some(Err(error)) if error.is_poisoned() => {
+                    Err(Error::Poisoned { cause: error.to_string() })
+                }
+                Some(closed) => closed.map_err(Error::from),
                 None => left,
             },
         };

@@ -6,7 +6,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use adamant_heap::{Directory, Durability, Transaction};
+use adamant_heap::{Directory, Durability, Transaction, Write};
 use adamant_lsm::{Error, NEWEST, number_of};
 use adamant_sim::{Call, Choice, Fault, SimDirectory, SimDisk};
 use adamant_slice::Slice;
@@ -174,6 +174,46 @@ fn a_full_disk_refuses_and_goes_on_when_there_is_space() {
         assert!(orphans.is_empty(), "{of}: {orphans:?}");
     }
     assert!(refused > 5 && of_files > 3, "{refused} refused, {of_files} of them files");
+}
+
+/// Takes all free blocks, so that the pool must grow for any other.
+fn fill_heap(store: &Store) {
+    for bytes in [64 << 10, 4 << 10, 512, 64, 16] {
+        let reserve = || {
+            store.heap.transaction(Durability::Buffered, |transaction| {
+                transaction.reserve_zeroed(bytes).map(drop)
+            })
+        };
+        let taken = (0..1 << 20).take_while(|_| reserve().is_ok()).count();
+        assert!(taken < 1 << 20, "blocks of {bytes} bytes without end");
+    }
+}
+
+#[test]
+fn values_are_refused_while_a_flush_finds_no_space() {
+    let (mut of_files, mut of_commits) = (0, 0);
+    for spare_bytes in (0..2 << 20).step_by(4 << 10) {
+        let disk = SimDisk::new(1).without_history();
+        let mut user = User::new(&disk);
+        user.store.tree.rotate(&user.store.heap).unwrap();
+        disk.set_space_bytes(Some(disk.space_used_bytes()));
+        fill_heap(&user.store);
+        disk.set_space_bytes(Some(disk.space_used_bytes() + spare_bytes));
+        let of = format!("{spare_bytes} bytes to spare");
+        let Err(error) = user.flush() else { break };
+        assert!(error.is_out_of_space(), "{of}: {error}");
+        let is_of_file = ["/tables/", "/blobs/"].iter().any(|it| error.to_string().contains(it));
+        *if is_of_file { &mut of_files } else { &mut of_commits } += 1;
+        assert!(user.store.tree.is_short(), "{of}: {error}");
+        let refused = user.write(4).unwrap_err();
+        assert!(refused.is_out_of_space(), "{of}: {refused}");
+        user.verify(&of);
+        disk.set_space_bytes(None);
+        user.flush().unwrap();
+        user.write(4).unwrap();
+        user.verify(&of);
+    }
+    assert!(of_files > 0 && of_commits > 0, "{of_files} of files, {of_commits} of commits");
 }
 
 #[test]

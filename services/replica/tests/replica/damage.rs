@@ -10,7 +10,7 @@ use openraft::storage::{RaftLogStorage, RaftLogStorageExt};
 use openraft::{RaftLogReader, Vote};
 use tempfile::TempDir;
 
-use crate::support::{apply, entry, verify, log_id, open, options};
+use crate::support::{apply, entry, log_id, open, options, verify};
 
 /// A node with 20 entries, of which 5 are purged and 12 applied; closed.
 async fn node_on_disk() -> (TempDir, std::path::PathBuf) {

@@ -10,7 +10,7 @@ use adamant_replica::Node;
 use openraft::storage::{RaftLogStorage, RaftLogStorageExt, RaftStateMachine};
 use openraft::{RaftLogReader, RaftSnapshotBuilder};
 
-use crate::support::{apply, entry, verify, log_id, open};
+use crate::support::{apply, entry, log_id, open, verify};
 
 const ROUNDS: u32 = 12;
 const NAME: &str =

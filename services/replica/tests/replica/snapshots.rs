@@ -8,7 +8,7 @@ use openraft::storage::{RaftLogStorage, RaftLogStorageExt, RaftStateMachine};
 use openraft::{RaftSnapshotBuilder, Snapshot};
 use tokio::io::AsyncWriteExt;
 
-use crate::support::{apply, entry, verify, log_id, open};
+use crate::support::{apply, entry, log_id, open, verify};
 
 /// The stores of state machines of a node, and what is in the directory of its snapshots.
 fn names(path: &Path) -> (Vec<String>, Vec<String>) {

@@ -115,6 +115,7 @@ pub(crate) fn run_alone(world: &World, unit: &mut Unit) {
             }
         };
         if let Err(error) = done {
+            world.health.note(&error, unit.bytes);
             unit.replies.truncate(start);
             unit.replies.error(&words_of(&error));
         }
@@ -301,11 +302,14 @@ fn refuse(failure: Failure, replies: &mut Replies) -> Result<(), Error> {
     }
 }
 
-/// The reply for a failure of the store.
+/// The reply for a failure of the store. MISCONF is what Redis says when it cannot write its log:
+/// clients know it.
 pub(crate) fn words_of(error: &Error) -> String {
-    if error.is_out_of_space() || error.is_poisoned() {
-        // The reply of Redis when its log cannot be written: clients know it.
+    if error.is_out_of_space() {
         format!("MISCONF nothing was changed: {error}")
+    } else if error.is_poisoned() {
+        // The commit may be in the log: the next opening decides.
+        format!("MISCONF the device failed, and the change may have been made: {error}")
     } else {
         format!("ERR {error}")
     }

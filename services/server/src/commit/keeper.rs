@@ -6,7 +6,7 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use adamant::{Deadline, Durability, Result};
+use adamant::{Deadline, Durability, Error, Result};
 
 use crate::commit::ending::Ending;
 use crate::commit::world::World;
@@ -32,17 +32,17 @@ pub(crate) fn serve(world: &World, ending: &Ending) {
     let mut synced = (Instant::now(), 0);
     let (mut tried, mut shrunk) = (Instant::now(), Instant::now());
     while !ending.wait(PAUSE) {
-        // A checkpoint may have failed while there were no writes.
-        let kept = (world.databases.store().check_writable())
-            .and_then(|()| expire(world))
-            .and_then(|()| sync(world, &mut synced))
-            .and_then(|()| bound(world, &mut shrunk))
-            .and_then(|()| try_again(world, &mut tried));
-        // No space, for example: expired entries are still invisible, and the next round tries
-        // again.
-        if let Err(error) = kept
-            && error.is_poisoned()
-        {
+        // Each runs even if another one fails, for lack of space for example: expired entries stay
+        // invisible, buffered commits are still synced, and the next round tries again.
+        let kept = [
+            // A checkpoint may have failed while there were no writes.
+            world.databases.store().check_writable(),
+            sync(world, &mut synced),
+            expire(world),
+            bound(world, &mut shrunk),
+            try_again(world, &mut tried),
+        ];
+        if let Some(error) = kept.into_iter().filter_map(Result::err).find(Error::is_poisoned) {
             ending.begin(Some(error.to_string()));
         }
     }

@@ -151,7 +151,7 @@ fn a_disk_that_fails() {
     let watching = connect(server.http_address().unwrap());
     disk.fail(disk.operation_count()..u64::MAX);
     let reply = client.say("SET a 2");
-    assert!(reply.text().starts_with("MISCONF nothing was changed: "), "{reply:?}");
+    assert!(reply.text().starts_with("MISCONF the device failed"), "{reply:?}");
     // Without being asked to.
     server.wait().unwrap();
     let health = ask_over(watching, "/health", "");
@@ -192,6 +192,15 @@ fn a_disk_that_fails_while_nobody_writes() {
     assert_eq!(client.say("SET a 1 PX 3000"), Value::ok());
     disk.fail(disk.operation_count()..u64::MAX);
     server.wait().unwrap();
+    let ended = server.end();
+    assert!(matches!(ended, Err(Error::Poisoned { .. })), "{ended:?}");
+}
+
+#[test]
+fn a_disk_that_fails_before_the_server_is_told_to_end() {
+    let (disk, server) = disk::serve(|_| {});
+    assert_eq!(Client::connect(server.address()).say("SET a 1"), Value::ok());
+    disk.fail(disk.operation_count()..u64::MAX);
     let ended = server.end();
     assert!(matches!(ended, Err(Error::Poisoned { .. })), "{ended:?}");
 }
