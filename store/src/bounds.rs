@@ -1,13 +1,15 @@
-//! Key ranges: owned bounds, prefixes, and the limits of key lengths.
+//! Key ranges: what callers may give, owned bounds, and prefixes.
 //!
-//! Purpose: turns any range that a caller gives into two bounds that an engine can seek to.
-//! `KeyBounds` exists because `std::ops::RangeBounds` cannot infer the type of the keys: it has two
-//! answers for `&low..&high` and none for `..`, so that callers would have to spell it out.
-//! Invariants: a bound is no longer than a key can be; a range that holds no key is `None`.
+//! Purpose: turns any range that a caller gives into two bounds, inclusive or exclusive: engines
+//! know no others, so another kind of range is added here alone. `KeyBounds` exists because
+//! `std::ops::RangeBounds` cannot infer the type of the keys: callers would have to spell it out.
+//! Invariants: a bound is no longer than a key can be; a range whose bounds are out of order is
+//! `None`.
 
 use std::ops::{Bound, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
 use adamant_slice::Slice;
+use adamant_wire::key::prefix_end;
 
 use crate::limits::KEY_BYTES_MAX;
 
@@ -82,7 +84,7 @@ pub(crate) enum Direction {
     Down,
 }
 
-/// Two bounds between which at least one key could lie.
+/// Two bounds in order.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct KeyRange {
     pub(crate) lower: Bound<Slice>,
@@ -98,7 +100,11 @@ impl KeyRange {
     /// The keys within the bounds; `None` if the range is empty, as `"b".."a"` is.
     pub(crate) fn new(bounds: &impl KeyBounds) -> Option<Self> {
         let (lower, upper) = bounds.bounds();
-        let range = Self { lower: lower_bound(lower), upper: upper_bound(upper)? };
+        if upper == Bound::Excluded(&[]) {
+            return None;
+        }
+        let (lower, upper) = (cut_lower(lower).map(Slice::from), cut_upper(upper).map(Slice::from));
+        let range = Self { lower, upper };
         range.may_hold_a_key().then_some(range)
     }
 
@@ -110,17 +116,9 @@ impl KeyRange {
         if prefix.len() > KEY_BYTES_MAX {
             return None;
         }
-        // The first key past all of them: the prefix without its trailing 0xff bytes, and its last
-        // byte one higher. A prefix of only 0xff bytes has no key past it.
-        let upper = match prefix.iter().rposition(|byte| *byte != 0xff) {
-            Some(at) => {
-                let mut past = prefix[..=at].to_vec();
-                past[at] += 1;
-                Bound::Excluded(Slice::from(past.as_slice()))
-            }
-            None => Bound::Unbounded,
-        };
-        Some(Self { lower: Bound::Included(Slice::from(prefix)), upper })
+        let end = prefix_end(prefix).map(|end| Bound::Excluded(Slice::from(end.as_slice())));
+        let lower = Bound::Included(Slice::from(prefix));
+        Some(Self { lower, upper: end.unwrap_or(Bound::Unbounded) })
     }
 
     /// The bounds.
@@ -156,27 +154,23 @@ impl KeyRange {
 
 /// A lower bound, cut to the length of a key. The empty key is the lowest of all. A bound that is
 /// too long to be a key excludes its first `KEY_BYTES_MAX` bytes: no key lies between the two.
-fn lower_bound(bound: Bound<&[u8]>) -> Bound<Slice> {
+pub(crate) fn cut_lower(bound: Bound<&[u8]>) -> Bound<&[u8]> {
     match bound {
-        Bound::Included([]) | Bound::Unbounded => Bound::Unbounded,
+        Bound::Included([]) => Bound::Unbounded,
         Bound::Included(key) | Bound::Excluded(key) if key.len() > KEY_BYTES_MAX => {
-            Bound::Excluded(Slice::from(&key[..KEY_BYTES_MAX]))
+            Bound::Excluded(&key[..KEY_BYTES_MAX])
         }
-        Bound::Included(key) => Bound::Included(Slice::from(key)),
-        Bound::Excluded(key) => Bound::Excluded(Slice::from(key)),
+        bound => bound,
     }
 }
 
-/// As [`lower_bound`], from above; `None` if no key is below the bound.
-fn upper_bound(bound: Bound<&[u8]>) -> Option<Bound<Slice>> {
+/// As [`cut_lower`], from above.
+pub(crate) fn cut_upper(bound: Bound<&[u8]>) -> Bound<&[u8]> {
     match bound {
-        Bound::Excluded([]) => None,
-        Bound::Unbounded => Some(Bound::Unbounded),
         Bound::Included(key) | Bound::Excluded(key) if key.len() > KEY_BYTES_MAX => {
-            Some(Bound::Included(Slice::from(&key[..KEY_BYTES_MAX])))
+            Bound::Included(&key[..KEY_BYTES_MAX])
         }
-        Bound::Included(key) => Some(Bound::Included(Slice::from(key))),
-        Bound::Excluded(key) => Some(Bound::Excluded(Slice::from(key))),
+        bound => bound,
     }
 }
 

@@ -103,6 +103,7 @@ pub use adamant_medium::storage::{Directory, File as DirectoryFile};
 pub use adamant_medium::system::os::OsDirectory;
 pub use adamant_slice::Slice;
 pub use adamant_trees::{Moved, Report as TreeReport};
+pub use adamant_wire::key::prefix_end;
 
 pub use batch::builder::Batch;
 pub use bounds::KeyBounds;

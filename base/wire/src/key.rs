@@ -1,7 +1,9 @@
-//! Key comparison: heads of keys and common prefixes.
+//! Keys: their first bytes as numbers, common prefixes, and whether bounds hold them.
 //!
-//! Purpose: data structures keep heads of keys, so that most keys need not be read; and the one
-//! comparison that all of them make.
+//! Purpose: data structures keep heads of keys, so that most keys need not be read. Every scan asks
+//! here where it ends.
+
+use std::ops::{Bound, RangeBounds};
 
 /// Appended to a key, makes its successor: no key lies between these two.
 pub const NEXT: &[u8] = &[0];
@@ -16,6 +18,28 @@ pub fn head_of(key: &[u8], skip: usize) -> u64 {
     }
     let head = rest.iter().fold(0, |head, byte| head << 8 | u64::from(*byte));
     head.checked_shl(64 - 8 * rest.len() as u32).unwrap_or(0)
+}
+
+/// Whether a key lies below an upper bound.
+#[inline]
+pub fn is_below(key: &[u8], upper: Bound<&[u8]>) -> bool {
+    RangeBounds::<[u8]>::contains(&(Bound::Unbounded, upper), key)
+}
+
+/// Whether a key lies above a lower bound.
+#[inline]
+pub fn is_above(key: &[u8], lower: Bound<&[u8]>) -> bool {
+    RangeBounds::<[u8]>::contains(&(lower, Bound::Unbounded), key)
+}
+
+/// The lowest key above all that begin with `prefix`: the prefix without its trailing bytes of
+/// 0xff, and its last byte one higher. `None` if there is none: every key begins with the empty
+/// prefix, and nothing lies above a prefix of bytes 0xff alone. O(length of the prefix).
+pub fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
+    let last = prefix.iter().rposition(|byte| *byte != u8::MAX)?;
+    let mut end = prefix[..=last].to_vec();
+    end[last] += 1;
+    Some(end)
 }
 
 /// Bytes that two strings share at their start, found by words of 8.
@@ -52,6 +76,13 @@ mod tests {
                 assert_eq!(common_len(&other, &bytes), differing);
             }
         }
+    }
+
+    #[test]
+    fn a_prefix_ends_below_the_first_key_past_it() {
+        assert_eq!(prefix_end(b"ab"), Some(b"ac".to_vec()));
+        assert_eq!(prefix_end(b"a\xff\xff"), Some(b"b".to_vec()));
+        assert_eq!((prefix_end(b"\xff"), prefix_end(b"")), (None, None));
     }
 
     #[test]

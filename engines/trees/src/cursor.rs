@@ -8,6 +8,7 @@ use std::cmp::Ordering;
 use std::ops::{Bound, ControlFlow};
 
 use adamant_heap::access::Read;
+use adamant_wire::key::{is_above, is_below};
 
 use crate::error::{Error, Result};
 use crate::kind::Trail;
@@ -125,13 +126,8 @@ impl<'r, R: Read, T: Trail> Cursor<'r> for PairCursor<'r, R, T> {
     ) -> Result<Walk<'r>> {
         for _ in 0..WALK_PAIRS {
             let Some(entry) = self.advance(forward)? else { return Ok(Walk::End) };
-            let is_within = match until {
-                Bound::Unbounded => true,
-                Bound::Included(key) if forward => entry.key <= key,
-                Bound::Excluded(key) if forward => entry.key < key,
-                Bound::Included(key) => entry.key >= key,
-                Bound::Excluded(key) => entry.key > key,
-            };
+            let is_within =
+                if forward { is_below(entry.key, until) } else { is_above(entry.key, until) };
             if !is_within {
                 // Steps back over it.
                 self.above = !forward;

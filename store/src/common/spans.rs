@@ -12,8 +12,7 @@ use std::ops::Bound::{self, Excluded, Included, Unbounded};
 use adamant_slice::Slice;
 use adamant_wire::key::NEXT;
 
-use crate::bounds::{Direction, KeyRange};
-use crate::limits::KEY_BYTES_MAX;
+use crate::bounds::{Direction, KeyRange, cut_lower, cut_upper};
 
 /// An interval: its first key, and the key before which it ends.
 type Span<'s> = (&'s Slice, &'s Option<Slice>);
@@ -50,20 +49,12 @@ pub(crate) fn end_of(upper: Bound<&[u8]>) -> Option<Slice> {
 
 /// The inverse of [`start_of`]. No key is longer than `KEY_BYTES_MAX`.
 pub(crate) fn lower(start: &[u8]) -> Bound<&[u8]> {
-    match start {
-        [] => Unbounded,
-        start if start.len() > KEY_BYTES_MAX => Excluded(&start[..KEY_BYTES_MAX]),
-        start => Included(start),
-    }
+    cut_lower(Included(start))
 }
 
 /// The inverse of [`end_of`].
 pub(crate) fn upper(end: Option<&[u8]>) -> Bound<&[u8]> {
-    match end {
-        None => Unbounded,
-        Some(end) if end.len() > KEY_BYTES_MAX => Included(&end[..KEY_BYTES_MAX]),
-        Some(end) => Excluded(end),
-    }
+    end.map_or(Unbounded, |end| cut_upper(Excluded(end)))
 }
 
 impl Spans {
@@ -80,7 +71,7 @@ impl Spans {
     }
 
     /// Adds the keys from `start` on and before `end`. O(log n), plus the intervals that it merges,
-    /// amortized over the calls that added them.
+    /// amortised over the calls that added them.
     pub(crate) fn insert(&mut self, mut start: Slice, mut end: Option<Slice>) {
         if end.as_ref().is_some_and(|end| *end <= start) {
             return;

@@ -13,7 +13,7 @@ use adamant_heap::{Transaction, View};
 use adamant_lsm::{CopyLimits, Error as LsmError, Glance, Lsm, LsmCheck, LsmChecking, NEWEST};
 use adamant_slice::Slice;
 use adamant_trees::Pair;
-use adamant_wire::key::NEXT;
+use adamant_wire::key::{NEXT, prefix_end};
 
 use crate::engine::lsm_trees::LsmTrees;
 use crate::engine::write_stall::WriteStall;
@@ -248,11 +248,5 @@ fn next_key(key: &[u8]) -> Option<Vec<u8>> {
         return Some(next);
     }
     // No key is longer, so the next key does not begin with this one.
-    while let Some(last) = next.pop() {
-        if last < u8::MAX {
-            next.push(last + 1);
-            return Some(next);
-        }
-    }
-    None
+    prefix_end(key)
 }

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use adamant_heap::Salvage;
 use adamant_heap::access::{Read, Write};
 use adamant_slice::Slice;
+use adamant_wire::key::{is_above, is_below};
 
 use super::buffer::{self, flush_bytes};
 use super::copied_entries::{CopiedEntries, CopyLimits};
@@ -482,22 +483,6 @@ impl Copy<'_> {
         // The scan learns of the gap by one of its keys, so that many adjacent gaps become one.
         let gap = if is_removed { (self.wanted.gap)(key) } else { None };
         Ok(gap.map_or(Copying::Goes, Copying::Passes))
-    }
-}
-
-fn is_below(key: &[u8], upper: Bound<&[u8]>) -> bool {
-    match upper {
-        Bound::Unbounded => true,
-        Bound::Included(bound) => key <= bound,
-        Bound::Excluded(bound) => key < bound,
-    }
-}
-
-fn is_above(key: &[u8], lower: Bound<&[u8]>) -> bool {
-    match lower {
-        Bound::Unbounded => true,
-        Bound::Included(bound) => key >= bound,
-        Bound::Excluded(bound) => key > bound,
     }
 }
 

@@ -14,6 +14,7 @@ use adamant_slice::Slice;
 
 use crate::error::Result;
 use crate::key::{BlobPointer, Entry, EntryKind, Lookup, RangeTombstone, Version};
+use crate::tombstones::fragments::{begins_below, ends_above};
 use crate::version::tree_version::{LEVELS, TreeVersion, within};
 
 /// The result of the search in memtables.
@@ -113,16 +114,7 @@ fn has_emptied(
     (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
     since: u64,
 ) -> bool {
-    let starts = match upper {
-        Bound::Unbounded => true,
-        Bound::Included(key) => range.start[..] <= *key,
-        Bound::Excluded(key) => range.start[..] < *key,
-    };
-    let ends = match lower {
-        Bound::Unbounded => true,
-        Bound::Included(key) | Bound::Excluded(key) => range.end[..] > *key,
-    };
-    starts && ends && range.sequence > since
+    begins_below(range, upper) && ends_above(range, lower) && range.sequence > since
 }
 
 impl TreeVersion {

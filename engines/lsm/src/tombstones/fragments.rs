@@ -12,6 +12,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use adamant_slice::Slice;
+use adamant_wire::key::is_below;
 
 use crate::key::RangeTombstone;
 
@@ -134,16 +135,12 @@ impl Fragments {
 }
 
 /// Whether a fragment begins below an upper bound.
-fn begins_below(fragment: &RangeTombstone, upper: Bound<&[u8]>) -> bool {
-    match upper {
-        Bound::Unbounded => true,
-        Bound::Included(key) => fragment.start[..] <= *key,
-        Bound::Excluded(key) => fragment.start[..] < *key,
-    }
+pub(crate) fn begins_below(fragment: &RangeTombstone, upper: Bound<&[u8]>) -> bool {
+    is_below(&fragment.start, upper)
 }
 
 /// Whether a fragment reaches above a lower bound.
-fn ends_above(fragment: &RangeTombstone, lower: Bound<&[u8]>) -> bool {
+pub(crate) fn ends_above(fragment: &RangeTombstone, lower: Bound<&[u8]>) -> bool {
     match lower {
         Bound::Unbounded => true,
         Bound::Included(key) | Bound::Excluded(key) => fragment.end[..] > *key,

@@ -14,6 +14,7 @@ use std::sync::{Arc, OnceLock};
 use adamant_heap::Salvage;
 use adamant_heap::access::Read;
 use adamant_slice::Slice;
+use adamant_wire::key::is_below;
 
 use crate::blob::BlobFile;
 use crate::error::{Error, Result};
@@ -59,12 +60,7 @@ impl TableFile {
 
     /// Whether keys of the table lie within bounds.
     pub(crate) fn overlaps(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> bool {
-        let begins = match upper {
-            Bound::Unbounded => true,
-            Bound::Included(key) => self.meta.key_min[..] <= *key,
-            Bound::Excluded(key) => self.meta.key_min[..] < *key,
-        };
-        begins && !self.ends_below(lower)
+        is_below(&self.meta.key_min, upper) && !self.ends_below(lower)
     }
 
     /// Whether all keys of the table lie below a lower bound.

@@ -12,6 +12,7 @@ use std::ops::{Bound, RangeBounds};
 
 use adamant_heap::access::{Read, Write};
 use adamant_heap::{Layout, Persistent, Ptr};
+use adamant_wire::key::{is_above, is_below};
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -347,13 +348,9 @@ impl<'r, K: Key, V: Persistent, T: OrderedMap, C: Cursor<'r>> Entries<K, V, T, C
     fn step(&mut self) -> Result<Option<(K, V)>> {
         let pair = if self.forward { self.cursor.next() } else { self.cursor.previous() };
         let Some(pair) = pair? else { return Ok(None) };
-        let is_within = match self.until.as_ref().map(AsRef::as_ref) {
-            Bound::Unbounded => true,
-            Bound::Included(key) if self.forward => pair.0 <= key,
-            Bound::Excluded(key) if self.forward => pair.0 < key,
-            Bound::Included(key) => pair.0 >= key,
-            Bound::Excluded(key) => pair.0 > key,
-        };
+        let until = self.until.as_ref().map(AsRef::as_ref);
+        let is_within =
+            if self.forward { is_below(pair.0, until) } else { is_above(pair.0, until) };
         if is_within { self.map.pair(pair).map(Some) } else { Ok(None) }
     }
 }

@@ -4,6 +4,8 @@
 
 use std::ops::Bound;
 
+use adamant::prefix_end;
+
 use crate::border::failure::Result;
 use crate::border::pointers::{In, Range, Slice};
 
@@ -37,7 +39,9 @@ impl Bounds {
         };
         let lower = bound(&range.lower, range.lower_excluded == 0)?;
         let upper = bound(&range.upper, range.upper_included != 0)?;
-        let (first, past) = prefix_bounds(range.prefix.bytes()?);
+        let prefix = range.prefix.bytes()?;
+        let first = Bound::Included(prefix.to_vec());
+        let past = prefix_end(prefix).map_or(Bound::Unbounded, Bound::Excluded);
         Ok(Self { lower: later(lower, first), upper: earlier(upper, past) })
     }
 
@@ -53,17 +57,6 @@ fn bound(key: &Slice, is_included: bool) -> Result<KeyBound> {
     }
     let key = key.bytes()?.to_vec();
     Ok(if is_included { Bound::Included(key) } else { Bound::Excluded(key) })
-}
-
-/// The bounds of the keys with a prefix: up to the first key past all of them, which is the prefix
-/// without its trailing 0xff bytes, and its last byte one higher.
-fn prefix_bounds(prefix: &[u8]) -> (KeyBound, KeyBound) {
-    let past = prefix.iter().rposition(|byte| *byte != u8::MAX).map(|last| {
-        let mut past = prefix[..=last].to_vec();
-        past[last] += 1;
-        past
-    });
-    (Bound::Included(prefix.to_vec()), past.map_or(Bound::Unbounded, Bound::Excluded))
 }
 
 /// The narrower of two lower bounds.

@@ -2,6 +2,8 @@
 
 use std::ops::{Bound, RangeBounds};
 
+use adamant::prefix_end;
+
 /// Keys between two bounds.
 #[derive(Clone, Debug)]
 pub(crate) struct Span {
@@ -13,7 +15,7 @@ impl Span {
     /// The intersection of the keys from `start` on, those before `stop`, and those that begin with
     /// `prefix`, as far as given.
     pub(crate) fn new(start: Option<&[u8]>, stop: Option<&[u8]>, prefix: Option<&[u8]>) -> Self {
-        let past = prefix.and_then(past_prefix);
+        let past = prefix.and_then(prefix_end);
         let lower = start.max(prefix);
         let upper = match (stop, past.as_deref()) {
             (Some(stop), Some(past)) => Some(stop.min(past)),
@@ -44,13 +46,4 @@ impl Span {
     pub(crate) fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
         (self.lower.as_ref().map(Vec::as_slice), self.upper.as_ref().map(Vec::as_slice))
     }
-}
-
-/// The first key past all that begin with a prefix: the prefix without its trailing bytes of 255,
-/// and its last byte one higher. `None` if there is none.
-fn past_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
-    let at = prefix.iter().rposition(|byte| *byte != u8::MAX)?;
-    let mut past = prefix[..=at].to_vec();
-    past[at] += 1;
-    Some(past)
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use adamant::KeyBounds;
+use adamant::{KeyBounds, prefix_end};
 use slatedb::bytes::Bytes;
 
 use crate::layout::{entry_key, id_bytes};
@@ -12,15 +12,9 @@ pub(crate) type Range = (Bound<Bytes>, Bound<Bytes>);
 
 /// All keys with this prefix.
 pub(crate) fn of_prefix(prefix: &[u8]) -> Range {
-    // The first key after them: drop the trailing bytes of 0xff, and increment the last one that is
-    // left.
-    let past = prefix.iter().rposition(|byte| *byte != 0xff).map(|at| {
-        let mut past = prefix[..=at].to_vec();
-        past[at] += 1;
-        Bytes::from(past)
-    });
+    let end = prefix_end(prefix).map(Bytes::from);
     let start = Bound::Included(Bytes::copy_from_slice(prefix));
-    (start, past.map_or(Bound::Unbounded, Bound::Excluded))
+    (start, end.map_or(Bound::Unbounded, Bound::Excluded))
 }
 
 /// The keys of a keyspace within bounds; `None` if there can be none.

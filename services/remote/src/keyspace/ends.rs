@@ -5,7 +5,7 @@
 //! go.
 //! Invariants: no entry is handed out twice, and none after an error.
 
-use std::ops::Bound;
+use std::ops::{Bound, RangeBounds};
 
 use slatedb::bytes::Bytes;
 use slatedb::config::ScanOptions;
@@ -64,11 +64,7 @@ impl Ends {
         let Some(up) = &mut self.up else { return Ok(None) };
         let found = up.next().await?.map(|found| (found.key, found.value));
         // The scan began before the other end moved down.
-        let found = found.filter(|(key, _)| match &self.upper {
-            Bound::Unbounded => true,
-            Bound::Included(upper) => key <= upper,
-            Bound::Excluded(upper) => key < upper,
-        });
+        let found = found.filter(|(key, _)| (Bound::Unbounded, self.upper.as_ref()).contains(key));
         match &found {
             Some((key, _)) => self.lower = Bound::Excluded(key.clone()),
             None => self.end(),
@@ -89,11 +85,7 @@ impl Ends {
         }
         let Some(down) = &mut self.down else { return Ok(None) };
         let found = down.next().await?.map(|found| (found.key, found.value));
-        let found = found.filter(|(key, _)| match &self.lower {
-            Bound::Unbounded => true,
-            Bound::Included(lower) => key >= lower,
-            Bound::Excluded(lower) => key > lower,
-        });
+        let found = found.filter(|(key, _)| (self.lower.as_ref(), Bound::Unbounded).contains(key));
         match &found {
             Some((key, _)) => self.upper = Bound::Excluded(key.clone()),
             None => self.end(),

@@ -2,7 +2,7 @@
 
 use std::ops::{Bound, ControlFlow};
 
-use adamant::Slice;
+use adamant::{Slice, prefix_end};
 
 use crate::protocol::number::integer;
 use crate::protocol::pattern::Pattern;
@@ -58,14 +58,6 @@ fn bounds<'b>(prefix: &'b [u8], end: Option<&'b [u8]>, after: Option<&'b [u8]>) 
         _ => Bound::Included(prefix),
     };
     (low, end.map_or(Bound::Unbounded, Bound::Excluded))
-}
-
-/// The lowest key above all with a prefix; `None` if there is none.
-fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
-    let last = prefix.iter().rposition(|&byte| byte < u8::MAX)?;
-    let mut end = prefix[..=last].to_vec();
-    end[last] += 1;
-    Some(end)
 }
 
 pub(super) fn scan(call: &mut Call<'_, '_>) -> Outcome {
@@ -193,17 +185,4 @@ fn fences_in(call: &mut Call<'_, '_>, bounds: Bounds<'_>) -> Outcome<Vec<Slice>>
         ControlFlow::Continue(())
     })?;
     Ok(fences)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ends_of_prefixes() {
-        assert_eq!(prefix_end(b"ab"), Some(b"ac".to_vec()));
-        assert_eq!(prefix_end(b"a\xff"), Some(b"b".to_vec()));
-        assert_eq!(prefix_end(b"\xff\xff"), None);
-        assert_eq!(prefix_end(b""), None);
-    }
 }

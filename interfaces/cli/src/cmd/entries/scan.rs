@@ -5,6 +5,7 @@
 
 use std::ops::Bound;
 
+use adamant::prefix_end;
 use adamant_cli::record;
 use serde_json::json;
 
@@ -83,24 +84,13 @@ fn bounds(args: &ScanArgs) -> Result<Bounds> {
 }
 
 fn intersect(from: Option<Vec<u8>>, to: Option<Vec<u8>>, prefix: Option<Vec<u8>>) -> Bounds {
-    // Every key that begins with the prefix is at or above it, and below its successor.
-    let end = prefix.clone().and_then(successor);
+    // Every key that begins with the prefix is at or above it, and below the end of the prefix.
+    let end = prefix.as_deref().and_then(prefix_end);
     let from = from.into_iter().chain(prefix).max();
     let to = to.into_iter().chain(end).min();
     // The keyspace knows the number of all its entries without a scan.
     let from = from.filter(|key| !key.is_empty());
     (from.map_or(Bound::Unbounded, Bound::Included), to.map_or(Bound::Unbounded, Bound::Excluded))
-}
-
-/// The lowest key above all that begin with `prefix`, if there is one.
-fn successor(mut prefix: Vec<u8>) -> Option<Vec<u8>> {
-    while let Some(last) = prefix.pop() {
-        if last < 0xff {
-            prefix.push(last + 1);
-            return Some(prefix);
-        }
-    }
-    None
 }
 
 #[cfg(test)]
