@@ -1,7 +1,7 @@
 //! The log-structured merge tree of one keyspace.
 //!
-//! Purpose: writes go to the memtable, reads merge memtables and tables, and the background merges tables.
-//! See `docs/lsm.md`.
+//! Purpose: writes go to the memtable, reads merge memtables and tables, and the background merges
+//! tables. See `docs/lsm.md`.
 //! Invariants: a commit alone makes a new version, and only the holder of the write permit does.
 //! Thread safety: reads from any thread, under the heap's lock where a heap is taken; one flush and
 //! one compaction at a time, which may run on threads of their own.
@@ -179,7 +179,7 @@ impl Lsm {
     }
 
     /// The version as the running transaction sees them. To be called by it.
-    fn layers_now(&self) -> Arc<TreeVersion> {
+    fn tree_version_now(&self) -> Arc<TreeVersion> {
         let mut pending = self.pending.lock();
         while let Some(last) = pending.last() {
             match last.upgrade() {
@@ -383,7 +383,7 @@ impl Lsm {
     /// # Errors
     /// Those of the heap.
     pub fn destroy(self: &Arc<Self>, heap: &mut Transaction<'_>) -> Result<()> {
-        let tree_version = self.layers_now();
+        let tree_version = self.tree_version_now();
         for memtable in tree_version.memtables() {
             destroy_buffer(heap, memtable.buffer())?;
         }
@@ -416,7 +416,7 @@ impl Lsm {
         if self.is_destroyed.load(Ordering::Acquire) {
             return Ok(false);
         }
-        let tree_version = self.layers_now();
+        let tree_version = self.tree_version_now();
         let (next, gone) = edit.apply(heap, self.head, &tree_version, &self.context)?;
         let (tree, next) = (Arc::clone(self), Arc::new(next));
         self.pending.lock().push(Arc::downgrade(&next));
@@ -781,7 +781,7 @@ impl Lsm {
         if pairs.is_empty() {
             return Ok(true);
         }
-        match self.prepare_load_on(&self.layers_now(), pairs)? {
+        match self.prepare_load_on(&self.tree_version_now(), pairs)? {
             Some(load) => load.commit(heap).map(|()| true),
             None => Ok(false),
         }

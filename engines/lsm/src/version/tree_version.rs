@@ -1,7 +1,7 @@
 //! Layers: an immutable version of a tree, of memtables and tables.
 //!
-//! Purpose: the state that a read works on. It never changes: an edit makes a new version, which shares
-//! what stayed.
+//! Purpose: the state that a read works on. It never changes: an edit makes a new version, which
+//! shares what stayed.
 //! Invariants: memtables and the tables of level 0 are ordered from the newest to the oldest; the
 //! tables of other levels by key, and no two tables of such a level overlap.
 //! Thread safety: immutable, shared freely.
