@@ -161,7 +161,7 @@ impl Options {
         self
     }
 
-    /// Whether background threads checkpoint the log into the pool file and flush deferred commits.
+    /// Whether background threads make checkpoints and flush deferred commits.
     /// Without them, committing threads do both. The simulator uses this: every run makes the same
     /// calls in the same order. Default: true.
     #[must_use]

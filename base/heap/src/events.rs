@@ -10,7 +10,7 @@ use std::time::Instant;
 pub const STORE: &str = "adamant::store";
 /// Syncs of the log, and waits for space in it.
 pub const LOG: &str = "adamant::log";
-/// Checkpoints: copies of what the log holds to the pool.
+/// Checkpoints: dirty pages that are written to the pool, with bytes and microseconds.
 pub const CHECKPOINT: &str = "adamant::checkpoint";
 /// Commits.
 pub const COMMIT: &str = "adamant::commit";

@@ -147,7 +147,7 @@ pub struct Stats {
     pub pins: u64,
     /// The memory that the heap takes.
     pub memory: MemoryStats,
-    /// The log.
+    /// The journal: log, pool file and checkpoints.
     pub journal: JournalStats,
 }
 
@@ -357,7 +357,7 @@ impl Heap {
     pub(crate) fn refuse_within(&self) -> Result<()> {
         if self.has_writer() {
             return Err(Error::Misuse {
-                what: "not while this thread has the turn to write: it would wait for itself",
+                what: "not while this thread holds the write permit: it would wait for itself",
             });
         }
         Ok(())
@@ -557,8 +557,6 @@ impl Heap {
         if self.is_child() {
             return Stats::default();
         }
-        // The journal's figures first, which may wait for a checkpoint: no thread should wait for
-        // it behind a lock held here.
         let journal = self.journal.stats();
         let quarantined = self.space.arena().retired();
         let image = self.space.image.read();

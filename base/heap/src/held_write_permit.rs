@@ -60,7 +60,9 @@ impl<'h> HeldWritePermit<'h> {
     /// As [`Heap::begin_write`].
     pub fn begin_write(mut self) -> Result<WriteGuard<'h>> {
         let Some(permit) = self.permit.take() else {
-            return Err(Error::Misuse { what: "the turn was used for another transaction" });
+            return Err(Error::Misuse {
+                what: "the write permit was used for another transaction",
+            });
         };
         self.heap.begin(permit, None)
     }

@@ -1,5 +1,5 @@
 //! Byte encodings of Adamant: little-endian integers, variable-length integers, CRC32C checksums,
-//! and the frames of the log; and the comparison of keys.
+//! and the frames of the log; and keys.
 //!
 //! Pure functions over byte slices: no state, no files, no clock. Bad input returns `None` or an
 //! error, and never panics.

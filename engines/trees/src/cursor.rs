@@ -140,7 +140,7 @@ impl<'r, R: Read, T: Trail> Cursor<'r> for PairCursor<'r, R, T> {
         Ok(Walk::Edge)
     }
 
-    fn fence(&self, forward: bool) -> Result<Option<&'r [u8]>> {
+    fn resume_key(&self, forward: bool) -> Result<Option<&'r [u8]>> {
         let mut ahead = self.clone();
         if !ahead.started {
             ahead.seek(Seek::First)?;

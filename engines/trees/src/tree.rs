@@ -62,7 +62,8 @@ impl<'a> Seek<'a> {
 /// Where a walk over the pairs of a node stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Walk<'r> {
-    /// After the node's last pair in the direction of the walk: a good place to pause.
+    /// After the last pair of a node, or after 64 pairs of a tree without nodes of many: a good
+    /// place to pause.
     Edge,
     /// At the bound, or at the end of the tree.
     End,
@@ -93,9 +94,8 @@ pub trait Cursor<'r> {
     /// Whether the next step in a direction goes to another node.
     fn is_at_edge(&self, forward: bool) -> bool;
 
-    /// Steps over pairs in a direction up to the end of the current node, or of the next one when
-    /// none is left in it, but not beyond `until`, and hands each to `each` until that breaks. O(1)
-    /// a pair, and cheaper than single steps.
+    /// Steps over pairs in a direction up to [`Walk::Edge`], but not beyond `until`, and hands each
+    /// to `each` until that breaks. O(1) a pair, and cheaper than single steps.
     ///
     /// # Errors
     /// As [`Cursor::seek`].
@@ -106,13 +106,13 @@ pub trait Cursor<'r> {
         each: &mut impl FnMut(Pair<'r>) -> ControlFlow<()>,
     ) -> Result<Walk<'r>>;
 
-    /// The lowest key that may lie beyond the current node (`forward`), or the lowest that may lie
-    /// in it: at an edge, where a later scan continues without walking this node again. `None` when
-    /// nothing lies beyond.
+    /// The key from which a later scan continues after [`Walk::Edge`]: upwards, the lowest that may
+    /// lie beyond the node; downwards, the lowest that may lie in it. `None` when nothing lies
+    /// beyond.
     ///
     /// # Errors
     /// As [`Cursor::seek`].
-    fn fence(&self, forward: bool) -> Result<Option<&'r [u8]>>;
+    fn resume_key(&self, forward: bool) -> Result<Option<&'r [u8]>>;
 }
 
 /// Refuses pairs that are not in the order of their keys, or have duplicate keys.

@@ -185,6 +185,7 @@ fn further(one: Option<Slice>, other: Option<Slice>) -> Option<Slice> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::KEY_BYTES_MAX;
 
     /// For each key of one byte, whether the set holds it.
     fn held(spans: &Spans) -> Vec<bool> {

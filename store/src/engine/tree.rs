@@ -424,7 +424,7 @@ fn scan<'a>(
         }
         if entries >= entries_min {
             let bound = if forward { Bound::Included } else { Bound::Excluded };
-            return Ok(cursor.fence(forward)?.map(bound));
+            return Ok(cursor.resume_key(forward)?.map(bound));
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Inspection of a whole store: figures, and a check of everything in it.
 //!
-//! Purpose: an operator's tools; nothing here changes anything.
+//! Purpose: an operator's tools; nothing here changes an entry. A check of a store that is open for
+//! writing makes a checkpoint first.
 //! Thread safety: each part is read under the shared lock and may be a commit older than the next.
 //! A tree is read in one part unless a writer waits; a writer waits for some 2,000 entries.
 

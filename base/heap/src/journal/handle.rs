@@ -426,7 +426,7 @@ impl Journal {
             records: log.records,
             syncs: log.syncs,
             checkpoints: applied.number,
-            pool_written_bytes: applied.pool_bytes,
+            pool_written_bytes: applied.written_bytes,
             fences: stores.fences,
             flushed_lines: stores.lines,
         }
@@ -535,7 +535,7 @@ impl Shared {
                 target: events::CHECKPOINT,
                 sequence = applied.cursor.sequence,
                 log_bytes = applied.appended_bytes - before.appended_bytes,
-                pool_bytes = applied.pool_bytes - before.pool_bytes,
+                written_bytes = applied.written_bytes - before.written_bytes,
                 micros = events::micros(start),
                 "checkpoint made"
             );
@@ -551,8 +551,8 @@ impl Shared {
     }
 }
 
-/// The threads of a journal, which start when there is work. Their failures poison the journal, or
-/// the next caller meets them again.
+/// The threads of a journal, which start when there is work. Failures of the checkpoint and of the
+/// sync poison the journal. One of the next log file does not: the next caller prepares it again.
 fn make_workers(shared: &Arc<Shared>) -> Vec<Worker> {
     let checkpointer = Arc::clone(shared);
     let preparer = Arc::clone(shared);

@@ -24,9 +24,9 @@ pub struct JournalStats {
     pub records: u64,
     /// Syncs of log files.
     pub syncs: u64,
-    /// Checkpoints of the store, ever.
+    /// Number of the newest checkpoint. Every start of the log takes one more, or two.
     pub checkpoints: u64,
-    /// Bytes of data pages written to the pool.
+    /// Bytes of pages, of data and of descriptors, that checkpoints and recovery wrote to the pool.
     pub pool_written_bytes: u64,
     /// Fences of the processor, where memory is the medium; else 0, as the next.
     pub fences: u64,

@@ -318,7 +318,7 @@ impl<'r, R: Read> Cursor<'r> for BplusCursor<'r, R> {
         })
     }
 
-    fn fence(&self, forward: bool) -> Result<Option<&'r [u8]>> {
+    fn resume_key(&self, forward: bool) -> Result<Option<&'r [u8]>> {
         let depth = self.path.height;
         let block = if forward {
             self.path.upper_fence(self.read, depth)?

@@ -161,10 +161,10 @@ fn journal(text: &mut Exposition, heap: &HeapStats) {
         ("log_appended_bytes", "Bytes that were appended to the log.", journal.log_appended_bytes),
         ("log_records", "Records that were appended to the log.", journal.records),
         ("log_syncs", "Flushes of log files to the device.", journal.syncs),
-        ("checkpoints", "Checkpoints of the store, ever.", journal.checkpoints),
+        ("checkpoints", "Number of the newest checkpoint.", journal.checkpoints),
         (
             "pool_written_bytes",
-            "Bytes that were written to the pool file.",
+            "Bytes of pages that checkpoints wrote to the pool file.",
             journal.pool_written_bytes,
         ),
         ("fences", "Fences of commits, where memory is the medium.", journal.fences),

@@ -2,8 +2,8 @@
 //!
 //! Purpose: a checkpoint copies dirty pages out of memory and writes them to the pool: it reads
 //! neither the log nor the pool, except for checksums. The order of R1, in one place: log sync,
-//! pages, pool sync, durable position, and only then reuse of log files. Rules C1 to C9 and why
-//! recovery is right: docs/decisions/0107-checkpoint-from-the-image.md.
+//! table, pages, pool sync, durable position, and only then reuse of log files. Rules C1 to C10 and
+//! why recovery is right: docs/decisions/0107-checkpoint-from-the-image.md.
 //! Invariants: no step follows a failed one: every error here ends writing. A generation of the log
 //! starts durably before its first record (R4). Position 0 says that the pool holds everything: so
 //! a closed store does not search its log.
@@ -22,7 +22,7 @@ use crate::journal::records::log::Log;
 use crate::journal::records::log_file::LogFile;
 use crate::layout::{Checkpoint, PAGE_BYTES};
 
-/// How much of the log the pool file holds.
+/// The state of checkpoints: the newest one, how much of the log the pool file holds, and figures.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::journal) struct CheckpointState {
     /// Number of the newest checkpoint.
@@ -42,8 +42,8 @@ pub(in crate::journal) struct CheckpointState {
     pub(in crate::journal) pages: u64,
     /// Bytes appended when the newest checkpoint began.
     pub(in crate::journal) appended_bytes: u64,
-    /// Bytes of data pages written.
-    pub(in crate::journal) pool_bytes: u64,
+    /// Bytes of pages written, of data and of descriptors.
+    pub(in crate::journal) written_bytes: u64,
 }
 
 /// Options of a checkpoint.
@@ -117,7 +117,8 @@ impl CheckpointState {
     /// Starts the next generation of the log. The pool must hold all of the one before.
     ///
     /// # Errors
-    /// Those of the medium. Out of space leaves all as it was; any other one ends writing.
+    /// Those of the medium. One that comes while the file is made, such as out of space, leaves all
+    /// as it was; any later one ends writing.
     pub(in crate::journal) fn start(&mut self, pool: &PoolFile, log: &Log) -> Result<()> {
         log.files.prepare_first()?;
         let Some(file) = log.files.take_spare() else {
@@ -158,7 +159,7 @@ impl CheckpointState {
         let place = |kept: Option<Kept>| kept.map(|kept| kept.cursor.sequence);
         let moves = place(self.held) != place(holds.oldest(stats.durable));
         if has_news || has_given_up || moves || asked.is_last {
-            self.pass(to, asked).map_err(|error| log.poison.set(error))?;
+            self.copy_pages(to, asked).map_err(|error| log.poison.set(error))?;
             return Ok(true);
         }
         // Bytes that were stored and are in no record were undone, or belong to no block.
@@ -174,7 +175,7 @@ impl CheckpointState {
     }
 
     /// Copies dirty pages, from the first to the last, and writes them in batches.
-    fn pass(&mut self, to: Target<'_>, asked: CheckpointOptions<'_>) -> Result<()> {
+    fn copy_pages(&mut self, to: Target<'_>, asked: CheckpointOptions<'_>) -> Result<()> {
         let Target { pool, log, source, .. } = to;
         let before = Kept { cursor: self.cursor, appended_bytes: self.appended_bytes };
         let mut begin = None;
@@ -208,7 +209,7 @@ impl CheckpointState {
             if !batch.is_empty() {
                 log.sync(last)?;
                 writer.write(pool, &batch, last)?;
-                self.pool_bytes += batch.len() as u64 * PAGE_BYTES;
+                self.written_bytes += batch.len() as u64 * PAGE_BYTES;
                 step.advance(batch.len() as u64);
             }
         }

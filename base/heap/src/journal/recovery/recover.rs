@@ -40,7 +40,7 @@ pub struct Recovery {
     /// Records of the log that were brought into the pool.
     pub records: u64,
     /// Bytes of data pages written for that.
-    pub pool_bytes: u64,
+    pub written_bytes: u64,
     /// Sequence number of the last commit that is in the store.
     pub last_sequence: u64,
     /// Pages that the crash had torn while they were written; the log has repaired them.
@@ -83,7 +83,7 @@ pub(in crate::journal) fn recover(
         is_durable: false,
         pages: newest.pages.get(),
         appended_bytes: 0,
-        pool_bytes: 0,
+        written_bytes: 0,
     };
     let was_closed = start.position == 0;
     let mut torn_pages = 0;
@@ -107,7 +107,7 @@ pub(in crate::journal) fn recover(
     let recovery = Recovery {
         was_closed,
         records: applied.cursor.sequence - start.sequence,
-        pool_bytes: applied.pool_bytes,
+        written_bytes: applied.written_bytes,
         last_sequence: applied.cursor.sequence,
         torn_pages,
     };
@@ -127,7 +127,7 @@ impl CheckpointState {
             let writer = BatchWriter::new(self.number + 1, next_batch);
             let mut pages = DirtyPages::new(pool, &tail, writer, bytes_max);
             lay_over(&tail, &mut pages, &mut Err)?;
-            self.pool_bytes += pages.finish()?;
+            self.written_bytes += pages.finish()?;
             pool.file().sync()?;
             self.pages = pool.pages_backed();
         }

@@ -1,4 +1,5 @@
-//! `adamant stat STORE`: the store's figures.
+//! `adamant stat STORE`: the figures of a store as it lies on disk. What a process counted that had
+//! it open is not there.
 
 use serde_json::{Map, Value};
 
@@ -20,12 +21,7 @@ pub(crate) fn run(args: &StatArgs, output: &Output) -> Result<()> {
         ("pool_bytes", heap.pool_bytes),
         ("used_bytes", heap.used_bytes),
         ("address_bytes", heap.address_bytes),
-        ("memory_dirty_bytes", heap.memory.dirty_bytes),
-        ("memory_dropped_bytes", heap.memory.dropped_bytes),
-        ("memory_promoted_bytes", heap.memory.promoted_bytes),
-        ("log_bytes", heap.journal.log_allocated_bytes),
-        ("log_used_bytes", heap.journal.log_used_bytes),
-        ("log_held_bytes", heap.journal.log_held_bytes),
+        ("log_allocated_bytes", heap.journal.log_allocated_bytes),
         ("last_sequence", heap.journal.last_sequence),
         ("durable_sequence", heap.journal.durable_sequence),
         ("applied_sequence", heap.journal.applied_sequence),
