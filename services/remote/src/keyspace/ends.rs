@@ -64,7 +64,9 @@ impl Ends {
         let Some(up) = &mut self.up else { return Ok(None) };
         let found = up.next().await?.map(|found| (found.key, found.value));
         // The scan began before the other end moved down.
-        let found = found.filter(|(key, _)| (Bound::Unbounded, self.upper.as_ref()).contains(key));
+        let found = found.filter(|(key, _)| {
+            RangeBounds::<Bytes>::contains(&(Bound::Unbounded, self.upper.as_ref()), key)
+        });
         match &found {
             Some((key, _)) => self.lower = Bound::Excluded(key.clone()),
             None => self.end(),
@@ -85,7 +87,9 @@ impl Ends {
         }
         let Some(down) = &mut self.down else { return Ok(None) };
         let found = down.next().await?.map(|found| (found.key, found.value));
-        let found = found.filter(|(key, _)| (self.lower.as_ref(), Bound::Unbounded).contains(key));
+        let found = found.filter(|(key, _)| {
+            RangeBounds::<Bytes>::contains(&(self.lower.as_ref(), Bound::Unbounded), key)
+        });
         match &found {
             Some((key, _)) => self.upper = Bound::Excluded(key.clone()),
             None => self.end(),

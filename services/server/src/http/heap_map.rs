@@ -65,7 +65,7 @@ impl Look {
         let mut occupancy = store.occupancy()?;
         let took = start.elapsed();
         let (pages_per_cell, cells) = occupancy.cells(CELLS_MAX);
-        occupancy.stretches = Vec::new();
+        occupancy.page_ranges = Vec::new();
         Ok(Self {
             at: Instant::now(),
             took,
