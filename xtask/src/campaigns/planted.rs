@@ -142,10 +142,11 @@ const RESERVED: Test =
 const LENT: Test =
     SIMULATOR.test("heap_crashes::bounded::what_is_lent_keeps_bytes_that_no_record_has");
 const FORK: Test = HEAP_WHOLE.test("fork::a_child_is_refused_and_the_parent_goes_on");
-const RECOVERY_JUDGES: Test =
+const RECOVERY_VERIFIES: Test =
     HEAP_WHOLE.test("damage_under_changes::recovery_verifies_what_no_checkpoint_was_at_work_on");
-const STORE_JUDGES: Test = HEAP_WHOLE
+const STORE_VERIFIES: Test = HEAP_WHOLE
     .test("damage_under_changes::a_store_to_a_damaged_page_is_refused_and_nothing_else_ends");
+const SHORT_COMMIT: Test = LSM_TREE.test("faults::values_are_refused_while_a_flush_finds_no_space");
 const EVICTED: Test = HEAP_WHOLE.test("checkpoints::damage_below_an_evicted_page_is_told");
 const UNPUBLISHED: Test = HEAP_WHOLE.test("checkpoints::what_nobody_published_is_not_in_the_file");
 const FREE_PAGES: Test =
@@ -299,6 +300,7 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("R5.what-was-saved-last-is-put-back-last", &[PUT_BACK]),
     mutant("R5.goes-on-after-a-failed-write", &[COMMIT_WRITE, FAILED_OTHERS]),
     mutant("R5.goes-on-after-a-failed-write-to-memory", &[FAILED_UNMAPPED]),
+    mutant("R5.a-flush-whose-commit-finds-no-space-refuses-nothing", &[SHORT_COMMIT]),
     mutant("R6.stores-are-not-marked", &[DROPPED, MISSED]),
     mutant("R6.drops-what-is-reserved", &[MISSED, RESERVED]),
     mutant("R6.drops-what-is-lent", &[LENT]),
@@ -306,7 +308,7 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("R6.copies-over-what-was-stored", &[REOPENED]),
     mutant("R6.copies-are-not-stamped", &[COPIES_STAY]),
     mutant("R6.a-child-goes-on", &[FORK]),
-    mutant("R7.recovery-verifies-no-page", &[RECOVERY_JUDGES]),
+    mutant("R7.recovery-verifies-no-page", &[RECOVERY_VERIFIES]),
     mutant("R7.torn-pages-are-damage", &[TORN_EARLIER]),
     mutant("R7.a-repair-trusts-checksums", &[LEFT_BLOCK]),
     mutant("R7.check-and-copy-verify-no-page", &[COPY_DAMAGE]),
@@ -328,7 +330,7 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("checksum.log-header", &[LOST_LOG]),
     mutant("checksum.checkpoint", &[LOST_CHECKPOINTS, HEADERS, SMALL]),
     mutant("checksum.pool-header", &[HEADERS]),
-    mutant("checksum.page", &[STORE_JUDGES]),
+    mutant("checksum.page", &[STORE_VERIFIES]),
     mutant("checksum.tree-head", &[LSM_CHANGED]),
     mutant("checksum.manifest", &[LSM_CHANGED]),
     mutant("checksum.memtable-record", &[LSM_CHANGED]),
@@ -389,7 +391,7 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("C3.a-run-is-opened-over-retired-blocks", &[PINNED]),
     mutant("C4.what-is-left-out-waits-for-nothing", &[LEFT_OUT]),
     mutant("C6.runs-go-over-clean-pages", &[BETWEEN]),
-    mutant("C7.stores-verify-no-page", &[STORE_JUDGES]),
+    mutant("C7.stores-verify-no-page", &[STORE_VERIFIES]),
     mutant("C7.evicted-pages-stay-verified", &[EVICTED]),
     mutant("C7.half-of-a-run-is-stored", &[FAILING_READS]),
     mutant("C8.room-is-waited-for-in-the-turn", &[CIRCLES]),
