@@ -60,6 +60,12 @@ impl KeyHash {
     pub fn fingerprint(self) -> u8 {
         self.0 as u8
     }
+
+    /// The upper 16 bits.
+    #[inline]
+    pub fn tag(self) -> u16 {
+        (self.0 >> OFFSET_BITS) as u16
+    }
 }
 
 fn fold(left: u64, right: u64) -> u64 {
@@ -67,7 +73,8 @@ fn fold(left: u64, right: u64) -> u64 {
     product as u64 ^ (product >> 64) as u64
 }
 
-/// A reference to an entry, with 16 bits of its key's hash.
+/// A reference to an entry, with a tag of 16 bits: those of its key's hash, or, in leaves of the B+
+/// tree, bits of the key itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot(pub u64);
 
@@ -75,8 +82,20 @@ impl Slot {
     /// The slot of the entry at a heap offset below 2^48.
     #[inline]
     pub fn new(hash: KeyHash, entry: u64) -> Self {
+        Self::tagged(hash.tag(), entry)
+    }
+
+    /// The slot with this tag of the entry at a heap offset below 2^48.
+    #[inline]
+    pub fn tagged(tag: u16, entry: u64) -> Self {
         debug_assert!(entry >> OFFSET_BITS == 0, "heap offsets have 48 bits");
-        Self(hash.0 >> OFFSET_BITS << OFFSET_BITS | entry)
+        Self(u64::from(tag) << OFFSET_BITS | entry)
+    }
+
+    /// The tag.
+    #[inline]
+    pub fn tag(self) -> u16 {
+        (self.0 >> OFFSET_BITS) as u16
     }
 
     /// Heap offset of the entry.
@@ -88,7 +107,7 @@ impl Slot {
     /// Whether a key with this hash may be the one of the entry.
     #[inline]
     pub fn admits(self, hash: KeyHash) -> bool {
-        (self.0 ^ hash.0) >> OFFSET_BITS == 0
+        self.tag() == hash.tag()
     }
 }
 

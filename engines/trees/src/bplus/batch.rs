@@ -81,13 +81,14 @@ fn route_group<W: Write>(
         prefetch_leaf(tx, paths[index].leaf);
         hashes[index] = KeyHash::of(key);
     }
-    for (path, hash) in paths.iter().zip(hashes.iter()).take(group.len()) {
+    for ((path, hash), operation) in paths.iter().zip(hashes.iter()).zip(group) {
         let leaf = Leaf::at(tx, path.leaf)?;
+        let tag = leaf.tagging().tag(*hash, operation.key);
         let mut candidates = leaf.matches(hash.fingerprint());
         while candidates != 0 {
             let slot = leaf.slot(candidates.trailing_zeros() as usize);
             candidates &= candidates - 1;
-            if slot.admits(*hash) {
+            if slot.tag() == tag {
                 prefetch_entry(tx, slot.entry());
             }
         }

@@ -9,8 +9,11 @@ use adamant_heap::access::Read;
 use adamant_wire::key::{common_len, head_of};
 
 use super::find::{head, separator};
-use super::layout::{CHILDREN_MAX, HEAD_BYTES, Inner, LEAF_FULL, LEAF_SLOTS, Leaf};
+use super::layout::{
+    CHILDREN_MAX, HEAD_BYTES, HEAD_MAGIC_HASHED, Inner, LEAF_FULL, LEAF_SLOTS, Leaf,
+};
 use super::sort::Sorted;
+use super::tagging::Tagging;
 use crate::checking::{Checking, PartRange, Report};
 use crate::error::{Error, Result};
 use crate::slot::{Entry, KeyHash};
@@ -27,6 +30,7 @@ struct Waiting<'r> {
 struct Check<'r, 'w, R> {
     read: &'r R,
     stretch: PartRange<'w>,
+    is_hashed: bool,
     seen: HashSet<u64>,
     waiting: Vec<Waiting<'r>>,
     report: Report,
@@ -53,7 +57,9 @@ pub(super) fn check<R: Read>(
         only_child: true,
     };
     let (stretch, report) = (checking.begin(is_wanted), checking.report);
-    let mut check = Check { read, stretch, seen: HashSet::new(), waiting: vec![root], report };
+    let is_hashed = head.magic == HEAD_MAGIC_HASHED;
+    let (seen, waiting) = (HashSet::new(), vec![root]);
+    let mut check = Check { read, stretch, is_hashed, seen, waiting, report };
     check.visit(tree)?;
     while let Some(node) = check.waiting.pop() {
         if let Some(rest) = check.stretch.end(&check.report, node.upper) {
@@ -155,6 +161,12 @@ impl<'r, R: Read> Check<'r, '_, R> {
         if leaf.used() == 0 && !node.only_child {
             return damaged(block, "is an empty leaf beside others");
         }
+        let tagging = leaf.tagging();
+        let of_tree = if self.is_hashed { Tagging::HASHED } else { Tagging::WHOLE };
+        let of_fences = of_tree.narrowed(lower.unwrap_or_default(), upper);
+        if !tagging.admits(of_fences) {
+            return damaged(block, "has tags that are not those of its bounds");
+        }
         for index in (0..LEAF_SLOTS).filter(|index| leaf.used() >> index & 1 == 1) {
             let slot = leaf.slot(index);
             self.visit(slot.entry())?;
@@ -164,7 +176,9 @@ impl<'r, R: Read> Check<'r, '_, R> {
                 self.report.external_values += 1;
             }
             let hash = KeyHash::of(entry.key);
-            if leaf.fingerprints[index] != hash.fingerprint() || !slot.admits(hash) {
+            if leaf.fingerprints[index] != hash.fingerprint()
+                || slot.tag() != tagging.tag(hash, entry.key)
+            {
                 return damaged(block, "has a fingerprint or slot that is not its key's");
             }
             if lower.is_some_and(|lower| entry.key < lower)

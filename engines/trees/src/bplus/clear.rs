@@ -4,9 +4,10 @@ use adamant_heap::access::Write;
 
 use super::find::head;
 use super::layout::{
-    HEAD_HEIGHT_AT, HEAD_INNER_NODES_AT, HEAD_LEAVES_AT, HEAD_PAIRS_AT, HEAD_ROOT_AT, Inner,
-    LEAF_SLOTS, Leaf,
+    HEAD_HEIGHT_AT, HEAD_INNER_NODES_AT, HEAD_LEAVES_AT, HEAD_MAGIC_HASHED, HEAD_PAIRS_AT,
+    HEAD_ROOT_AT, Inner, LEAF_SLOTS, Leaf,
 };
+use super::tagging::Tagging;
 use super::write::new_leaf;
 use crate::error::Result;
 use crate::slot::free_entry;
@@ -14,7 +15,11 @@ use crate::slot::free_entry;
 /// Removes all pairs: the head then refers to one empty leaf. O(n).
 pub(super) fn clear<W: Write>(tx: &mut W, tree: u64) -> Result<()> {
     free_nodes(tx, tree)?;
-    let root = new_leaf(tx, &[])?;
+    let tagging = match head(tx, tree)?.magic {
+        HEAD_MAGIC_HASHED => Tagging::HASHED,
+        _ => Tagging::WHOLE,
+    };
+    let root = new_leaf(tx, tagging, &[])?;
     tx.update_u64(tree, HEAD_ROOT_AT, root)?;
     tx.update_u64(tree, HEAD_HEIGHT_AT, 0)?;
     tx.update_u64(tree, HEAD_PAIRS_AT, 0)?;

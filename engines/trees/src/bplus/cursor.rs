@@ -14,7 +14,6 @@ use super::find::{Path, Target, path, prefetch_entry, prefetch_leaf, separator};
 use super::layout::{Inner, LEAF_SLOTS, Leaf};
 use super::sort::Sorted;
 use crate::error::{Error, Result};
-use crate::slot::Entry;
 use crate::tree::{Cursor, Pair, Seek, Walk};
 
 /// Leaves that are prefetched: the next one, whose slots are read meanwhile, and the one after it.
@@ -93,7 +92,7 @@ impl<'r, R: Read> BplusCursor<'r, R> {
     fn step(&mut self, forward: bool) -> Result<bool> {
         let edge = match self.sorted.len() {
             0 => None,
-            len => Some(self.sorted.entry(if forward { len - 1 } else { 0 }).key),
+            len => Some(self.sorted.entry(self.read, if forward { len - 1 } else { 0 })?.key),
         };
         for _ in 0..EMPTY_LEAVES_MAX {
             if !self.sidestep(forward)? {
@@ -105,7 +104,7 @@ impl<'r, R: Read> BplusCursor<'r, R> {
             if len == 0 {
                 continue;
             }
-            let near = self.sorted.entry(if forward { 0 } else { len - 1 }).key;
+            let near = self.sorted.entry(self.read, if forward { 0 } else { len - 1 })?.key;
             if edge.is_some_and(|edge| if forward { near <= edge } else { near >= edge }) {
                 let what = "holds keys out of the order of the leaves";
                 return Err(Error::Damaged { block: self.path.leaf, what });
@@ -180,21 +179,24 @@ impl<'r, R: Read> BplusCursor<'r, R> {
     }
 
     /// Number of pairs of the leaf between the gap and a bound in that direction.
-    fn count_until(&self, forward: bool, until: Bound<&[u8]>) -> usize {
+    fn count_until(&self, forward: bool, until: Bound<&[u8]>) -> Result<usize> {
         let len = self.sorted.len();
         let (key, included) = match until {
             Bound::Included(key) => (key, true),
             Bound::Excluded(key) => (key, false),
-            Bound::Unbounded => return if forward { len - self.gap } else { self.gap },
+            Bound::Unbounded => return Ok(if forward { len - self.gap } else { self.gap }),
         };
-        // The bound of a long scan nearly always lies beyond the whole leaf.
+        // The bound of a long scan nearly always lies beyond the whole leaf, and then, maybe, beyond
+        // its fences.
         let end = match (len, forward) {
             (0, _) => 0,
-            (_, true) if self.sorted.entry(len - 1).key < key => len,
-            (_, false) if self.sorted.entry(0).key > key => 0,
-            _ => self.sorted.rank(key, forward == included),
+            (_, true) if self.sorted.entry(self.read, len - 1)?.key < key => len,
+            (_, false) if self.sorted.entry(self.read, 0)?.key > key => 0,
+            (_, true) if self.sorted.entry(self.read, 0)?.key > key => 0,
+            (_, false) if self.sorted.entry(self.read, len - 1)?.key < key => len,
+            _ => self.sorted.rank(self.read, key, forward == included)?,
         };
-        if forward { end.saturating_sub(self.gap) } else { self.gap.saturating_sub(end) }
+        Ok(if forward { end.saturating_sub(self.gap) } else { self.gap.saturating_sub(end) })
     }
 
     /// Hands out `count` pairs from the gap on. Returns the key at which `each` broke.
@@ -205,35 +207,30 @@ impl<'r, R: Read> BplusCursor<'r, R> {
         count: usize,
         each: &mut impl FnMut(Pair<'r>) -> ControlFlow<()>,
     ) -> Result<Option<&'r [u8]>> {
-        if forward {
-            let mut entries = self.sorted.entries(self.gap..self.gap + count);
-            let broken = hand_over(self.read, &mut self.ahead, &mut entries, each)?;
-            self.gap += count - entries.len();
-            Ok(broken)
-        } else {
-            let mut entries = self.sorted.entries(self.gap - count..self.gap).rev();
-            let broken = hand_over(self.read, &mut self.ahead, &mut entries, each)?;
-            self.gap -= count - entries.len();
-            Ok(broken)
+        let read = self.read;
+        for _ in 0..count {
+            self.ahead.ask(read);
+            let position = if forward { self.gap } else { self.gap - 1 };
+            let entry = self.sorted.entry(read, position)?;
+            let value = entry.value(read)?;
+            self.gap = if forward { self.gap + 1 } else { position };
+            if each((entry.key, value)).is_break() {
+                return Ok(Some(entry.key));
+            }
         }
+        Ok(None)
     }
-}
 
-/// Hands entries to `each` until it breaks, and for each prefetches one of the next leaf.
-#[inline]
-fn hand_over<'s, 'r: 's, R: Read>(
-    read: &'r R,
-    ahead: &mut Ahead<'_>,
-    entries: &mut impl Iterator<Item = &'s Entry<'r>>,
-    each: &mut impl FnMut(Pair<'r>) -> ControlFlow<()>,
-) -> Result<Option<&'r [u8]>> {
-    for entry in entries {
-        ahead.ask(read);
-        if each((entry.key, entry.value(read)?)).is_break() {
-            return Ok(Some(entry.key));
-        }
+    /// Prefetches so many entries of the leaf from the gap on, after the first `from`.
+    fn prefetch(&self, forward: bool, from: usize, count: usize) {
+        let positions = if forward {
+            let len = self.sorted.len();
+            (self.gap + from).min(len)..(self.gap + from + count).min(len)
+        } else {
+            self.gap.saturating_sub(from + count)..self.gap.saturating_sub(from)
+        };
+        self.sorted.prefetch(self.read, positions);
     }
-    Ok(None)
 }
 
 impl<'r, R: Read> Cursor<'r> for BplusCursor<'r, R> {
@@ -251,8 +248,8 @@ impl<'r, R: Read> Cursor<'r> for BplusCursor<'r, R> {
         self.gap = match seek {
             Seek::First => 0,
             Seek::Last => self.sorted.len(),
-            Seek::Before(key) => self.sorted.rank(key, false),
-            Seek::After(key) => self.sorted.rank(key, true),
+            Seek::Before(key) => self.sorted.rank(self.read, key, false)?,
+            Seek::After(key) => self.sorted.rank(self.read, key, true)?,
         };
         self.state = State::Sought;
         Ok(())
@@ -265,7 +262,7 @@ impl<'r, R: Read> Cursor<'r> for BplusCursor<'r, R> {
         if self.gap == self.sorted.len() && !self.step(true)? {
             return Ok(None);
         }
-        let entry = self.sorted.entry(self.gap);
+        let entry = self.sorted.entry(self.read, self.gap)?;
         self.gap += 1;
         Ok(Some((entry.key, entry.value(self.read)?)))
     }
@@ -278,7 +275,7 @@ impl<'r, R: Read> Cursor<'r> for BplusCursor<'r, R> {
             return Ok(None);
         }
         self.gap -= 1;
-        let entry = self.sorted.entry(self.gap);
+        let entry = self.sorted.entry(self.read, self.gap)?;
         Ok(Some((entry.key, entry.value(self.read)?)))
     }
 
@@ -298,16 +295,18 @@ impl<'r, R: Read> Cursor<'r> for BplusCursor<'r, R> {
         if self.is_at_edge(forward) && !self.step(forward)? {
             return Ok(Walk::End);
         }
-        let mut count = self.count_until(forward, until);
+        let mut count = self.count_until(forward, until)?;
         if self.state == State::Sought {
+            let alone = count.min(PAIRS_ALONE);
+            self.prefetch(forward, 0, alone);
             if let Some(leaf) = self.leaf_ahead(forward, 1)? {
                 prefetch_leaf(self.read, leaf);
             }
-            let alone = count.min(PAIRS_ALONE);
             if let Some(key) = self.hand_out(forward, alone, each)? {
                 return Ok(Walk::Broken(key));
             }
             count -= alone;
+            self.prefetch(forward, 0, count);
             self.look_ahead(forward)?;
             self.state = State::Scanning;
         }

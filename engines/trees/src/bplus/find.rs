@@ -10,7 +10,8 @@ use adamant_wire::key::{common_len, head_of};
 use adamant_wire::varint;
 
 use super::layout::{
-    CHILDREN_MAX, HEAD_MAGIC, HEIGHT_MAX, Head, INNER_BRANCHES_AT, Inner, LEAF_BYTES, Leaf,
+    CHILDREN_MAX, HEAD_MAGIC, HEAD_MAGIC_HASHED, HEIGHT_MAX, Head, INNER_BRANCHES_AT, Inner,
+    LEAF_BYTES, Leaf,
 };
 use crate::error::{Error, Result};
 use crate::slot::{Entry, KeyHash};
@@ -116,7 +117,7 @@ impl Path {
 /// The head of a tree, verified.
 pub(super) fn head<R: Read>(read: &R, block: u64) -> Result<&Head> {
     let head: &Head = read.read(Ptr::new(block))?;
-    if head.magic != HEAD_MAGIC {
+    if head.magic != HEAD_MAGIC && head.magic != HEAD_MAGIC_HASHED {
         return Err(Error::NotThisTree { head: block, expected: "bplus" });
     }
     if head.height.get() > HEIGHT_MAX as u64 {
@@ -184,7 +185,8 @@ pub(super) fn slot_of<R: Read>(
     Ok(entry_of(read, leaf, hash, key)?.map(|(index, _)| index))
 }
 
-/// Slot and entry of a key in a leaf. About one candidate in 2^24 is not the key's.
+/// Slot and entry of a key in a leaf. Few candidates are not the key's: those whose byte of the hash
+/// is the same, and whose tag, too.
 #[inline]
 pub(super) fn entry_of<'r, R: Read>(
     read: &'r R,
@@ -193,11 +195,12 @@ pub(super) fn entry_of<'r, R: Read>(
     key: &[u8],
 ) -> Result<Option<(usize, Entry<'r>)>> {
     let mut candidates = leaf.matches(hash.fingerprint());
+    let tag = leaf.tagging().tag(hash, key);
     while candidates != 0 {
         let index = candidates.trailing_zeros() as usize;
         candidates &= candidates - 1;
         let slot = leaf.slot(index);
-        if slot.admits(hash) {
+        if slot.tag() == tag {
             let entry = Entry::read(read, slot.entry())?;
             if entry.key == key {
                 return Ok(Some((index, entry)));
@@ -252,4 +255,20 @@ pub(super) fn prefix_len<R: Read>(read: &R, lower: u64, upper: u64) -> Result<us
         return Ok(0);
     }
     Ok(common_len(separator(read, lower)?, separator(read, upper)?))
+}
+
+/// The fences of a path's leaf.
+pub(super) fn fences<'r, R: Read>(
+    read: &'r R,
+    path: &Path,
+) -> Result<(&'r [u8], Option<&'r [u8]>)> {
+    let lower = match path.lower_fence(read, path.height)? {
+        0 => &[],
+        block => separator(read, block)?,
+    };
+    let upper = match path.upper_fence(read, path.height)? {
+        0 => None,
+        block => Some(separator(read, block)?),
+    };
+    Ok((lower, upper))
 }

@@ -76,13 +76,15 @@ fn adopt_at<W: Write>(
 ) -> Result<Outcome> {
     let leaf = Leaf::at(tx, path.leaf)?;
     if let Some(index) = found {
-        let old = leaf.slot(index).entry();
-        tx.update_u64(path.leaf, LEAF_SLOTS_AT + 8 * index, Slot::new(hash, entry).0)?;
+        let slot = leaf.slot(index);
+        let (tagged, old) = (Slot::tagged(slot.tag(), entry), slot.entry());
+        tx.update_u64(path.leaf, LEAF_SLOTS_AT + 8 * index, tagged.0)?;
         return Ok(Outcome { old: Some(old), reshaped: false });
     }
     let used = leaf.used();
     let reshaped = used == LEAF_FULL;
     let (leaf, used) = if reshaped { split_leaf(tx, tree, path, key)? } else { (path.leaf, used) };
-    fill_leaf(tx, leaf, used, &[(hash.fingerprint(), Slot::new(hash, entry))])?;
+    let tag = Leaf::at(tx, leaf)?.tagging().tag(hash, key);
+    fill_leaf(tx, leaf, used, &[(hash.fingerprint(), Slot::tagged(tag, entry))])?;
     Ok(Outcome { old: None, reshaped })
 }

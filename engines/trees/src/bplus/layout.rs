@@ -9,6 +9,7 @@ use adamant_heap::ptr::Ptr;
 use zerocopy::little_endian::{U16, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
+use super::tagging::Tagging;
 use crate::error::{Error, Result};
 use crate::slot::Slot;
 
@@ -20,7 +21,9 @@ pub(super) const CHILDREN_MAX: usize = 60;
 /// children on a side that can fill again: level 13 needs some 30^12 inserts.
 pub(super) const HEIGHT_MAX: usize = 12;
 /// First bytes of the head of every B+ tree.
-pub(super) const HEAD_MAGIC: [u8; 8] = *b"AdamBpl\x01";
+pub(super) const HEAD_MAGIC: [u8; 8] = *b"AdamBpl\x02";
+/// The same in format 1, whose leaves are tagged by hashes.
+pub(super) const HEAD_MAGIC_HASHED: [u8; 8] = *b"AdamBpl\x01";
 /// The used-bitmap of a full leaf.
 pub(super) const LEAF_FULL: u64 = (1 << LEAF_SLOTS) - 1;
 
@@ -28,7 +31,7 @@ pub(super) const LEAF_FULL: u64 = (1 << LEAF_SLOTS) - 1;
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(super) struct Head {
-    /// `HEAD_MAGIC`.
+    /// `HEAD_MAGIC` or `HEAD_MAGIC_HASHED`.
     pub(super) magic: [u8; 8],
     /// The root node.
     pub(super) root: U64,
@@ -50,8 +53,8 @@ pub(super) struct Leaf {
     pub(super) bitmap: U64,
     /// One byte of the hash of each slot's key.
     pub(super) fingerprints: [u8; LEAF_SLOTS],
-    /// Zero.
-    pub(super) spare: [u8; 8],
+    /// How the slots are tagged, see [`Tagging`].
+    pub(super) tagging: U64,
     /// The slots.
     pub(super) slots: [U64; LEAF_SLOTS],
 }
@@ -96,6 +99,7 @@ pub(super) const HEAD_INNER_NODES_AT: usize = 40;
 pub(super) const LEAF_BYTES: usize = size_of::<Leaf>();
 pub(super) const LEAF_BITMAP_AT: usize = 0;
 pub(super) const LEAF_FINGERPRINTS_AT: usize = 8;
+pub(super) const LEAF_TAGGING_AT: usize = 56;
 pub(super) const LEAF_SLOTS_AT: usize = 64;
 pub(super) const INNER_BYTES: usize = size_of::<Inner>();
 pub(super) const INNER_COUNT_AT: usize = 0;
@@ -115,6 +119,7 @@ const _: () = assert!(core::mem::offset_of!(Head, leaves) == HEAD_LEAVES_AT);
 const _: () = assert!(core::mem::offset_of!(Head, inner_nodes) == HEAD_INNER_NODES_AT);
 const _: () = assert!(core::mem::offset_of!(Leaf, bitmap) == LEAF_BITMAP_AT);
 const _: () = assert!(core::mem::offset_of!(Leaf, fingerprints) == LEAF_FINGERPRINTS_AT);
+const _: () = assert!(core::mem::offset_of!(Leaf, tagging) == LEAF_TAGGING_AT);
 const _: () = assert!(core::mem::offset_of!(Leaf, slots) == LEAF_SLOTS_AT);
 const _: () = assert!(core::mem::offset_of!(Inner, count) == INNER_COUNT_AT);
 const _: () = assert!(core::mem::offset_of!(Inner, order) == INNER_ORDER_AT);
@@ -149,6 +154,12 @@ impl Leaf {
             found |= ((zeros >> 7).wrapping_mul(GATHER) >> 56) << (8 * index);
         }
         found & self.used()
+    }
+
+    /// How the slots are tagged.
+    #[inline]
+    pub(super) fn tagging(&self) -> Tagging {
+        Tagging::of(self.tagging)
     }
 
     /// One slot.

@@ -9,11 +9,11 @@
 use adamant_heap::access::{Read, Write};
 
 use super::batch::apply;
-use super::find::{Path, Target, path as path_of, separator};
+use super::find::{Path, Target, fences, path as path_of, separator};
 use super::layout::{HEAD_LEAVES_AT, HEAD_PAIRS_AT, LEAF_BITMAP_AT, LEAF_SLOTS, Leaf};
 use super::sort::Sorted;
 use super::split::{add_child, check_height, shortest_between};
-use super::write::{add, branch, fill_leaf, new_leaf, new_separator};
+use super::write::{add, branch, fill_leaf, new_leaf, new_separator, retag_leaf};
 use crate::error::Result;
 use crate::slot::{KeyHash, Slot, write_entry};
 use crate::tree::{Operation, Pair};
@@ -76,8 +76,11 @@ fn gap<R: Read>(read: &R, tree: u64, pairs: &[Pair<'_>]) -> Result<Option<Gap>> 
     }
     let mut sorted = Sorted::new();
     sorted.load(read, path.leaf)?;
-    let below = sorted.rank(first, false);
-    let above: Vec<&[u8]> = sorted.entries(below..sorted.len()).map(|entry| entry.key).collect();
+    let below = sorted.rank(read, first, false)?;
+    let mut above = Vec::with_capacity(sorted.len() - below);
+    for position in below..sorted.len() {
+        above.push(sorted.entry(read, position)?.key);
+    }
     let end = above.first().copied().into_iter().chain(fence).min();
     let run = pairs.partition_point(|(key, _)| end.is_none_or(|end| *key < end));
     if run < RUN_MIN {
@@ -101,7 +104,7 @@ fn gap<R: Read>(read: &R, tree: u64, pairs: &[Pair<'_>]) -> Result<Option<Gap>> 
     while start < keys.len() {
         let before = match start.checked_sub(1) {
             Some(before) => keys[before],
-            None => sorted.entry(below - 1).key,
+            None => sorted.entry(read, below - 1)?.key,
         };
         gap.separators.push(shortest_between(before, keys[start]).to_vec());
         start += LEAF_SLOTS;
@@ -111,12 +114,16 @@ fn gap<R: Read>(read: &R, tree: u64, pairs: &[Pair<'_>]) -> Result<Option<Gap>> 
 
 /// Fills a gap: first the free slots of its leaf, then new leaves.
 fn fill<W: Write>(tx: &mut W, tree: u64, gap: &Gap, run: &[Pair<'_>]) -> Result<()> {
+    let mut path = gap.path;
+    let (lower, upper) = fences(tx, &path)?;
+    let (lower, upper) = (lower.to_vec(), upper.map(<[u8]>::to_vec));
+    let tagging = Leaf::at(tx, path.leaf)?.tagging();
     let mut slots = Vec::with_capacity(run.len() + gap.above.len());
     for (key, value) in run {
         let hash = KeyHash::of(key);
-        slots.push((hash.fingerprint(), Slot::new(hash, write_entry(tx, key, value)?)));
+        let entry = write_entry(tx, key, value)?;
+        slots.push((hash.fingerprint(), Slot::tagged(tagging.tag(hash, key), entry)));
     }
-    let mut path = gap.path;
     let staying = slots.len().min(LEAF_SLOTS - gap.below);
     let used = gap.used & !gap.leaving;
     if staying > 0 {
@@ -124,15 +131,24 @@ fn fill<W: Write>(tx: &mut W, tree: u64, gap: &Gap, run: &[Pair<'_>]) -> Result<
     } else {
         tx.update_u64(path.leaf, LEAF_BITMAP_AT, used)?;
     }
+    let end = |index: usize| gap.separators.get(index).or(upper.as_ref()).map(Vec::as_slice);
+    let narrower = tagging.narrowed(&lower, end(0));
+    if narrower.is_gain_over(tagging) {
+        retag_leaf(tx, path.leaf, narrower)?;
+    }
     slots.extend_from_slice(&gap.above);
-    let moved = slots.get(LEAF_SLOTS - gap.below..).unwrap_or_default();
-    for (index, (chunk, bytes)) in moved.chunks(LEAF_SLOTS).zip(&gap.separators).enumerate() {
+    let moved = slots.get_mut(LEAF_SLOTS - gap.below..).unwrap_or_default();
+    for (index, (chunk, bytes)) in moved.chunks_mut(LEAF_SLOTS).zip(&gap.separators).enumerate() {
         if let Some(before) = index.checked_sub(1) {
             // The path to the leaf that was added last, which is that of its own separator.
             path = path_of(tx, tree, Target::Key(&gap.separators[before]))?;
         }
         check_height(tx, &path)?;
-        let leaf = new_leaf(tx, chunk)?;
+        let tagging = tagging.narrowed(bytes, end(index + 1));
+        for (_, slot) in &mut *chunk {
+            *slot = tagging.retag(tx, *slot)?;
+        }
+        let leaf = new_leaf(tx, tagging, chunk)?;
         add(tx, tree, HEAD_LEAVES_AT, 1)?;
         let separator = new_separator(tx, bytes)?;
         let left = path.leaf;

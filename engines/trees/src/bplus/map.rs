@@ -17,6 +17,7 @@ use super::load::load;
 use super::parts::parts;
 use super::remove::take;
 use super::salvage::{ORPHAN_BYTES, Salvaged, orphan_keys, salvage, salvage_orphan};
+use super::tagging::Tagging;
 use super::write::{add, new_leaf};
 use crate::checking::Checking;
 use crate::error::Result;
@@ -66,7 +67,7 @@ impl Bplus {
     pub const ORPHAN_BYTES: u64 = ORPHAN_BYTES;
 
     /// The lowest and the highest key of an allocated block if it is a leaf, of any tree: leaves
-    /// hold hashes of 24 bits of their entries, so nothing else is taken for one.
+    /// hold 24 bits that depend on the key of each entry, so nothing else is taken for one.
     pub fn orphan_keys<R: Read>(read: &R, block: u64) -> Option<(&[u8], &[u8])> {
         orphan_keys(read, block)
     }
@@ -89,7 +90,7 @@ impl OrderedMap for Bplus {
     type Cursor<'r, R: Read + 'r> = BplusCursor<'r, R>;
 
     fn create<W: Write>(tx: &mut W) -> Result<Self> {
-        let root = new_leaf(tx, &[])?;
+        let root = new_leaf(tx, Tagging::WHOLE, &[])?;
         let head = tx.reserve(HEAD_BYTES as u64)?;
         let contents = Head {
             magic: HEAD_MAGIC,

@@ -7,6 +7,8 @@
 //! (S1), and so do values in entries, which are not borrowed then (S2).
 //! Thread safety: the handle is a number; the heap's `Read` or `Write` carries the locks.
 
+mod tagging;
+
 mod layout;
 
 mod find;

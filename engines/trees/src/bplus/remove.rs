@@ -4,15 +4,16 @@
 //! child. A merge happens when a node is a quarter full, and only up to three quarters, so that
 //! alternating puts and removes of a key do not cause alternating splits and merges.
 
-use adamant_heap::access::Write;
+use adamant_heap::access::{Read, Write};
 
-use super::find::{Path, prefix_len, slot_of};
+use super::find::{Path, fences, prefix_len, slot_of};
 use super::insert::Outcome;
 use super::layout::{
     CHILDREN_MAX, HEAD_HEIGHT_AT, HEAD_INNER_NODES_AT, HEAD_LEAVES_AT, HEAD_ROOT_AT, Inner,
     LEAF_BITMAP_AT, LEAF_SLOTS, Leaf,
 };
-use super::write::{Branches, add, fill_leaf, remove_branch, rewrite_inner, set_child};
+use super::tagging::Tagging;
+use super::write::{Branches, add, fill_leaf, remove_branch, retag_leaf, rewrite_inner, set_child};
 use crate::error::{Error, Result};
 use crate::slot::{KeyHash, Slot};
 
@@ -69,6 +70,10 @@ fn merge_leaf<W: Write>(tx: &mut W, tree: u64, path: &Path) -> Result<bool> {
             continue;
         }
         let (kept, dropped) = if left_len >= right_len { (left, right) } else { (right, left) };
+        let tagging = merged_tagging(tx, path, position)?;
+        if !Leaf::at(tx, kept)?.tagging().admits(tagging) {
+            retag_leaf(tx, kept, tagging)?;
+        }
         move_slots(tx, dropped, kept)?;
         tx.free(dropped)?;
         add(tx, tree, HEAD_LEAVES_AT, -1)?;
@@ -79,13 +84,24 @@ fn merge_leaf<W: Write>(tx: &mut W, tree: u64, path: &Path) -> Result<bool> {
     Ok(false)
 }
 
+/// How the leaf is tagged that the leaves at `position` and the next one become, below the last
+/// inner node of a path.
+fn merged_tagging<R: Read>(read: &R, path: &Path, position: usize) -> Result<Tagging> {
+    let (mut left, mut right) = (*path, *path);
+    left.steps[path.height - 1].position = position as u16;
+    right.steps[path.height - 1].position = position as u16 + 1;
+    let tagging = Leaf::at(read, path.leaf)?.tagging();
+    Ok(tagging.narrowed(fences(read, &left)?.0, fences(read, &right)?.1))
+}
+
 /// Copies all slots of one leaf to another, which has room.
 fn move_slots<W: Write>(tx: &mut W, source: u64, target: u64) -> Result<()> {
+    let tagging = Leaf::at(tx, target)?.tagging();
     let leaf = Leaf::at(tx, source)?;
     let mut slots = [(0, Slot(0)); LEAF_SLOTS];
     let mut len = 0;
     for index in (0..LEAF_SLOTS).filter(|index| leaf.used() >> index & 1 == 1) {
-        slots[len] = (leaf.fingerprints[index], leaf.slot(index));
+        slots[len] = (leaf.fingerprints[index], tagging.retag(tx, leaf.slot(index))?);
         len += 1;
     }
     if len > 0 {

@@ -161,7 +161,9 @@ fn entry<'r, R: Read>(read: &'r R, leaf: &Leaf, index: usize) -> Result<Entry<'r
     let slot: Slot = leaf.slot(index);
     let entry = Entry::read(read, slot.entry())?;
     let hash = KeyHash::of(entry.key);
-    if leaf.fingerprints[index] != hash.fingerprint() || !slot.admits(hash) {
+    if leaf.fingerprints[index] != hash.fingerprint()
+        || slot.tag() != leaf.tagging().tag(hash, entry.key)
+    {
         let what = "has a fingerprint or slot that is not its key's";
         return Err(Error::Damaged { block: slot.entry(), what });
     }

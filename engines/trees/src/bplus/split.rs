@@ -7,15 +7,16 @@
 use adamant_heap::access::{Read, Write};
 use adamant_wire::key::common_len;
 
-use super::find::{Path, prefix_len};
+use super::find::{Path, fences, prefix_len};
 use super::layout::{
     Branch, CHILDREN_MAX, HEAD_HEIGHT_AT, HEAD_INNER_NODES_AT, HEAD_LEAVES_AT, HEAD_ROOT_AT,
     HEIGHT_MAX, Inner, LEAF_BITMAP_AT, LEAF_FULL, LEAF_SLOTS, Leaf,
 };
 use super::sort::Sorted;
+use super::tagging::Tagging;
 use super::write::{
-    Branches, add, branch, insert_branch, new_inner, new_leaf, new_separator, rewrite_inner,
-    set_child, set_count,
+    Branches, add, branch, insert_branch, new_inner, new_leaf, new_separator, retag_leaf,
+    rewrite_inner, set_child, set_count,
 };
 use crate::error::{Error, Result};
 use crate::slot::Slot;
@@ -44,11 +45,18 @@ pub(super) fn split_leaf<W: Write>(
 ) -> Result<(u64, u64)> {
     check_height(tx, path)?;
     let old = path.leaf;
-    let plan = plan(tx, path, key)?;
-    let new = new_leaf(tx, &plan.slots[..plan.moved])?;
+    let mut plan = plan(tx, path, key)?;
+    let (of_new, of_old) = taggings(tx, path, &plan)?;
+    for (_, slot) in &mut plan.slots[..plan.moved] {
+        *slot = of_new.retag(tx, *slot)?;
+    }
+    let new = new_leaf(tx, of_new, &plan.slots[..plan.moved])?;
     let kept = LEAF_FULL & !plan.moved_bits;
     if plan.moved > 0 {
         tx.update_u64(old, LEAF_BITMAP_AT, kept)?;
+    }
+    if of_old.is_gain_over(Leaf::at(tx, old)?.tagging()) {
+        retag_leaf(tx, old, of_old)?;
     }
     add(tx, tree, HEAD_LEAVES_AT, 1)?;
     let separator = new_separator(tx, &plan.separator)?;
@@ -56,6 +64,15 @@ pub(super) fn split_leaf<W: Write>(
     add_child(tx, tree, path, left, branch(separator, right))?;
     let moved_used = (1 << plan.moved) - 1;
     Ok(if plan.key_to_new { (new, moved_used) } else { (old, kept) })
+}
+
+/// How the new leaf is tagged, and how the old one may be, whose fences get closer.
+fn taggings<R: Read>(read: &R, path: &Path, plan: &Plan) -> Result<(Tagging, Tagging)> {
+    let tagging = Leaf::at(read, path.leaf)?.tagging();
+    let (lower, upper) = fences(read, path)?;
+    let left = tagging.narrowed(lower, Some(&plan.separator));
+    let right = tagging.narrowed(&plan.separator, upper);
+    Ok(if plan.new_is_left { (left, right) } else { (right, left) })
 }
 
 /// Refuses a tree whose root may have to split, but cannot.
@@ -86,8 +103,8 @@ fn plan<W: Write>(tx: &W, path: &Path, key: &[u8]) -> Result<Plan> {
         key_to_new: true,
         separator: Vec::new(),
     };
-    let lowest = sorted.entry(0).key;
-    let highest = sorted.entry(LEAF_SLOTS - 1).key;
+    let lowest = sorted.entry(tx, 0)?.key;
+    let highest = sorted.entry(tx, LEAF_SLOTS - 1)?.key;
     let ascending = || (0..LEAF_SLOTS).all(|position| sorted.slot(position) == position);
     let descending =
         || (0..LEAF_SLOTS).all(|position| sorted.slot(position) == LEAF_SLOTS - 1 - position);
@@ -103,8 +120,8 @@ fn plan<W: Write>(tx: &W, path: &Path, key: &[u8]) -> Result<Plan> {
             plan.moved += 1;
             plan.moved_bits |= 1 << slot;
         }
-        let left = sorted.entry(LEAF_SLOTS / 2 - 1).key;
-        let right = sorted.entry(LEAF_SLOTS / 2).key;
+        let left = sorted.entry(tx, LEAF_SLOTS / 2 - 1)?.key;
+        let right = sorted.entry(tx, LEAF_SLOTS / 2)?.key;
         plan.separator = shortest_between(left, right).to_vec();
         plan.key_to_new = key >= plan.separator.as_slice();
     }

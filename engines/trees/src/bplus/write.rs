@@ -13,8 +13,9 @@ use super::find::{head, separator};
 use super::layout::{
     BRANCH_BYTES, BRANCH_CHILD_AT, Branch, CHILDREN_MAX, INNER_BRANCHES_AT, INNER_BYTES,
     INNER_COUNT_AT, INNER_HEADS_AT, INNER_ORDER_AT, Inner, LEAF_BITMAP_AT, LEAF_BYTES,
-    LEAF_FINGERPRINTS_AT, LEAF_SLOTS, LEAF_SLOTS_AT,
+    LEAF_FINGERPRINTS_AT, LEAF_SLOTS, LEAF_SLOTS_AT, LEAF_TAGGING_AT, Leaf,
 };
+use super::tagging::Tagging;
 use crate::error::{Error, Result};
 use crate::slot::{Slot, put_varint};
 
@@ -25,13 +26,19 @@ pub(super) fn add<W: Write>(tx: &mut W, tree: u64, at: usize, change: i64) -> Re
     Ok(tx.update_u64(tree, at, u64::from_le_bytes(word).wrapping_add_signed(change))?)
 }
 
-/// Writes a new leaf with these fingerprints and slots, at most 48; returns its offset.
-pub(super) fn new_leaf<W: Write>(tx: &mut W, slots: &[(u8, Slot)]) -> Result<u64> {
+/// Writes a new leaf with these fingerprints and slots, at most 48, which are tagged so; returns its
+/// offset.
+pub(super) fn new_leaf<W: Write>(
+    tx: &mut W,
+    tagging: Tagging,
+    slots: &[(u8, Slot)],
+) -> Result<u64> {
     assert!(slots.len() <= LEAF_SLOTS, "a leaf has {LEAF_SLOTS} slots");
     let block = tx.reserve(LEAF_BYTES as u64)?;
     let bytes = tx.write(block, 0, LEAF_SLOTS_AT + 8 * slots.len())?;
     bytes.fill(0);
     bytes[..8].copy_from_slice(&((1u64 << slots.len()) - 1).to_le_bytes());
+    bytes[LEAF_TAGGING_AT..LEAF_SLOTS_AT].copy_from_slice(&tagging.stored().to_le_bytes());
     for (index, (fingerprint, slot)) in slots.iter().enumerate() {
         bytes[LEAF_FINGERPRINTS_AT + index] = *fingerprint;
         let at = LEAF_SLOTS_AT + 8 * index;
@@ -57,6 +64,17 @@ pub(super) fn fill_leaf<W: Write>(
     }
     tx.update_u64(leaf, LEAF_BITMAP_AT, used)?;
     Ok(used)
+}
+
+/// Writes the tags of a leaf's used slots anew: 2 bytes of each. O(k).
+pub(super) fn retag_leaf<W: Write>(tx: &mut W, leaf: u64, tagging: Tagging) -> Result<()> {
+    let used = Leaf::at(tx, leaf)?.used();
+    for index in (0..LEAF_SLOTS).filter(|index| used >> index & 1 == 1) {
+        let slot = tagging.retag(tx, Leaf::at(tx, leaf)?.slot(index))?;
+        tx.write(leaf, LEAF_SLOTS_AT + 8 * index + 6, 2)?
+            .copy_from_slice(&slot.tag().to_le_bytes());
+    }
+    Ok(tx.update_u64(leaf, LEAF_TAGGING_AT, tagging.stored())?)
 }
 
 /// Writes a separator block; returns its offset.
