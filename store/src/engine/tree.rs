@@ -7,7 +7,7 @@
 
 use std::collections::HashSet;
 use std::fmt;
-use std::ops::{Bound, ControlFlow};
+use std::ops::{Bound, ControlFlow, RangeInclusive};
 use std::str::FromStr;
 
 use adamant_heap::View;
@@ -81,14 +81,24 @@ impl Engine {
             ENGINE_LSM => Self::Lsm,
             _ => return None,
         };
-        (format == engine.format()).then_some(engine)
+        (engine.formats().contains(&format)).then_some(engine)
     }
 
-    /// The version of its format.
+    /// The versions of its format that this version reads and changes.
+    fn formats(self) -> RangeInclusive<u16> {
+        match self {
+            // The trees say which of the two they have.
+            Self::Bplus => FORMAT..=FORMAT_BPLUS,
+            _ => self.format()..=self.format(),
+        }
+    }
+
+    /// The version of the format of a new one.
     fn format(self) -> u16 {
         match self {
             Self::Lsm => FORMAT_LSM,
-            Self::Bplus | Self::Btree | Self::Critbit | Self::Redblack => FORMAT,
+            Self::Bplus => FORMAT_BPLUS,
+            Self::Btree | Self::Critbit | Self::Redblack => FORMAT,
         }
     }
 
@@ -133,6 +143,8 @@ impl FromStr for Engine {
 
 /// The format version of each tree on the heap.
 const FORMAT: u16 = 1;
+/// The format version of the B+ tree. The leaves of version 1 are tagged by hashes.
+const FORMAT_BPLUS: u16 = 2;
 /// The format version of the LSM tree. Version 1 had no checksums on the heap.
 const FORMAT_LSM: u16 = 2;
 

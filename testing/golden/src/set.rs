@@ -13,13 +13,15 @@ pub enum Set {
     First,
     /// Every engine that is a tree on the heap.
     Engines,
+    /// The same with B+ trees of format 2.
+    Tagged,
     /// Log-structured merge trees of several levels, with blob files, beside a tree on the heap.
     Lsm,
 }
 
 impl Set {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::First, Self::Engines, Self::Lsm];
+    pub const ALL: [Self; 4] = [Self::First, Self::Engines, Self::Tagged, Self::Lsm];
 
     /// The folder of its images.
     pub fn folder(self) -> PathBuf {
@@ -27,6 +29,7 @@ impl Set {
         match self {
             Self::First => format,
             Self::Engines => format.join("engines"),
+            Self::Tagged => format.join("bplus-2"),
             Self::Lsm => format.join("lsm-2"),
         }
     }
@@ -54,7 +57,7 @@ impl Set {
     pub fn fill(self, store: &Store) -> Result<()> {
         match self {
             Self::First => fill(store),
-            Self::Engines => fill_engines(store),
+            Self::Engines | Self::Tagged => fill_engines(store),
             Self::Lsm => fill_lsm(store),
         }
     }

@@ -6,7 +6,7 @@
 //! Invariants: keys only rise (fall) as a cursor goes forward (back). This is checked from leaf to
 //! leaf, so that a scan of a damaged tree ends.
 
-use std::ops::{Bound, ControlFlow};
+use std::ops::{Bound, ControlFlow, Range};
 
 use adamant_heap::access::Read;
 
@@ -14,12 +14,14 @@ use super::find::{Path, Target, path, prefetch_entry, prefetch_leaf, separator};
 use super::layout::{Inner, LEAF_SLOTS, Leaf};
 use super::sort::Sorted;
 use crate::error::{Error, Result};
+use crate::slot::Entry;
 use crate::tree::{Cursor, Pair, Seek, Walk};
 
 /// Leaves that are prefetched: the next one, whose slots are read meanwhile, and the one after it.
 const LEAVES_AHEAD: usize = 2;
 /// Pairs of the first leaf that are handed out before the entries of the next one are prefetched: a
-/// scan that ends earlier needs none of them, and the leaf has arrived by then.
+/// scan that ends earlier needs none of them, and the leaf has arrived by then. Of the first leaf's
+/// entries twice as many are prefetched ahead.
 const PAIRS_ALONE: usize = 8;
 /// More consecutive empty leaves than an intact tree can have: an empty leaf is an only child, and
 /// only children of neighbouring parents merge unless a level's end lies between them.
@@ -186,8 +188,8 @@ impl<'r, R: Read> BplusCursor<'r, R> {
             Bound::Excluded(key) => (key, false),
             Bound::Unbounded => return Ok(if forward { len - self.gap } else { self.gap }),
         };
-        // The bound of a long scan nearly always lies beyond the whole leaf, and then, maybe, beyond
-        // its fences.
+        // The bound of a long scan nearly always lies beyond the whole leaf, and then, maybe,
+        // beyond its fences.
         let end = match (len, forward) {
             (0, _) => 0,
             (_, true) if self.sorted.entry(self.read, len - 1)?.key < key => len,
@@ -207,30 +209,47 @@ impl<'r, R: Read> BplusCursor<'r, R> {
         count: usize,
         each: &mut impl FnMut(Pair<'r>) -> ControlFlow<()>,
     ) -> Result<Option<&'r [u8]>> {
-        let read = self.read;
-        for _ in 0..count {
-            self.ahead.ask(read);
-            let position = if forward { self.gap } else { self.gap - 1 };
-            let entry = self.sorted.entry(read, position)?;
-            let value = entry.value(read)?;
-            self.gap = if forward { self.gap + 1 } else { position };
-            if each((entry.key, value)).is_break() {
-                return Ok(Some(entry.key));
-            }
+        if forward {
+            let mut entries = self.sorted.offsets(self.gap..self.gap + count);
+            let broken = hand_over(self.read, &mut self.ahead, &mut entries, each)?;
+            self.gap += count - entries.len();
+            Ok(broken)
+        } else {
+            let mut entries = self.sorted.offsets(self.gap - count..self.gap).rev();
+            let broken = hand_over(self.read, &mut self.ahead, &mut entries, each)?;
+            self.gap -= count - entries.len();
+            Ok(broken)
         }
-        Ok(None)
     }
 
-    /// Prefetches so many entries of the leaf from the gap on, after the first `from`.
-    fn prefetch(&self, forward: bool, from: usize, count: usize) {
+    /// Prefetches some of the entries from the gap on.
+    fn prefetch(&self, forward: bool, some: Range<usize>) {
+        let gap = self.gap;
         let positions = if forward {
-            let len = self.sorted.len();
-            (self.gap + from).min(len)..(self.gap + from + count).min(len)
+            gap + some.start..gap + some.end
         } else {
-            self.gap.saturating_sub(from + count)..self.gap.saturating_sub(from)
+            gap - some.end..gap - some.start
         };
         self.sorted.prefetch(self.read, positions);
     }
+}
+
+/// Hands entries to `each` until it breaks, and for each prefetches one of the next leaf.
+#[inline]
+fn hand_over<'r, R: Read>(
+    read: &'r R,
+    ahead: &mut Ahead<'_>,
+    entries: &mut impl Iterator<Item = u64>,
+    each: &mut impl FnMut(Pair<'r>) -> ControlFlow<()>,
+) -> Result<Option<&'r [u8]>> {
+    for offset in entries {
+        ahead.ask(read);
+        let entry = Entry::read(read, offset)?;
+        if each((entry.key, entry.value(read)?)).is_break() {
+            return Ok(Some(entry.key));
+        }
+    }
+    Ok(None)
 }
 
 impl<'r, R: Read> Cursor<'r> for BplusCursor<'r, R> {
@@ -298,7 +317,7 @@ impl<'r, R: Read> Cursor<'r> for BplusCursor<'r, R> {
         let mut count = self.count_until(forward, until)?;
         if self.state == State::Sought {
             let alone = count.min(PAIRS_ALONE);
-            self.prefetch(forward, 0, alone);
+            self.prefetch(forward, 0..count.min(2 * PAIRS_ALONE));
             if let Some(leaf) = self.leaf_ahead(forward, 1)? {
                 prefetch_leaf(self.read, leaf);
             }
@@ -306,9 +325,15 @@ impl<'r, R: Read> Cursor<'r> for BplusCursor<'r, R> {
                 return Ok(Walk::Broken(key));
             }
             count -= alone;
-            self.prefetch(forward, 0, count);
             self.look_ahead(forward)?;
             self.state = State::Scanning;
+            while count > PAIRS_ALONE {
+                self.prefetch(forward, PAIRS_ALONE..count.min(2 * PAIRS_ALONE));
+                if let Some(key) = self.hand_out(forward, PAIRS_ALONE, each)? {
+                    return Ok(Walk::Broken(key));
+                }
+                count -= PAIRS_ALONE;
+            }
         }
         Ok(match self.hand_out(forward, count, each)? {
             Some(key) => Walk::Broken(key),

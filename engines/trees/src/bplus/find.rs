@@ -185,8 +185,8 @@ pub(super) fn slot_of<R: Read>(
     Ok(entry_of(read, leaf, hash, key)?.map(|(index, _)| index))
 }
 
-/// Slot and entry of a key in a leaf. Few candidates are not the key's: those whose byte of the hash
-/// is the same, and whose tag, too.
+/// Slot and entry of a key in a leaf. Few candidates are not the key's: those whose byte of the
+/// hash is the same, and whose tag, too.
 #[inline]
 pub(super) fn entry_of<'r, R: Read>(
     read: &'r R,

@@ -106,7 +106,7 @@ fn gap<R: Read>(read: &R, tree: u64, pairs: &[Pair<'_>]) -> Result<Option<Gap>> 
             Some(before) => keys[before],
             None => sorted.entry(read, below - 1)?.key,
         };
-        gap.separators.push(shortest_between(before, keys[start]).to_vec());
+        gap.separators.push(shortest_between(path.leaf, before, keys[start])?);
         start += LEAF_SLOTS;
     }
     Ok(Some(gap))
@@ -132,9 +132,9 @@ fn fill<W: Write>(tx: &mut W, tree: u64, gap: &Gap, run: &[Pair<'_>]) -> Result<
         tx.update_u64(path.leaf, LEAF_BITMAP_AT, used)?;
     }
     let end = |index: usize| gap.separators.get(index).or(upper.as_ref()).map(Vec::as_slice);
-    let narrower = tagging.narrowed(&lower, end(0));
-    if narrower.is_gain_over(tagging) {
-        retag_leaf(tx, path.leaf, narrower)?;
+    let gained = tagging.gained(tagging.narrowed(&lower, end(0)));
+    if gained != tagging {
+        retag_leaf(tx, path.leaf, gained, &lower)?;
     }
     slots.extend_from_slice(&gap.above);
     let moved = slots.get_mut(LEAF_SLOTS - gap.below..).unwrap_or_default();
@@ -144,11 +144,11 @@ fn fill<W: Write>(tx: &mut W, tree: u64, gap: &Gap, run: &[Pair<'_>]) -> Result<
             path = path_of(tx, tree, Target::Key(&gap.separators[before]))?;
         }
         check_height(tx, &path)?;
-        let tagging = tagging.narrowed(bytes, end(index + 1));
+        let of_new = tagging.narrowed(bytes, end(index + 1));
         for (_, slot) in &mut *chunk {
-            *slot = tagging.retag(tx, *slot)?;
+            *slot = of_new.retag(tx, *slot, (tagging, &lower))?;
         }
-        let leaf = new_leaf(tx, tagging, chunk)?;
+        let leaf = new_leaf(tx, of_new, chunk)?;
         add(tx, tree, HEAD_LEAVES_AT, 1)?;
         let separator = new_separator(tx, bytes)?;
         let left = path.leaf;

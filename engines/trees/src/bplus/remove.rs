@@ -70,11 +70,13 @@ fn merge_leaf<W: Write>(tx: &mut W, tree: u64, path: &Path) -> Result<bool> {
             continue;
         }
         let (kept, dropped) = if left_len >= right_len { (left, right) } else { (right, left) };
-        let tagging = merged_tagging(tx, path, position)?;
+        let (left_lower, right_lower, tagging) = merged_tagging(tx, path, position)?;
+        let (of_kept, of_dropped) =
+            if kept == left { (left_lower, right_lower) } else { (right_lower, left_lower) };
         if !Leaf::at(tx, kept)?.tagging().admits(tagging) {
-            retag_leaf(tx, kept, tagging)?;
+            retag_leaf(tx, kept, tagging.for_merges(), &of_kept)?;
         }
-        move_slots(tx, dropped, kept)?;
+        move_slots(tx, dropped, &of_dropped, kept)?;
         tx.free(dropped)?;
         add(tx, tree, HEAD_LEAVES_AT, -1)?;
         drop_branch(tx, step.node, 1, position, kept)?;
@@ -84,24 +86,33 @@ fn merge_leaf<W: Write>(tx: &mut W, tree: u64, path: &Path) -> Result<bool> {
     Ok(false)
 }
 
-/// How the leaf is tagged that the leaves at `position` and the next one become, below the last
-/// inner node of a path.
-fn merged_tagging<R: Read>(read: &R, path: &Path, position: usize) -> Result<Tagging> {
+/// The lower bounds of the leaves at `position` and the next one below the last inner node of a
+/// path, and how the one that they become is tagged.
+fn merged_tagging<R: Read>(
+    read: &R,
+    path: &Path,
+    position: usize,
+) -> Result<(Vec<u8>, Vec<u8>, Tagging)> {
     let (mut left, mut right) = (*path, *path);
     left.steps[path.height - 1].position = position as u16;
     right.steps[path.height - 1].position = position as u16 + 1;
     let tagging = Leaf::at(read, path.leaf)?.tagging();
-    Ok(tagging.narrowed(fences(read, &left)?.0, fences(read, &right)?.1))
+    let ((left_lower, _), (right_lower, upper)) = (fences(read, &left)?, fences(read, &right)?);
+    let tagging = tagging.narrowed(left_lower, upper);
+    Ok((left_lower.to_vec(), right_lower.to_vec(), tagging))
 }
 
 /// Copies all slots of one leaf to another, which has room.
-fn move_slots<W: Write>(tx: &mut W, source: u64, target: u64) -> Result<()> {
+fn move_slots<W: Write>(tx: &mut W, source: u64, lower: &[u8], target: u64) -> Result<()> {
     let tagging = Leaf::at(tx, target)?.tagging();
     let leaf = Leaf::at(tx, source)?;
     let mut slots = [(0, Slot(0)); LEAF_SLOTS];
     let mut len = 0;
     for index in (0..LEAF_SLOTS).filter(|index| leaf.used() >> index & 1 == 1) {
-        slots[len] = (leaf.fingerprints[index], tagging.retag(tx, leaf.slot(index))?);
+        slots[len] = (
+            leaf.fingerprints[index],
+            tagging.retag(tx, leaf.slot(index), (leaf.tagging(), lower))?,
+        );
         len += 1;
     }
     if len > 0 {

@@ -38,8 +38,8 @@ impl<'r> Sorted<'r> {
     }
 
     /// Sorts a leaf by its tags, and reads those entries alone whose tags are equal. Of a leaf that
-    /// is tagged by hashes all entries are read, and prefetched first. O(k^2) with a small constant:
-    /// some 50 instructions to rank an entry.
+    /// is tagged by hashes all entries are read, and prefetched first. O(k^2) with a small
+    /// constant: some 50 instructions to rank an entry.
     pub(super) fn load<R: Read>(&mut self, read: &'r R, block: u64) -> Result<()> {
         prefetch_leaf(read, block);
         let leaf = Leaf::at(read, block)?;
@@ -99,26 +99,31 @@ impl<'r> Sorted<'r> {
         slot_in(self.order[..self.len][position])
     }
 
-    /// Heap offset of the entry at a position of the key order.
+    /// Heap offsets of the entries at a range of positions of the key order.
     #[inline]
-    fn offset(&self, position: usize) -> u64 {
-        self.leaf.map_or(0, |leaf| leaf.slot(self.slot(position)).entry())
+    pub(super) fn offsets(
+        &self,
+        positions: Range<usize>,
+    ) -> impl DoubleEndedIterator<Item = u64> + ExactSizeIterator {
+        let leaf = self.leaf;
+        let offset = move |word: &i32| leaf.map_or(0, |leaf| leaf.slot(slot_in(*word)).entry());
+        self.order[..self.len][positions].iter().map(offset)
     }
 
     /// Entry at a position of the key order.
     #[inline]
     pub(super) fn entry<R: Read>(&self, read: &'r R, position: usize) -> Result<Entry<'r>> {
-        Entry::read(read, self.offset(position))
+        Entry::read(read, self.offsets(position..position + 1).next().unwrap_or(0))
     }
 
     /// Prefetches the entries at these positions.
     #[inline]
     pub(super) fn prefetch<R: Read>(&self, read: &R, positions: Range<usize>) {
-        positions.for_each(|position| prefetch_entry(read, self.offset(position)));
+        self.offsets(positions).for_each(|entry| prefetch_entry(read, entry));
     }
 
-    /// How many keys are below `key`, or, with `through`, at or below it. `key` must be one that the
-    /// leaf's fences admit. Reads the entries whose tag is that of the key; O(log k).
+    /// How many keys are below `key`, or, with `through`, at or below it. `key` must be one that
+    /// the leaf's fences admit. Reads the entries whose tag is that of the key; O(log k).
     pub(super) fn rank<R: Read>(&self, read: &'r R, key: &[u8], through: bool) -> Result<usize> {
         let order = &self.order[..self.len];
         let (mut low, mut high) = match self.leaf.map(|leaf| leaf.tagging()) {

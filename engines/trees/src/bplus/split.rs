@@ -46,17 +46,20 @@ pub(super) fn split_leaf<W: Write>(
     check_height(tx, path)?;
     let old = path.leaf;
     let mut plan = plan(tx, path, key)?;
+    let source = Leaf::at(tx, old)?.tagging();
+    let lower = fences(tx, path)?.0.to_vec();
     let (of_new, of_old) = taggings(tx, path, &plan)?;
+    of_new.prefetch(tx, plan.slots[..plan.moved].iter().map(|(_, slot)| *slot), source);
     for (_, slot) in &mut plan.slots[..plan.moved] {
-        *slot = of_new.retag(tx, *slot)?;
+        *slot = of_new.retag(tx, *slot, (source, &lower))?;
     }
     let new = new_leaf(tx, of_new, &plan.slots[..plan.moved])?;
     let kept = LEAF_FULL & !plan.moved_bits;
     if plan.moved > 0 {
         tx.update_u64(old, LEAF_BITMAP_AT, kept)?;
     }
-    if of_old.is_gain_over(Leaf::at(tx, old)?.tagging()) {
-        retag_leaf(tx, old, of_old)?;
+    if of_old != source {
+        retag_leaf(tx, old, of_old, &lower)?;
     }
     add(tx, tree, HEAD_LEAVES_AT, 1)?;
     let separator = new_separator(tx, &plan.separator)?;
@@ -66,12 +69,13 @@ pub(super) fn split_leaf<W: Write>(
     Ok(if plan.key_to_new { (new, moved_used) } else { (old, kept) })
 }
 
-/// How the new leaf is tagged, and how the old one may be, whose fences get closer.
+/// How the new and the old leaf are tagged: as the old one was, unless their closer fences are
+/// worth reading the keys.
 fn taggings<R: Read>(read: &R, path: &Path, plan: &Plan) -> Result<(Tagging, Tagging)> {
     let tagging = Leaf::at(read, path.leaf)?.tagging();
     let (lower, upper) = fences(read, path)?;
-    let left = tagging.narrowed(lower, Some(&plan.separator));
-    let right = tagging.narrowed(&plan.separator, upper);
+    let left = tagging.gained(tagging.narrowed(lower, Some(&plan.separator)));
+    let right = tagging.gained(tagging.narrowed(&plan.separator, upper));
     Ok(if plan.new_is_left { (left, right) } else { (right, left) })
 }
 
@@ -109,10 +113,10 @@ fn plan<W: Write>(tx: &W, path: &Path, key: &[u8]) -> Result<Plan> {
     let descending =
         || (0..LEAF_SLOTS).all(|position| sorted.slot(position) == LEAF_SLOTS - 1 - position);
     if key > highest && (path.is_last(path.height) || ascending()) {
-        plan.separator = shortest_between(highest, key).to_vec();
+        plan.separator = shortest_between(path.leaf, highest, key)?;
     } else if key < lowest && (path.is_first(path.height) || descending()) {
         plan.new_is_left = true;
-        plan.separator = shortest_between(key, lowest).to_vec();
+        plan.separator = shortest_between(path.leaf, key, lowest)?;
     } else {
         for position in LEAF_SLOTS / 2..LEAF_SLOTS {
             let slot = sorted.slot(position);
@@ -122,16 +126,19 @@ fn plan<W: Write>(tx: &W, path: &Path, key: &[u8]) -> Result<Plan> {
         }
         let left = sorted.entry(tx, LEAF_SLOTS / 2 - 1)?.key;
         let right = sorted.entry(tx, LEAF_SLOTS / 2)?.key;
-        plan.separator = shortest_between(left, right).to_vec();
+        plan.separator = shortest_between(path.leaf, left, right)?;
         plan.key_to_new = key >= plan.separator.as_slice();
     }
     Ok(plan)
 }
 
-/// The shortest prefix of `right` that is above `left`, which is below `right`.
-pub(super) fn shortest_between<'k>(left: &[u8], right: &'k [u8]) -> &'k [u8] {
-    debug_assert!(left < right, "keys are sorted");
-    &right[..right.len().min(common_len(left, right) + 1)]
+/// The shortest prefix of `right` that is above `left`, which is below `right` unless the tags of
+/// `leaf` are not those of its keys.
+pub(super) fn shortest_between(leaf: u64, left: &[u8], right: &[u8]) -> Result<Vec<u8>> {
+    if left >= right {
+        return Err(Error::Damaged { block: leaf, what: "has tags out of the order of its keys" });
+    }
+    Ok(right[..right.len().min(common_len(left, right) + 1)].to_vec())
 }
 
 /// Replaces a path's leaf by `left` and adds `right` after it; splits full inner nodes on the way

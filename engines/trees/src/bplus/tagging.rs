@@ -1,13 +1,13 @@
 //! Tags: 16 bits of its key beside each entry's offset in a leaf's slot.
 //!
-//! Purpose: tags ascend with the keys, so that a scan finds where it begins in an unsorted leaf, and
-//! the order of its entries, without reading their keys; entries with equal tags alone are compared.
-//! Beside a fingerprint, which is a byte of the key's hash, they also tell a get that an entry is
-//! not its own.
-//! Invariants: all keys that the leaf's fences admit begin with the same `shared` bits, bytes beyond
-//! a key's end counted as zeros: so equal keys have equal tags, and a lower key never has a higher
-//! one. Splits narrow the fences, which keeps that true; a merge widens them, and writes the tags
-//! anew. Trees of format 1 have bits of the key's hash as tags: their leaves stay as they are.
+//! Purpose: tags ascend with the keys, so that a scan finds where it begins in an unsorted leaf,
+//! and the order of its entries, without reading their keys; entries with equal tags alone are
+//! compared. Beside a fingerprint, which is a byte of the key's hash, they also tell a get that an
+//! entry is not its own.
+//! Invariants: all keys that the leaf's fences admit begin with the same `shared` bits, bytes
+//! beyond a key's end counted as zeros: so equal keys have equal tags, and a lower key never has a
+//! higher one. Splits narrow the fences, which keeps that true; a merge widens them, and writes the
+//! tags anew. Trees of format 1 have bits of the key's hash as tags: their leaves stay as they are.
 
 use adamant_heap::access::Read;
 use adamant_wire::key::{common_len, head_of};
@@ -49,7 +49,8 @@ impl Tagging {
         Self(1 + 8 * shared as u64 + u64::from(bits))
     }
 
-    /// That of keys from `lower` on and below `upper`, in a tree with leaves that are tagged as this.
+    /// That of keys from `lower` on and below `upper`, in a tree with leaves that are tagged as
+    /// this.
     pub(super) fn narrowed(self, lower: &[u8], upper: Option<&[u8]>) -> Self {
         if self.is_ordered() { Self::between(lower, upper) } else { Self::HASHED }
     }
@@ -65,9 +66,30 @@ impl Tagging {
         self.is_ordered() == narrower.is_ordered() && self.0 <= narrower.0
     }
 
-    /// Whether tags of this kind tell keys apart that those of `wider` do not.
-    pub(super) fn is_gain_over(self, wider: Self) -> bool {
-        self.0 >= wider.0 + GAIN_BITS_MIN
+    /// `narrower` if it skips enough bits more.
+    pub(super) fn gained(self, narrower: Self) -> Self {
+        if narrower.0 >= self.0.saturating_add(GAIN_BITS_MIN) { narrower } else { self }
+    }
+
+    /// The same with some bits fewer, so that the next merges need not write tags anew.
+    pub(super) fn for_merges(self) -> Self {
+        if self.is_ordered() {
+            Self(self.0.saturating_sub(GAIN_BITS_MIN - 1).max(Self::WHOLE.0))
+        } else {
+            self
+        }
+    }
+
+    /// Prefetches what [`Tagging::retag`] will read of slots of a leaf that is tagged `source`.
+    pub(super) fn prefetch<R: Read>(
+        self,
+        read: &R,
+        slots: impl Iterator<Item = Slot>,
+        source: Self,
+    ) {
+        if self.0 > source.0 {
+            slots.for_each(|slot| read.prefetch(slot.entry()));
+        }
     }
 
     /// The tag of a key.
@@ -83,10 +105,25 @@ impl Tagging {
         (head_of(key, (shared / 8) as usize) << (shared % 8) >> 48) as u16
     }
 
-    /// The same slot with the tag that it has here.
-    pub(super) fn retag<R: Read>(self, read: &R, slot: Slot) -> Result<Slot> {
-        let key = Entry::read(read, slot.entry())?.key;
-        let tag = if self.is_ordered() { self.ordered_tag(key) } else { KeyHash::of(key).tag() };
+    /// A slot of a leaf that is tagged `source` and whose keys begin at `lower`, with the tag that
+    /// it has here. Its entry is read only if its tag has too few bits.
+    pub(super) fn retag<R: Read>(
+        self,
+        read: &R,
+        slot: Slot,
+        (source, lower): (Self, &[u8]),
+    ) -> Result<Slot> {
+        if !self.is_ordered() {
+            return Ok(slot);
+        }
+        let tag = match source.0.checked_sub(self.0) {
+            // All keys there have these bits more in common, with the lower bound, too.
+            Some(more @ 0..16) => {
+                self.ordered_tag(lower) & !(u16::MAX >> more) | slot.tag() >> more
+            }
+            Some(_) => self.ordered_tag(lower),
+            None => self.ordered_tag(Entry::read(read, slot.entry())?.key),
+        };
         Ok(Slot::tagged(tag, slot.entry()))
     }
 }
@@ -94,6 +131,17 @@ impl Tagging {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A heap of which nothing can be read.
+    struct Unread;
+
+    impl Read for Unread {
+        fn block(&self, offset: u64) -> adamant_heap::Result<&[u8]> {
+            Err(adamant_heap::Error::InvalidPointer { offset, what: "is not to be read" })
+        }
+
+        fn prefetch(&self, _: u64) {}
+    }
 
     #[test]
     fn tags_ascend_with_the_keys_between_two_fences() {
@@ -110,11 +158,20 @@ mod tests {
             if lower == upper {
                 continue;
             }
-            let tagging = Tagging::between(&lower, Some(&upper).map(Vec::as_slice));
+            let tagging = Tagging::between(&lower, Some(&upper[..]));
             let tags: Vec<u16> =
                 keys.iter().map(|key| tagging.tag(KeyHash::of(key), key)).collect();
             assert!(tags.is_sorted(), "{keys:?} below {upper:?}: {tags:?}");
-            assert!(Tagging::WHOLE.admits(tagging));
+            // Those of wider bounds follow from them: no entry is read.
+            let shared = random.u64(..tagging.0);
+            for wider in [Tagging::WHOLE, Tagging(1 + shared)] {
+                assert!(wider.admits(tagging));
+                for (key, tag) in keys.iter().zip(&tags) {
+                    let slot = Slot::tagged(*tag, 7);
+                    let slot = wider.retag(&Unread, slot, (tagging, &lower)).expect("no read");
+                    assert_eq!(slot, Slot::tagged(wider.ordered_tag(key), 7), "{key:?}, {wider:?}");
+                }
+            }
         }
     }
 }

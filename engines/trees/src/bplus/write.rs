@@ -13,7 +13,7 @@ use super::find::{head, separator};
 use super::layout::{
     BRANCH_BYTES, BRANCH_CHILD_AT, Branch, CHILDREN_MAX, INNER_BRANCHES_AT, INNER_BYTES,
     INNER_COUNT_AT, INNER_HEADS_AT, INNER_ORDER_AT, Inner, LEAF_BITMAP_AT, LEAF_BYTES,
-    LEAF_FINGERPRINTS_AT, LEAF_SLOTS, LEAF_SLOTS_AT, LEAF_TAGGING_AT, Leaf,
+    LEAF_FINGERPRINTS_AT, LEAF_FULL, LEAF_SLOTS, LEAF_SLOTS_AT, LEAF_TAGGING_AT, Leaf,
 };
 use super::tagging::Tagging;
 use crate::error::{Error, Result};
@@ -26,8 +26,8 @@ pub(super) fn add<W: Write>(tx: &mut W, tree: u64, at: usize, change: i64) -> Re
     Ok(tx.update_u64(tree, at, u64::from_le_bytes(word).wrapping_add_signed(change))?)
 }
 
-/// Writes a new leaf with these fingerprints and slots, at most 48, which are tagged so; returns its
-/// offset.
+/// Writes a new leaf with these fingerprints and slots, at most 48, which are tagged so; returns
+/// its offset.
 pub(super) fn new_leaf<W: Write>(
     tx: &mut W,
     tagging: Tagging,
@@ -66,13 +66,29 @@ pub(super) fn fill_leaf<W: Write>(
     Ok(used)
 }
 
-/// Writes the tags of a leaf's used slots anew: 2 bytes of each. O(k).
-pub(super) fn retag_leaf<W: Write>(tx: &mut W, leaf: u64, tagging: Tagging) -> Result<()> {
-    let used = Leaf::at(tx, leaf)?.used();
-    for index in (0..LEAF_SLOTS).filter(|index| used >> index & 1 == 1) {
-        let slot = tagging.retag(tx, Leaf::at(tx, leaf)?.slot(index))?;
-        tx.write(leaf, LEAF_SLOTS_AT + 8 * index + 6, 2)?
-            .copy_from_slice(&slot.tag().to_le_bytes());
+/// Writes the tags of a leaf's used slots anew: 2 bytes of each, or all slots at once, which takes
+/// less time, if all are used. Its keys begin at `lower`. O(k).
+pub(super) fn retag_leaf<W: Write>(
+    tx: &mut W,
+    leaf: u64,
+    tagging: Tagging,
+    lower: &[u8],
+) -> Result<()> {
+    let old = Leaf::at(tx, leaf)?;
+    let (used, source, mut slots) = (old.used(), old.tagging(), old.slots);
+    let indices = (0..LEAF_SLOTS).filter(|index| used >> index & 1 == 1);
+    tagging.prefetch(tx, indices.clone().map(|index| old.slot(index)), source);
+    for index in indices.clone() {
+        let slot = tagging.retag(tx, Slot(slots[index].get()), (source, lower))?;
+        slots[index] = U64::new(slot.0);
+    }
+    if used == LEAF_FULL {
+        tx.write(leaf, LEAF_SLOTS_AT, 8 * LEAF_SLOTS)?.copy_from_slice(slots.as_bytes());
+    } else {
+        for index in indices {
+            let tag = Slot(slots[index].get()).tag();
+            tx.write(leaf, LEAF_SLOTS_AT + 8 * index + 6, 2)?.copy_from_slice(&tag.to_le_bytes());
+        }
     }
     Ok(tx.update_u64(leaf, LEAF_TAGGING_AT, tagging.stored())?)
 }

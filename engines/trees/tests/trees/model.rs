@@ -3,10 +3,10 @@
 use adamant_heap::access::Write;
 use adamant_trees::{Bplus, Btree, Cursor, Error, OrderedMap, Pair, Seek};
 
-use crate::common::for_each_tree;
 use crate::common::mock::Mock;
 use crate::common::model::Model;
-use crate::common::shapes::SHAPES;
+use crate::common::shapes::{SHAPES, Shape};
+use crate::common::{built, for_each_tree};
 
 for_each_tree! {
     changes_and_scans_match_a_model
@@ -38,6 +38,59 @@ fn changes_and_scans_match_a_model<T: OrderedMap>() {
         model.tree.destroy(&mut heap).unwrap();
         assert_eq!(heap.block_count(), 0, "nothing is left");
     }
+}
+
+/// An empty tree as format 1 had it: tagged by hashes.
+fn make_format_1(heap: &mut Mock, tree: Bplus) {
+    let head = heap.bytes_mut(tree.head());
+    head[7] = 1;
+    let root = u64::from_le_bytes(*head[8..].first_chunk().unwrap());
+    heap.bytes_mut(root)[56..64].fill(0);
+}
+
+#[test]
+fn a_tree_of_format_1_stays_one_and_matches_a_model() {
+    for (seed, shape) in SHAPES.into_iter().filter(|shape| *shape != Shape::Words).enumerate() {
+        let mut heap = Mock::new();
+        let mut model = Model::<Bplus>::new(&mut heap, shape, 200 + seed as u64).unwrap();
+        make_format_1(&mut heap, model.tree);
+        let changes = shape.changes();
+        for removes in [5, 60, 10, 80] {
+            model.change(&mut heap, changes / 8, removes).unwrap();
+            model.batch(&mut heap, changes / 8, removes).unwrap();
+            heap.commit();
+            model.compare_ranges(&heap, 50).unwrap();
+        }
+        // The check refuses ordered tags in a tree of format 1.
+        model.compare(&heap).unwrap();
+        model.tree.clear(&mut heap).unwrap();
+        model.map.clear();
+        model.change(&mut heap, changes / 10, 20).unwrap();
+        assert_eq!(heap.bytes_mut(model.tree.head())[7], 1);
+    }
+}
+
+/// A scan of ten entries reads those, and few of the others in its leaves: the tags say where it
+/// begins, and in which order the entries are.
+#[test]
+fn a_short_scan_reads_few_other_entries() {
+    const SCANS: u64 = 500;
+    let (heap, tree) = built::<Bplus>(20_000, |number| {
+        number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes().to_vec()
+    });
+    let mut random = fastrand::Rng::with_seed(9);
+    let height = tree.check(&heap).unwrap().height;
+    heap.reads.set(0);
+    for _ in 0..SCANS {
+        let mut cursor = tree.cursor(&heap);
+        cursor.seek(Seek::Before(&random.u64(..).to_le_bytes())).unwrap();
+        for _ in 0..10 {
+            cursor.next().unwrap();
+        }
+    }
+    let reads = heap.reads.get() as f64 / SCANS as f64;
+    println!("{reads} blocks a scan, height {height}");
+    assert!(reads < 10.0 + 4.0 * (height + 1) as f64, "{reads} blocks");
 }
 
 fn batches_match_a_model<T: OrderedMap>() {

@@ -26,7 +26,7 @@ fn expected_keyspaces(set: Set) -> Vec<(&'static str, Engine)> {
             let names = ["empty", "many", "sizes / .. \u{e9}"];
             names.map(|name| (name, Engine::Bplus)).into()
         }
-        Set::Engines => {
+        Set::Engines | Set::Tagged => {
             let mut all = content::TREES.map(|engine| (engine.name(), engine)).to_vec();
             all.push(("converted", Engine::Redblack));
             all.sort_unstable_by_key(|(name, _)| *name);
