@@ -13,6 +13,7 @@ use adamant_heap::access::Read;
 
 use super::find::{head, separator};
 use super::layout::{CHILDREN_MAX, Inner, LEAF_BYTES, LEAF_FULL, LEAF_SLOTS, Leaf};
+use super::tagging::Tagging;
 use crate::error::{Error, Result};
 use crate::slot::{Entry, KeyHash, Slot};
 use crate::tree::Pair;
@@ -192,7 +193,8 @@ pub(super) fn orphan_keys<R: Read>(read: &R, block: u64) -> Option<(&[u8], &[u8]
         let (low, high) = keys.unwrap_or((found, found));
         keys = Some((low.min(found), high.max(found)));
     }
-    keys
+    // Its tags skip no more than what its keys have in common.
+    keys.filter(|(low, high)| leaf.tagging().skips_at_most(Tagging::between(low, Some(high))))
 }
 
 /// Hands out what can be read of a leaf that no tree refers to any more.

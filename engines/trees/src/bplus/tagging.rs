@@ -66,6 +66,11 @@ impl Tagging {
         self.is_ordered() == narrower.is_ordered() && self.0 <= narrower.0
     }
 
+    /// Whether tags of this kind skip no more than those of `other`.
+    pub(super) fn skips_at_most(self, other: Self) -> bool {
+        self.0 <= other.0
+    }
+
     /// `narrower` if it skips enough bits more.
     pub(super) fn gained(self, narrower: Self) -> Self {
         if narrower.0 >= self.0.saturating_add(GAIN_BITS_MIN) { narrower } else { self }
