@@ -3,7 +3,7 @@
 //! A scenario is a function over a [`Place`]; it panics when the store misbehaves. They are grouped
 //! by subject: `point` single entries, `order` ranges and iterators, `lend` zero-copy scans, `lazy`
 //! keys alone and values read later, `batch` atomic changes, `moves` values that move, `removals`
-//! removed ranges, `reserved` values in reserved room, `load` bulk loads, `keyspaces` the
+//! removed ranges, `chosen` pops and removals by closures, `reserved` values in reserved room, `load` bulk loads, `keyspaces` the
 //! catalogue, `engines` engines, `snapshots` snapshots, `transactions` transactions, `validation`
 //! their conflicts, `reentrance` closures under the lock, `persistence` reopening, `limits`
 //! refusals, `empty_key` that key, `threads` readers beside a writer, and `model` random work
@@ -33,4 +33,4 @@ pub mod fuzz;
 pub use concurrency::{reentrance, snapshots, threads, transactions, validation};
 pub use place::{Disk, Kept, Mapped, Memory, Place, Tiny};
 pub use reads::{lazy, lend, order};
-pub use writes::{batch, load, moves, removals, reserved};
+pub use writes::{batch, chosen, load, moves, removals, reserved};
