@@ -25,8 +25,10 @@ impl Keyspace {
     /// them are gone or none.
     ///
     /// A keyspace of the engine `lsm` records a range tombstone, whose size does not depend on the
-    /// number of entries: O(log n); merging gives their space back. The other engines delete entry
-    /// by entry, O(log n) for each.
+    /// number of entries: O(log n); merging gives their space back. A range without an end also
+    /// needs the last key, by a search that may read the device. The other engines delete entry by
+    /// entry, O(log n) for each: some 1 us in `bplus`. Other writers wait for all of it. Readers
+    /// wait for a chunk of some 64 entries, and see the state before until it is done.
     ///
     /// ```
     /// use adamant::{Engine, KeyspaceOptions, Store};
@@ -43,8 +45,23 @@ impl Keyspace {
     ///
     /// Snapshots are not affected; transactions that read in the range conflict.
     ///
+    /// # Large ranges of trees
+    /// Until the commit has ended, memory holds the keys and what would undo it: some 100 bytes an
+    /// entry in `bplus` and `btree`, 250 in `critbit`, 400 in `redblack`. What open snapshots see
+    /// of the entries, and what readers that come in between need, is limited by
+    /// [`Options::snapshot_bytes_max`](crate::Options::snapshot_bytes_max): beyond it the oldest
+    /// snapshots expire, and readers wait for the end.
+    ///
+    /// The log gets half a byte for each of adjacent entries; up to 30 bytes for scattered ones, as
+    /// [`Keyspace::retain`] may choose them. A record may be longer than
+    /// [`Options::log_bytes_max`](crate::Options::log_bytes_max): the log grows for it. If the disk
+    /// has no room for that, nothing is deleted; smaller ranges, one after the other, need less.
+    /// [`Keyspace::clear`] empties a keyspace in one commit whose size does not depend on the
+    /// number of entries.
+    ///
     /// # Errors
-    /// As [`Keyspace::put`]; nothing was deleted.
+    /// As [`Keyspace::put`]; nothing was deleted. A full disk: see
+    /// [`Error::is_out_of_space`](crate::Error::is_out_of_space), and above.
     pub fn delete_range(&self, range: impl KeyBounds) -> Result<()> {
         self.check_writes()?;
         let Some(range) = KeyRange::new(&range) else { return self.settle() };

@@ -33,7 +33,7 @@ impl Keyspace {
     ///
     /// O(m) in the m entries of the range, and O(log n) for each that is deleted; `lsm` writes a
     /// tombstone for each. Writers wait for all of it; readers wait for a chunk of some 64 deletes
-    /// at most. Memory and log: as [`Keyspace::delete_range`] for trees.
+    /// at most. Memory and log: see [`Keyspace::delete_range`].
     ///
     /// ```
     /// let store = adamant::Store::in_memory()?;
@@ -56,12 +56,12 @@ impl Keyspace {
         Ok(deleted.len() as u64)
     }
 
-    /// Deletes the entries of a range for which the closure returns true, in one commit, and returns
-    /// them in the order of their keys: [`Keyspace::retain`] the other way round, at the same cost,
-    /// plus a copy of each entry that is deleted.
+    /// Deletes the entries of a range for which the closure returns true, in one commit, and
+    /// returns them in the order of their keys: [`Keyspace::retain`] the other way round, at the
+    /// same cost, plus a copy of each entry that is deleted.
     ///
     /// They are returned together, not by an iterator or to a second closure: they may be used only
-    /// once the commit has succeeded, and until then somebody has to hold them. To take entries out
+    /// once the commit has succeeded, and are held until then. To take entries out
     /// in parts, give a range for each part.
     ///
     /// ```

@@ -79,8 +79,8 @@ impl Expiring {
         Ok(deleted.len() as u64)
     }
 
-    /// Deletes the entries of a range for which the closure returns true, in one commit, and returns
-    /// them in the order of their keys. Like [`Expiring::retain`], the other way round.
+    /// Deletes the entries of a range for which the closure returns true, in one commit, and
+    /// returns them in the order of their keys. Like [`Expiring::retain`], the other way round.
     ///
     /// # Errors
     /// As [`Expiring::retain`].

@@ -14,7 +14,6 @@ use super::malformed::Malformed;
 use super::named::types_of;
 use super::value::{Value, ValueFor};
 use crate::batch::builder::Batch;
-use crate::bounds::KeyRange;
 use crate::error::{Error, Result};
 use crate::keyspace::handle::Keyspace;
 use crate::keyspace::iterate::{Iter, Keys};
@@ -228,81 +227,6 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
     /// gone.
     pub fn take<Q: KeyFor<K> + ?Sized>(&self, key: &Q) -> Result<Option<V>> {
         self.keyspace.take(encode_key(key))?.map(|bytes| self.value(bytes)).transpose()
-    }
-
-    /// Removes the entry with the lowest key and returns it, like [`Keyspace::pop_first`].
-    ///
-    /// ```
-    /// # let store = adamant::Store::in_memory()?;
-    /// let jobs = store.keyspace("jobs")?.typed::<u64, String>()?;
-    /// jobs.put(&10, "mop")?;
-    /// jobs.put(&9, "sweep")?;
-    /// assert_eq!(jobs.pop_first()?, Some((9, "sweep".to_string())));
-    /// # Ok::<(), adamant::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Keyspace::pop_first`]; [`Error::Encoding`] as [`TypedKeyspace::get`], and then the entry
-    /// is gone.
-    pub fn pop_first(&self) -> Result<Option<(K, V)>> {
-        self.keyspace.pop_first()?.map(|entry| self.entry(entry)).transpose()
-    }
-
-    /// Removes the entry with the highest key and returns it, like [`Keyspace::pop_last`].
-    ///
-    /// # Errors
-    /// As [`TypedKeyspace::pop_first`].
-    pub fn pop_last(&self) -> Result<Option<(K, V)>> {
-        self.keyspace.pop_last()?.map(|entry| self.entry(entry)).transpose()
-    }
-
-    /// Keeps the entries of a range for which the closure returns true, and deletes the others, in
-    /// one commit; returns how many it deleted. Like [`Keyspace::retain`], and each entry is
-    /// decoded.
-    ///
-    /// ```
-    /// # let store = adamant::Store::in_memory()?;
-    /// let stock = store.keyspace("stock")?.typed::<String, u32>()?;
-    /// for (name, count) in [("apples", 7), ("pears", 0), ("plums", 0)] {
-    ///     stock.put(name, &count)?;
-    /// }
-    /// assert_eq!(stock.retain(.., |_, count| *count > 0)?, 2);
-    /// # Ok::<(), adamant::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Keyspace::retain`]; [`Error::Encoding`] if one of the entries is not of these types.
-    /// Nothing was deleted.
-    pub fn retain(
-        &self,
-        range: impl KeyBoundsFor<K>,
-        mut keeps: impl FnMut(&K, &V) -> bool,
-    ) -> Result<u64> {
-        let deleted = self.extract(range, |(key, value)| (!keeps(&key, &value)).then_some(()))?;
-        Ok(deleted.len() as u64)
-    }
-
-    /// Deletes the entries of a range for which the closure returns true, in one commit, and returns
-    /// them in the order of their keys. Like [`Keyspace::extract_if`].
-    ///
-    /// # Errors
-    /// As [`TypedKeyspace::retain`].
-    pub fn extract_if(
-        &self,
-        range: impl KeyBoundsFor<K>,
-        mut takes: impl FnMut(&K, &V) -> bool,
-    ) -> Result<Vec<(K, V)>> {
-        self.extract(range, |(key, value)| takes(&key, &value).then_some((key, value)))
-    }
-
-    fn extract<T>(
-        &self,
-        range: impl KeyBoundsFor<K>,
-        mut choose: impl FnMut((K, V)) -> Option<T>,
-    ) -> Result<Vec<T>> {
-        self.keyspace.extract(KeyRange::new(&range.encoded()), |key, value| {
-            Ok(choose(self.entry((key.into(), value.into()))?))
-        })
     }
 
     /// Deletes all entries in a range of keys, like [`Keyspace::delete_range`].

@@ -4,7 +4,6 @@ use super::bounds::KeyBoundsFor;
 use super::key::{Key, KeyFor, PrefixFor, encode_key, encode_prefix};
 use super::keyspace::{Decoded, TypedKeyspace};
 use super::value::{Value, ValueFor};
-use crate::bounds::KeyRange;
 use crate::error::Result;
 use crate::keyspace::iterate::Iter;
 use crate::keyspace::snapshot::Snapshot;
@@ -115,8 +114,8 @@ impl<'s, K: Key, V: Value> TypedSnapshot<'s, K, V> {
 /// ```
 #[derive(Debug)]
 pub struct TypedTransaction<'t, K, V> {
-    keyspace: &'t TypedKeyspace<K, V>,
-    transaction: &'t mut Transaction,
+    pub(super) keyspace: &'t TypedKeyspace<K, V>,
+    pub(super) transaction: &'t mut Transaction,
 }
 
 impl<K: Key, V: Value> TypedTransaction<'_, K, V> {
@@ -158,64 +157,6 @@ impl<K: Key, V: Value> TypedTransaction<'_, K, V> {
     pub fn take<Q: KeyFor<K> + ?Sized>(&mut self, key: &Q) -> Result<Option<V>> {
         let found = self.transaction.take(self.keyspace.untyped(), encode_key(key))?;
         found.map(|bytes| self.keyspace.value(bytes)).transpose()
-    }
-
-    /// Removes the entry with the lowest key and returns it. Like [`Transaction::pop_first`].
-    ///
-    /// # Errors
-    /// As [`Transaction::pop_first`]; [`Error::Encoding`](crate::Error::Encoding).
-    pub fn pop_first(&mut self) -> Result<Option<(K, V)>> {
-        let found = self.transaction.pop_first(self.keyspace.untyped())?;
-        found.map(|entry| self.keyspace.entry(entry)).transpose()
-    }
-
-    /// Removes the entry with the highest key and returns it. Like [`Transaction::pop_last`].
-    ///
-    /// # Errors
-    /// As [`TypedTransaction::pop_first`].
-    pub fn pop_last(&mut self) -> Result<Option<(K, V)>> {
-        let found = self.transaction.pop_last(self.keyspace.untyped())?;
-        found.map(|entry| self.keyspace.entry(entry)).transpose()
-    }
-
-    /// Keeps the entries of a range for which the closure returns true, and deletes the others;
-    /// returns how many it deleted. Like [`Transaction::retain`].
-    ///
-    /// # Errors
-    /// As [`Transaction::retain`]; [`Error::Encoding`](crate::Error::Encoding). Nothing was deleted.
-    pub fn retain(
-        &mut self,
-        range: impl KeyBoundsFor<K>,
-        mut keeps: impl FnMut(&K, &V) -> bool,
-    ) -> Result<u64> {
-        let deleted = self.extract(range, |(key, value)| (!keeps(&key, &value)).then_some(()))?;
-        Ok(deleted.len() as u64)
-    }
-
-    /// Deletes the entries of a range for which the closure returns true, and returns them in the
-    /// order of their keys. Like [`Transaction::extract_if`].
-    ///
-    /// # Errors
-    /// As [`TypedTransaction::retain`].
-    pub fn extract_if(
-        &mut self,
-        range: impl KeyBoundsFor<K>,
-        mut takes: impl FnMut(&K, &V) -> bool,
-    ) -> Result<Vec<(K, V)>> {
-        self.extract(range, |(key, value)| takes(&key, &value).then_some((key, value)))
-    }
-
-    fn extract<T>(
-        &mut self,
-        range: impl KeyBoundsFor<K>,
-        mut choose: impl FnMut((K, V)) -> Option<T>,
-    ) -> Result<Vec<T>> {
-        let keyspace = self.keyspace;
-        keyspace.untyped().check_writes()?;
-        let range = KeyRange::new(&range.encoded());
-        self.transaction.extract(keyspace.untyped(), range, |key, value| {
-            Ok(choose(keyspace.entry((key.clone(), value.clone()))?))
-        })
     }
 
     /// All entries, from both ends. Like [`Transaction::iter`].

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use adamant::{Durability, Engine, Keyspace, KeyspaceOptions, Result, Store};
 
-use crate::crashes::model::Content;
+use crate::crashes::model::{Content, Map};
 
 /// A change of one entry; no value removes it.
 #[derive(Clone, Debug)]
@@ -195,13 +195,7 @@ impl Plan {
                 assert_eq!(taken.as_deref(), had(name, key).map(Arc::as_ref));
             }
             Plan::Pop { name, is_first } => {
-                let (keyspace, model) = (keyspace(name)?, &before.keyspaces[name]);
-                let (popped, expected) = match is_first {
-                    true => (keyspace.pop_first()?, model.first_key_value()),
-                    false => (keyspace.pop_last()?, model.last_key_value()),
-                };
-                let expected = expected.map(|(key, value)| (&key[..], &value[..]));
-                assert_eq!(popped.as_ref().map(|(key, value)| (&key[..], &value[..])), expected);
+                run_pop(&keyspace(name)?, &before.keyspaces[name], *is_first)?;
             }
             Plan::Retain { name, start } => {
                 let deleted = keyspace(name)?.retain(&start[..].., |key, _| is_kept(key))?;
@@ -264,6 +258,16 @@ impl Plan {
         );
         changes_list.then_some(Durability::Sync)
     }
+}
+
+fn run_pop(keyspace: &Keyspace, model: &Map, is_first: bool) -> Result<()> {
+    let (popped, expected) = match is_first {
+        true => (keyspace.pop_first()?, model.first_key_value()),
+        false => (keyspace.pop_last()?, model.last_key_value()),
+    };
+    let expected = expected.map(|(key, value)| (&key[..], &value[..]));
+    assert_eq!(popped.as_ref().map(|(key, value)| (&key[..], &value[..])), expected);
+    Ok(())
 }
 
 /// Whether [`Plan::Retain`] keeps an entry: about half of them.

@@ -1,5 +1,6 @@
 //! Removals of many entries in one commit: pops, `retain` and `delete_range`, so many that readers
-//! are admitted during them. After a power cut all or nothing of each is there; on a full disk, too.
+//! are admitted during them. After a power cut all or nothing of each is there; on a full disk,
+//! too.
 
 use std::collections::BTreeSet;
 
