@@ -36,8 +36,9 @@
 //!   nothing of it. [`Durability`] says what a commit waits for.
 //! - [`Keyspace::rename`], [`Keyspace::move_to`], [`Keyspace::swap`] and [`Keyspace::move_range`]
 //!   move values of any size without copying them, also between keyspaces and trees.
-//! - [`Keyspace::delete_range`] deletes a range; from a keyspace of [`Engine::Lsm`] in one small
-//!   commit.
+//! - [`Keyspace::pop_first`] and [`Keyspace::pop_last`] take entries out at the ends, as queues do.
+//! - [`Keyspace::delete_range`] deletes a range, [`Keyspace::retain`] and [`Keyspace::extract_if`]
+//!   the entries of it that a closure chooses; each in one commit.
 //! - [`Keyspace::load_sorted`] and [`Keyspace::extend`] fill keyspaces from iterators of any
 //!   length.
 //! - A [`Snapshot`] is the whole store at one moment. Snapshots never block writers and are never

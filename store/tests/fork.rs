@@ -179,6 +179,10 @@ fn keyspace_calls(calls: &mut Calls, keyspace: &Keyspace, value: ReservedValue) 
     calls.refused("settle", || keyspace.settle());
     calls.refused("clear", || keyspace.clear());
     calls.refused("delete_range", || keyspace.delete_range(..));
+    calls.refused("pop_first", || keyspace.pop_first());
+    calls.refused("pop_last", || keyspace.pop_last());
+    calls.refused("retain", || keyspace.retain(.., |_, _| false));
+    calls.refused("extract_if", || keyspace.extract_if(.., |_, _| true));
     calls.refused("rename", || keyspace.rename("large", "small"));
     calls.refused("move_to", || keyspace.move_to("large", keyspace, "small"));
     calls.refused("swap", || keyspace.swap("large", keyspace, "small"));
@@ -223,6 +227,10 @@ fn transaction_calls(calls: &mut Calls, mut transaction: Transaction, keyspace: 
     calls.refused("transaction take", || own.take(keyspace, "own"));
     calls.refused("transaction first", || own.first(keyspace));
     calls.refused("transaction last", || own.last(keyspace));
+    calls.refused("transaction pop_first", || own.pop_first(keyspace));
+    calls.refused("transaction pop_last", || own.pop_last(keyspace));
+    calls.refused("transaction retain", || own.retain(keyspace, .., |_, _| false));
+    calls.refused("transaction extract_if", || own.extract_if(keyspace, .., |_, _| true));
     calls.refused("transaction iter", || own.iter(keyspace).keys().next().transpose());
     calls.refused("transaction range", || own.range(keyspace, ..).entries().next().transpose());
     calls.refused("transaction prefix", || own.prefix(keyspace, "a").next().transpose());
@@ -246,6 +254,10 @@ fn typed_calls(calls: &mut Calls, before: &Before<'_>) {
     calls.refused("typed remove", || typed.remove("one"));
     calls.refused("typed take", || typed.take("one"));
     calls.refused("typed delete_range", || typed.delete_range(..));
+    calls.refused("typed pop_first", || typed.pop_first());
+    calls.refused("typed pop_last", || typed.pop_last());
+    calls.refused("typed retain", || typed.retain(.., |_, _| false));
+    calls.refused("typed extract_if", || typed.extract_if(.., |_, _| true));
     calls.refused("typed first", || typed.first());
     calls.refused("typed last", || typed.last());
     calls.refused("typed len", || typed.len());
@@ -281,6 +293,10 @@ fn expiring_calls(calls: &mut Calls, before: &Before<'_>) {
     calls.refused("expiring insert", || leases.insert("new", "1", soon()));
     calls.refused("expiring remove", || leases.remove("lease"));
     calls.refused("expiring take", || leases.take("lease"));
+    calls.refused("expiring pop_first", || leases.pop_first());
+    calls.refused("expiring pop_last", || leases.pop_last());
+    calls.refused("expiring retain", || leases.retain(.., |_, _, _| false));
+    calls.refused("expiring extract_if", || leases.extract_if(.., |_, _, _| true));
     calls.refused("expiring clear", || leases.clear());
     calls.refused("expiring settle", || leases.settle());
     calls.refused("set_deadline", || leases.set_deadline("lease", None));
@@ -445,15 +461,18 @@ fn every_public_call_is_tried() {
         "keyspace/lend.rs",
         "keyspace/load.rs",
         "keyspace/moves.rs",
-        "keyspace/delete_range.rs",
+        "keyspace/pop.rs",
         "keyspace/lsm.rs",
         "keyspace/snapshot.rs",
         "keyspace/atomic.rs",
         "batch/builder.rs",
         "batch/commit.rs",
+        "batch/delete_range.rs",
+        "batch/retain.rs",
         "transaction/handle.rs",
         "transaction/handle/commit.rs",
         "transaction/iterate.rs",
+        "transaction/remove.rs",
         "store/exclusive.rs",
         "store/attempts.rs",
         "store/sync_point.rs",
@@ -462,9 +481,11 @@ fn every_public_call_is_tried() {
         "expiring/keyspace.rs",
         "expiring/change.rs",
         "expiring/at.rs",
+        "expiring/remove.rs",
         "expiring/within.rs",
         "expiring/reserved.rs",
         "typed/keyspace.rs",
+        "typed/remove.rs",
         "typed/within.rs",
     ];
     let mut missing = Vec::new();

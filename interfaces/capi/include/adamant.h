@@ -745,8 +745,22 @@ int adamant_load_sorted(adamant_keyspace *keyspace,
                         uint64_t *replaced);
 
 /**
- * Deletes all keys of a range; NULL for all keys. A large range goes in pieces, each of which is
- * a commit.
+ * Takes the entry with the lowest key out, in one commit, and gives copies of its key and its
+ * value, each to be freed by adamant_value_free; ADAMANT_NOT_FOUND, and NULL for both, if there is
+ * no entry. Threads that do this at the same time get different entries. O(log n); the engine lsm
+ * may read the device.
+ */
+int adamant_pop_first(adamant_keyspace *keyspace, adamant_value **key, adamant_value **value);
+
+/**
+ * Like adamant_pop_first, for the entry with the highest key.
+ */
+int adamant_pop_last(adamant_keyspace *keyspace, adamant_value **key, adamant_value **value);
+
+/**
+ * Deletes all keys of a range, in one commit; NULL for all keys. The engine lsm records the range,
+ * the others delete entry by entry, for which a large range takes memory; adamant_clear, which
+ * deletes all keys, does not.
  */
 int adamant_delete_range(adamant_keyspace *keyspace, const adamant_range *range);
 

@@ -147,8 +147,46 @@ pub extern "C" fn adamant_load_sorted(
     })
 }
 
-/// Deletes all keys of a range; NULL for all keys. A large range goes in pieces, each of which is
-/// a commit.
+/// Takes the entry with the lowest key out, in one commit, and gives copies of its key and its
+/// value, each to be freed by adamant_value_free; ADAMANT_NOT_FOUND, and NULL for both, if there is
+/// no entry. Threads that do this at the same time get different entries. O(log n); the engine lsm
+/// may read the device.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_pop_first(
+    keyspace: Changed<KeyspaceHandle>,
+    key: Out<*mut Value>,
+    value: Out<*mut Value>,
+) -> c_int {
+    run(|| pop(Keyspace::pop_first, &keyspace, &key, &value))
+}
+
+/// Like adamant_pop_first, for the entry with the highest key.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_pop_last(
+    keyspace: Changed<KeyspaceHandle>,
+    key: Out<*mut Value>,
+    value: Out<*mut Value>,
+) -> c_int {
+    run(|| pop(Keyspace::pop_last, &keyspace, &key, &value))
+}
+
+fn pop(
+    taken: fn(&Keyspace) -> adamant::Result<Option<(adamant::Slice, adamant::Slice)>>,
+    keyspace: &Changed<KeyspaceHandle>,
+    key: &Out<*mut Value>,
+    value: &Out<*mut Value>,
+) -> Result<c_int> {
+    key.need_handle()?;
+    value.need_handle()?;
+    let Some(entry) = taken(keyspace.keyspace()?)? else { return Ok(ADAMANT_NOT_FOUND) };
+    key.give(Content::copy(&entry.0));
+    value.give(Content::copy(&entry.1));
+    Ok(ADAMANT_OK)
+}
+
+/// Deletes all keys of a range, in one commit; NULL for all keys. The engine lsm records the range,
+/// the others delete entry by entry, for which a large range takes memory; adamant_clear, which
+/// deletes all keys, does not.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_delete_range(
     keyspace: Changed<KeyspaceHandle>,

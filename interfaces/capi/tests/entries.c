@@ -79,6 +79,43 @@ static void test_entries(adamant_store *store)
     adamant_keyspace_free(users);
 }
 
+static void check_popped(int code, adamant_value *key, adamant_value *value, const char *expected)
+{
+    OK(code);
+    CHECK(strcmp((const char *)adamant_value_bytes(key).data, expected) == 0);
+    CHECK(strcmp((const char *)adamant_value_bytes(value).data, "job") == 0);
+    adamant_value_free(key);
+    adamant_value_free(value);
+}
+
+static void test_pops(adamant_store *store, const char *engine)
+{
+    adamant_keyspace *jobs = NULL;
+    adamant_value *key = NULL, *value = NULL;
+    uint64_t entries = 7;
+    int code;
+
+    OK(adamant_keyspace_open(store, engine, engine, &jobs));
+    OK(adamant_clear(jobs));
+    OK(adamant_put(jobs, T("1"), T("job")));
+    OK(adamant_put(jobs, T("2"), T("job")));
+    OK(adamant_put(jobs, T("3"), T("job")));
+    /* Nothing is lost where there is no room for it. */
+    CODE(ADAMANT_INVALID, adamant_pop_first(jobs, NULL, &value));
+    CODE(ADAMANT_INVALID, adamant_pop_last(jobs, &key, NULL));
+    OK(adamant_len(jobs, &entries));
+    CHECK(entries == 3);
+    code = adamant_pop_first(jobs, &key, &value);
+    check_popped(code, key, value, "1");
+    code = adamant_pop_last(jobs, &key, &value);
+    check_popped(code, key, value, "3");
+    code = adamant_pop_last(jobs, &key, &value);
+    check_popped(code, key, value, "2");
+    CODE(ADAMANT_NOT_FOUND, adamant_pop_first(jobs, &key, &value));
+    CHECK(key == NULL && value == NULL);
+    adamant_keyspace_free(jobs);
+}
+
 static void count_bytes(void *context, adamant_slice value)
 {
     *(size_t *)context += value.len;
@@ -260,6 +297,7 @@ int main(int argc, char **argv)
     test_entries(store);
     for (at = 0; at < 5; at++) {
         test_large_values(store, engines[at]);
+        test_pops(store, engines[at]);
     }
     test_keyspaces(store);
     test_batches(store);

@@ -68,6 +68,10 @@ static void test_null(adamant_store *store, adamant_keyspace *keyspace, const ch
     BAD(adamant_insert_unique(NULL, T("a"), T("b"), NULL));
     BAD(adamant_delete(NULL, T("a")));
     BAD(adamant_remove(NULL, T("a")));
+    BAD(adamant_pop_first(NULL, &value, &value));
+    BAD(adamant_pop_first(keyspace, NULL, &value));
+    BAD(adamant_pop_last(NULL, &value, &value));
+    BAD(adamant_pop_last(keyspace, &value, NULL));
     BAD(adamant_delete_range(NULL, NULL));
     BAD(adamant_clear(NULL));
     BAD(adamant_move(keyspace, T("here"), NULL, T("b")));

@@ -19,9 +19,6 @@ use crate::mapping::reader::Reader;
 use crate::store::Store;
 use crate::transaction::Transaction;
 
-/// Keys that are collected at once before they are removed.
-const REMOVED_ENTRIES: usize = 1024;
-
 /// An expiring keyspace for reading and writing.
 #[pyclass(frozen, subclass, generic, mapping, extends = Reader, module = "adamant._native")]
 pub(crate) struct Expiring {
@@ -65,14 +62,7 @@ impl Expiring {
 
 /// Removes the entries in a part of it.
 fn remove_span(all: &mut ExpiringTransaction<'_>, span: &Span) -> adamant::Result<()> {
-    loop {
-        let some = all.range(span.bounds()).take(REMOVED_ENTRIES);
-        let keys = some.map(|entry| Ok(entry?.0)).collect::<adamant::Result<Vec<Slice>>>()?;
-        if keys.is_empty() {
-            return Ok(());
-        }
-        keys.iter().try_for_each(|key| all.delete(key))?;
-    }
+    all.retain(span.bounds(), |_, _, _| false).map(drop)
 }
 
 #[pymethods]
@@ -222,12 +212,8 @@ impl Expiring {
     #[pyo3(signature = (last=true))]
     fn popitem<'py>(slf: &Bound<'py, Self>, last: bool) -> PyResult<Bound<'py, PyTuple>> {
         let entry = Self::change(slf, |_, all| {
-            let mut entries = all.iter();
-            let end = if last { entries.next_back() } else { entries.next() };
-            drop(entries);
-            let Some((key, value, _)) = end.transpose()? else { return Ok(None) };
-            all.delete(&key)?;
-            Ok(Some((key, value)))
+            let entry = if last { all.pop_last() } else { all.pop_first() }?;
+            Ok(entry.map(|(key, value, _)| (key, value)))
         })?;
         slf.as_super().get().pair(slf.py(), entry)?.ok_or_else(errors::nothing_to_pop)
     }

@@ -104,16 +104,8 @@ impl Keyspace {
     #[pyo3(signature = (last=true))]
     fn popitem<'py>(slf: &Bound<'py, Self>, last: bool) -> PyResult<Bound<'py, PyTuple>> {
         let reader = slf.as_super().get();
-        let entry = reader.on_keyspace(slf.py(), |keyspace| {
-            loop {
-                let end = if last { keyspace.last()? } else { keyspace.first()? };
-                let Some((key, _)) = end else { return Ok(None) };
-                // Otherwise another thread has just taken it: try the next one.
-                if let Some(value) = keyspace.take(&key)? {
-                    return Ok(Some((key, value)));
-                }
-            }
-        })?;
+        let pop = if last { adamant::Keyspace::pop_last } else { adamant::Keyspace::pop_first };
+        let entry = reader.on_keyspace(slf.py(), pop)?;
         reader.pair(slf.py(), entry)?.ok_or_else(errors::nothing_to_pop)
     }
 

@@ -197,11 +197,13 @@ impl TransactionReader {
     /// Removes and returns the entry with the highest key, or the lowest.
     #[pyo3(signature = (last=true))]
     fn popitem<'py>(slf: &Bound<'py, Self>, last: bool) -> PyResult<Bound<'py, PyTuple>> {
-        let entry = Self::write(slf, |keyspace, it| {
-            let entry = if last { it.last(keyspace) } else { it.first(keyspace) }?;
-            entry.iter().try_for_each(|(key, _)| it.delete(keyspace, key))?;
-            Ok(entry)
-        })?;
+        let entry =
+            Self::write(
+                slf,
+                |keyspace, it| {
+                    if last { it.pop_last(keyspace) } else { it.pop_first(keyspace) }
+                },
+            )?;
         slf.as_super().get().pair(slf.py(), entry)?.ok_or_else(errors::nothing_to_pop)
     }
 

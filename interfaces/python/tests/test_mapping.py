@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import array
 import collections.abc
+import concurrent.futures
+import contextlib
 import itertools
 import random
 from typing import Any
@@ -143,6 +145,31 @@ def test_popitem_takes_from_either_end(db: adamant.Store, engine: Any) -> None:
         assert mapping.popitem() == (b"b", b"2")
         with pytest.raises(KeyError, match="empty"):
             mapping.popitem()
+
+
+def test_threads_that_pop_get_different_entries(db: adamant.Store, engine: Any) -> None:
+    keyspace = db.keyspace("test", engine=engine, durability="deferred")
+    keyspace.update({b"%04d" % number: b"" for number in range(600)})
+
+    def pop_all(last: bool) -> list[bytes]:
+        popped = []
+        with contextlib.suppress(KeyError):
+            while True:
+                popped.append(keyspace.popitem(last=last)[0])
+        return popped
+
+    with concurrent.futures.ThreadPoolExecutor() as threads:
+        popped = [key for part in threads.map(pop_all, (True, False, True)) for key in part]
+    assert sorted(popped) == [b"%04d" % number for number in range(600)]
+
+
+def test_a_range_is_taken_out_by_one_commit(db: adamant.Store, engine: Any) -> None:
+    keyspace = db.keyspace("test", engine=engine)
+    keyspace.update({b"%05d" % number: b"" for number in range(3000)})
+    before = int(db.stats()["commits"]["commits"])
+    del keyspace[b"00010":b"02990"]
+    assert int(db.stats()["commits"]["commits"]) == before + 1
+    assert len(keyspace) == 20
 
 
 def test_update_is_one_commit(db: adamant.Store) -> None:

@@ -9,7 +9,7 @@
 use std::borrow::Cow;
 use std::cell::RefCell;
 
-use adamant_heap::Transaction;
+use adamant_heap::{HeldWritePermit, Transaction};
 use adamant_trees::Operation;
 
 use crate::batch::builder::Batch;
@@ -49,27 +49,39 @@ impl Batch {
         let mut present = Vec::with_capacity(operations.len());
         let is_lsm = || self.keyspaces.iter().any(|state| state.engine() == Engine::Lsm);
         let removes = || operations.iter().all(|operation| operation.value.is_none());
-        match self.commit_steps(&steps, &operations, &mut present) {
+        match self.commit_steps(None, &steps, &operations, &mut present) {
             Err(error) if is_lsm() && self.shared.makes_room_for(&error, removes()) => {
-                self.commit_steps(&steps, &operations, &mut present)
+                self.commit_steps(None, &steps, &operations, &mut present)
             }
             done => done,
         }
     }
 
+    /// Like [`Batch::commit`], with a write permit that was taken before the batch was made: for
+    /// changes that depend on what was read under it. The caller makes room and reads again.
+    pub(crate) fn commit_in(mut self, permit: HeldWritePermit<'_>) -> Result<()> {
+        self.content.sort();
+        let mut operations: Vec<Operation<'_>> = Vec::with_capacity(self.len());
+        let steps = self.content.steps(&mut operations);
+        self.commit_steps(Some(permit), &steps, &operations, &mut Vec::new())
+    }
+
     fn commit_steps(
         &self,
+        permit: Option<HeldWritePermit<'_>>,
         steps: &[Step<'_>],
         operations: &[Operation<'_>],
         present: &mut Vec<bool>,
     ) -> Result<()> {
         if is_large(operations.len(), self.content.bytes()) {
-            return self.commit_chunked(steps, operations, present);
+            return self.commit_chunked(permit, steps, operations, present);
         }
         let keys = |each: &mut KeyVisitor<'_>| {
             self.keys(steps, operations).try_for_each(|(state, key)| each(state, key))
         };
-        self.shared.change(self.durability, keys, |transaction| {
+        let lends = self.shared.versions().any();
+        let no_check = |_: &mut Transaction<'_>| Ok(());
+        self.shared.change_after(permit, self.durability, lends, keys, no_check, |transaction| {
             for step in steps {
                 match step {
                     Step::Apply { keyspace, operations: range } => {
@@ -87,6 +99,7 @@ impl Batch {
 
     fn commit_chunked(
         &self,
+        permit: Option<HeldWritePermit<'_>>,
         steps: &[Step<'_>],
         operations: &[Operation<'_>],
         present: &mut Vec<bool>,
@@ -116,7 +129,7 @@ impl Batch {
             }
             Ok(())
         };
-        self.shared.chunked_transaction(None, self.durability, body, |ending| {
+        self.shared.chunked_transaction(permit, self.durability, body, |ending| {
             progress.borrow_mut().finish(ending);
         })
     }

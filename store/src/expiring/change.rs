@@ -169,10 +169,11 @@ impl Expiring {
         self.entries.with_room(true, || self.entries.shared.clear_keyspaces(&both, durability))
     }
 
-    fn change<T>(
+    /// Runs `work` in a transaction of its own; a second time if that makes room for it.
+    pub(super) fn change<T>(
         &self,
         removes: bool,
-        work: impl Fn(&mut ExpiringTransaction<'_>) -> Result<T>,
+        mut work: impl FnMut(&mut ExpiringTransaction<'_>) -> Result<T>,
     ) -> Result<T> {
         self.entries.with_room(removes, || {
             let mut transaction = self.store.begin_exclusive()?;

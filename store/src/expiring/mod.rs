@@ -37,6 +37,8 @@ mod within;
 
 mod change;
 
+mod remove;
+
 #[cfg(test)]
 mod tests;
 

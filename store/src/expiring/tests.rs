@@ -74,6 +74,32 @@ impl Place {
         self.store.exclusive(|tx| self.all.within(tx).insert_reserved(key, room, end))
     }
 
+    fn pop(&mut self, is_first: bool) {
+        let mut living = self.model.iter().filter(|(_, value)| self.is_living(value.1));
+        let expected = if is_first { living.next() } else { living.next_back() };
+        let expected = expected.map(|(key, (value, ends))| (key.clone(), value.clone(), *ends));
+        let popped = if is_first { self.all.pop_first() } else { self.all.pop_last() }.unwrap();
+        let popped = popped
+            .map(|(key, value, ends)| (key.to_vec(), value.to_vec(), ends.map(Deadline::millis)));
+        assert_eq!(popped, expected);
+        expected.map(|(key, ..)| self.model.remove(&key));
+    }
+
+    /// Keeps what has no deadline, of the keys from one on.
+    fn retain(&mut self, number: u8) {
+        let from = [b'k', number];
+        let is_gone = |key: &[u8], ends: Option<u64>| {
+            *key >= from[..] && self.is_living(ends) && ends.is_some() && key[1].is_multiple_of(3)
+        };
+        let gone: Vec<_> = self.model.iter().filter(|(key, value)| is_gone(key, value.1)).collect();
+        let gone: Vec<Vec<u8>> = gone.into_iter().map(|(key, _)| key.clone()).collect();
+        let keeps = |key: &[u8], _: &[u8], ends: Option<Deadline>| {
+            ends.is_none() || !key[1].is_multiple_of(3)
+        };
+        assert_eq!(self.all.retain(&from[..].., keeps).unwrap(), gone.len() as u64);
+        gone.iter().for_each(|key| drop(self.model.remove(key)));
+    }
+
     fn change(&mut self, random: &mut fastrand::Rng) {
         let number = random.u8(0..40);
         let key = if number == 0 { Vec::new() } else { vec![b'k', number] };
@@ -81,7 +107,9 @@ impl Place {
         let deadline = random.bool().then(|| now + random.u64(0..50));
         let before = self.get(&key);
         let ends = deadline.map(Deadline::from_millis);
-        match random.u8(0..12) {
+        match random.u8(0..14) {
+            12 => self.pop(random.bool()),
+            13 => self.retain(random.u8(1..40)),
             0..5 => {
                 let bytes = if random.u8(0..8) == 0 { 5_000 } else { 0 } + random.usize(0..40);
                 let value = vec![random.u8(..); bytes];

@@ -10,7 +10,7 @@ use super::deadline::{DEADLINE_BYTES, Deadline, deadline_of, join, row, rows_end
 use super::entries::Living;
 use super::keyspace::Expiring;
 use super::reserved::ReservedExpiring;
-use crate::bounds::KeyBounds;
+use crate::bounds::{KeyBounds, KeyRange};
 use crate::error::{Error, Result};
 use crate::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::transaction::handle::Transaction;
@@ -205,8 +205,25 @@ impl ExpiringTransaction<'_> {
 
     /// The entries in a range of keys. Like [`Transaction::range`].
     pub fn range(&mut self, range: impl KeyBounds) -> Living<TransactionIter<'_>> {
-        let entries = self.transaction.range(&self.expiring.entries, range);
+        self.living_in(KeyRange::new(&range))
+    }
+
+    /// The entries in a range; none without one.
+    pub(super) fn living_in(&mut self, range: Option<KeyRange>) -> Living<TransactionIter<'_>> {
+        let entries = self.transaction.iter_over(&self.expiring.entries, range);
         Living::new(entries, self.expiring.entries.name(), self.now)
+    }
+
+    /// Deletes entries with these keys and deadlines.
+    pub(super) fn end_entries<'k>(
+        &mut self,
+        ends: impl Iterator<Item = (&'k Slice, Option<Deadline>)>,
+    ) -> Result<()> {
+        for (key, deadline) in ends {
+            self.end_row(key, deadline)?;
+            self.transaction.delete_own(&self.expiring.entries, key)?;
+        }
+        Ok(())
     }
 
     /// The earliest deadline, which may have passed; `None` if no entry has one. Like

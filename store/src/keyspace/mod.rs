@@ -10,7 +10,7 @@ pub(crate) mod lend;
 pub(crate) mod load;
 pub(crate) mod lsm;
 pub(crate) mod moves;
-pub(crate) mod delete_range;
 pub(crate) mod read;
 pub(crate) mod write;
+pub(crate) mod pop;
 pub(crate) mod atomic;

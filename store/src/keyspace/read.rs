@@ -193,7 +193,8 @@ impl Keyspace {
         Ok(self.first_of(Direction::Up, KeyRange::all(), None, false, |_, _| Ok(()))?.is_none())
     }
 
-    fn end(&self, direction: Direction) -> Result<Option<(Slice, Slice)>> {
+    /// The first entry in a direction.
+    pub(crate) fn end(&self, direction: Direction) -> Result<Option<(Slice, Slice)>> {
         let copied = |key: &[u8], met: ScanItem<'_, '_>| {
             met.with(key, |value| (Slice::from(key), Slice::from(value)))
         };

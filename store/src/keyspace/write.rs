@@ -225,7 +225,11 @@ impl Keyspace {
     /// Does work that may need space on the device; retries once if space runs out and some can be
     /// made.
     #[inline]
-    pub(crate) fn with_room<T>(&self, removes: bool, work: impl Fn() -> Result<T>) -> Result<T> {
+    pub(crate) fn with_room<T>(
+        &self,
+        removes: bool,
+        mut work: impl FnMut() -> Result<T>,
+    ) -> Result<T> {
         let is_lsm = || self.engine() == Engine::Lsm;
         match work() {
             Err(error) if is_lsm() && self.shared.makes_room_for(&error, removes) => work(),

@@ -124,7 +124,12 @@ impl Transaction {
         self.iter(keyspace).go(end).transpose()
     }
 
-    fn iter_over(&mut self, keyspace: &Keyspace, range: Option<KeyRange>) -> TransactionIter<'_> {
+    /// The entries in a range of keys; none without one.
+    pub(crate) fn iter_over(
+        &mut self,
+        keyspace: &Keyspace,
+        range: Option<KeyRange>,
+    ) -> TransactionIter<'_> {
         match self.parts(keyspace) {
             Ok((tables, kept)) => {
                 let begin = range.map(|range| Begin { tables, range, kept: Some(kept) });

@@ -53,6 +53,8 @@ mod keyspace;
 
 mod within;
 
+mod remove;
+
 #[cfg(test)]
 mod tests;
 

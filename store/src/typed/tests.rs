@@ -398,3 +398,28 @@ fn bytes_are_as_documented() {
     let mut spare = Vec::new();
     assert_eq!(0x0102_u16.encode_value(&mut spare), Ok(&[2, 1][..]));
 }
+
+/// An entry of another type is an error, and then nothing is deleted.
+#[test]
+fn entries_that_cannot_be_decoded_are_not_chosen() {
+    let store = Store::in_memory().unwrap();
+    let bytes = store.keyspace("ages").unwrap();
+    let ages = bytes.typed::<String, u16>().unwrap();
+    for (name, age) in [("ada", 36), ("bob", 41), ("eve", 17)] {
+        ages.put(name, &age).unwrap();
+    }
+    assert_eq!(ages.extract_if(.., |_, age| *age < 18).unwrap(), [("eve".to_string(), 17)]);
+    let kept =
+        store.transaction(|tx| ages.within(tx).retain("b".to_string().., |_, age| *age > 40));
+    assert_eq!(kept.unwrap(), 0);
+    bytes.put("carl", "thirty").unwrap();
+    assert!(matches!(ages.retain(.., |_, _| false), Err(Error::Encoding { .. })));
+    let refused = store.transaction(|tx| ages.within(tx).extract_if(.., |_, _| true).map(drop));
+    assert!(matches!(refused, Err(Error::Encoding { .. })));
+    assert_eq!(bytes.len().unwrap(), 3);
+    assert_eq!(ages.pop_first().unwrap(), Some(("ada".to_string(), 36)));
+    let popped = store.transaction(|tx| ages.within(tx).pop_first());
+    assert_eq!(popped.unwrap(), Some(("bob".to_string(), 41)));
+    assert!(matches!(ages.pop_last(), Err(Error::Encoding { .. })));
+    assert!(bytes.is_empty().unwrap(), "it was removed all the same");
+}

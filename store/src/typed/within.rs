@@ -114,8 +114,8 @@ impl<'s, K: Key, V: Value> TypedSnapshot<'s, K, V> {
 /// ```
 #[derive(Debug)]
 pub struct TypedTransaction<'t, K, V> {
-    keyspace: &'t TypedKeyspace<K, V>,
-    transaction: &'t mut Transaction,
+    pub(super) keyspace: &'t TypedKeyspace<K, V>,
+    pub(super) transaction: &'t mut Transaction,
 }
 
 impl<K: Key, V: Value> TypedTransaction<'_, K, V> {

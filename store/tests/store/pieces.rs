@@ -242,3 +242,61 @@ fn with_little_memory_for_copies_readers_wait_and_snapshots_end() {
     });
     assert!(snapshot.get(&all[0], name(0)).is_err());
 }
+
+/// Such a range was deleted in parts, which readers saw.
+#[test]
+fn who_reads_beside_the_removal_of_many_entries_sees_all_of_them_or_none() {
+    const ENTRIES: u64 = 4_000;
+    let store = store();
+    for keyspace in keyspaces(&store) {
+        let (is_over, looks) = (AtomicBool::new(false), AtomicU64::new(0));
+        std::thread::scope(|scope| {
+            let look = || {
+                while !is_over.load(Ordering::Acquire) {
+                    let snapshot = store.snapshot().expect("opens");
+                    let len = snapshot.len(&keyspace).expect("a length");
+                    assert!([0, ENTRIES / 2, ENTRIES].contains(&len), "{len} entries");
+                    assert_eq!(snapshot.iter(&keyspace).count() as u64, len);
+                    looks.fetch_add(1, Ordering::Relaxed);
+                }
+            };
+            scope.spawn(look);
+            scope.spawn(look);
+            let mut round = 0;
+            while round < 4 || looks.load(Ordering::Relaxed) < 40 {
+                round += 1;
+                let mut batch = store.batch();
+                for key in 0..ENTRIES {
+                    batch.put(&keyspace, name(key), value(key, round)).unwrap();
+                }
+                batch.commit().unwrap();
+                let is_even = |key: &[u8], _: &[u8]| key[7].is_multiple_of(2);
+                assert_eq!(keyspace.retain(.., is_even).unwrap(), ENTRIES / 2);
+                keyspace.delete_range(..name(ENTRIES)).unwrap();
+            }
+            is_over.store(true, Ordering::Release);
+        });
+    }
+    assert!(store.check().expect("can be checked").is_clean());
+}
+
+/// Removals that take more memory than there may be for copies.
+#[test]
+fn with_little_memory_for_copies_removals_are_whole_all_the_same() {
+    let options = Options::new().background(false).snapshot_bytes_max(20_000);
+    let directory = std::sync::Arc::new(MemoryDirectory::new());
+    let store = Store::open_directory(directory, options).expect("a store");
+    for keyspace in keyspaces(&store) {
+        keyspace.load_sorted((0..5_000).map(|key| (name(key), value(key, 1)))).unwrap();
+        let snapshot = store.snapshot().unwrap();
+        assert_eq!(keyspace.retain(.., |key, _| key[7] == b'7').unwrap(), 4_500);
+        keyspace.delete_range(..name(4_000)).unwrap();
+        assert_eq!(keyspace.len().unwrap(), 100);
+        let seen = snapshot.iter(&keyspace).collect::<adamant::Result<Vec<_>>>();
+        match seen {
+            Ok(seen) => assert_eq!(seen.len(), 5_000, "{}", keyspace.name()),
+            Err(error) => assert!(matches!(error, adamant::Error::SnapshotExpired { .. })),
+        }
+    }
+    assert!(store.check().expect("can be checked").is_clean());
+}

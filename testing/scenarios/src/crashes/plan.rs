@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use adamant::{Durability, Engine, Keyspace, KeyspaceOptions, Result, Store};
 
-use crate::crashes::model::Content;
+use crate::crashes::model::{Content, Map};
 
 /// A change of one entry; no value removes it.
 #[derive(Clone, Debug)]
@@ -41,8 +41,21 @@ pub enum Plan {
         /// The key.
         key: Vec<u8>,
     },
-    /// Removes the entries from a key on, up to another or to the end: so few that it is one commit
-    /// of any engine.
+    /// Removes the first entry, or the last one, and returns it.
+    Pop {
+        /// The keyspace.
+        name: String,
+        /// Whether it is the first one.
+        is_first: bool,
+    },
+    /// Keeps, of the entries from a key on, those that [`is_kept`] keeps.
+    Retain {
+        /// The keyspace.
+        name: String,
+        /// The lowest key that may be removed.
+        start: Vec<u8>,
+    },
+    /// Removes the entries from a key on, up to another or to the end.
     RemoveRange {
         /// The keyspace.
         name: String,
@@ -87,6 +100,8 @@ impl Plan {
             Plan::Exchange(name, other_name) => has(name) && has(other_name),
             Plan::Drop(name) | Plan::Convert(name, _) | Plan::Clear(name) => has(name),
             Plan::Single(Change { name, .. })
+            | Plan::Pop { name, .. }
+            | Plan::Retain { name, .. }
             | Plan::RemoveRange { name, .. }
             | Plan::Take { name, .. }
             | Plan::Load { name, .. } => has(name),
@@ -124,6 +139,11 @@ impl Plan {
             Plan::Clear(name) => content.map(name).clear(),
             Plan::Take { name, key } => {
                 content.map(name).remove(key.as_slice());
+            }
+            Plan::Pop { name, is_first: true } => drop(content.map(name).pop_first()),
+            Plan::Pop { name, is_first: false } => drop(content.map(name).pop_last()),
+            Plan::Retain { name, start } => {
+                content.map(name).retain(|key, _| key[..] < start[..] || is_kept(key));
             }
             Plan::RemoveRange { name, start, end } => content.map(name).retain(|key, _| {
                 key[..] < start[..] || end.as_ref().is_some_and(|end| key[..] >= end[..])
@@ -173,6 +193,14 @@ impl Plan {
             Plan::Take { name, key } => {
                 let taken = keyspace(name)?.take(key)?;
                 assert_eq!(taken.as_deref(), had(name, key).map(Arc::as_ref));
+            }
+            Plan::Pop { name, is_first } => {
+                run_pop(&keyspace(name)?, &before.keyspaces[name], *is_first)?;
+            }
+            Plan::Retain { name, start } => {
+                let deleted = keyspace(name)?.retain(&start[..].., |key, _| is_kept(key))?;
+                let left = self.applied(before).keyspaces[name].len() as u64;
+                assert_eq!(deleted + left, before.keyspaces[name].len() as u64);
             }
             Plan::RemoveRange { name, start, end: Some(end) } => {
                 keyspace(name)?.delete_range(&start[..]..&end[..])?;
@@ -230,6 +258,21 @@ impl Plan {
         );
         changes_list.then_some(Durability::Sync)
     }
+}
+
+fn run_pop(keyspace: &Keyspace, model: &Map, is_first: bool) -> Result<()> {
+    let (popped, expected) = match is_first {
+        true => (keyspace.pop_first()?, model.first_key_value()),
+        false => (keyspace.pop_last()?, model.last_key_value()),
+    };
+    let expected = expected.map(|(key, value)| (&key[..], &value[..]));
+    assert_eq!(popped.as_ref().map(|(key, value)| (&key[..], &value[..])), expected);
+    Ok(())
+}
+
+/// Whether [`Plan::Retain`] keeps an entry: about half of them.
+pub fn is_kept(key: &[u8]) -> bool {
+    key.iter().fold(0_u8, |sum, byte| sum.wrapping_add(*byte)).is_multiple_of(2)
 }
 
 fn apply(content: &mut Content, change: &Change) {

@@ -78,6 +78,7 @@ impl Workload {
             }
             1 => Plan::Exchange(name, self.some_name()),
             2 => Plan::Clear(name),
+            3 => self.some_retain(name),
             _ => self.range_removal(name),
         }
     }
@@ -123,6 +124,11 @@ impl Workload {
             }
             _ => self.range_removal(name),
         }
+    }
+
+    /// The removal of some of the entries from a key on.
+    fn some_retain(&mut self, name: &str) -> Plan {
+        Plan::Retain { name: name.into(), start: self.removal(name).key }
     }
 
     /// The removal of a range of some entries, or of all from a key on.

@@ -1,6 +1,7 @@
 //! Changes of more than a single entry.
 
 pub mod batch;
+pub mod chosen;
 pub mod load;
 pub mod moves;
 pub mod removals;

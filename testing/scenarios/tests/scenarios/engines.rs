@@ -103,6 +103,12 @@ scenarios_of_entries! {
         ranges
         ranges_conflict
     }
+    chosen {
+        as_of_a_map
+        pops_of_threads
+        pops_conflict
+        closures_that_panic_or_write
+    }
     reserved {
         values_of_all_sizes
         own_writes

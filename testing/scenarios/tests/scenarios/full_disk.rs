@@ -214,10 +214,12 @@ fn a_disk_that_fills_up_with_reserved_values() {
 fn all_is_removed_on_a_disk_that_others_have_filled() {
     let Some(mounted) = Mounted::new(48 << 20) else { return };
     for engine in Engine::ALL {
-        remove_all(mounted.path(), engine, Way::Remove);
+        for way in [Way::Remove, Way::Range, Way::Retain, Way::Pop] {
+            remove_all(mounted.path(), engine, way);
+        }
     }
     let ways = [Way::Take, Way::Delete, Way::Swap, Way::Batch, Way::Transaction];
-    for way in ways.into_iter().chain([Way::Exclusive, Way::Range, Way::Clear]) {
+    for way in ways.into_iter().chain([Way::Exclusive, Way::Clear]) {
         remove_all(mounted.path(), Engine::Lsm, way);
     }
 }
@@ -232,6 +234,8 @@ enum Way {
     Transaction,
     Exclusive,
     Range,
+    Retain,
+    Pop,
     Clear,
 }
 
@@ -279,6 +283,12 @@ impl Way {
                 removed.unwrap_or_else(|error| panic!("from {start} on: {error}"));
             }),
             Self::Range => keyspace.delete_range("record"..="record 9").unwrap(),
+            Self::Retain => {
+                assert_eq!(keyspace.retain(.., |_, _| false).unwrap(), u64::from(count));
+            }
+            Self::Pop => (0..count).for_each(|n| {
+                assert_eq!(keyspace.pop_first().unwrap().unwrap().0, *key(n));
+            }),
             Self::Clear => keyspace.clear().unwrap(),
         }
     }

@@ -26,6 +26,13 @@ impl World {
     }
 }
 
+impl World {
+    /// The expiring keyspace at a time when no entry is left.
+    fn ended(&self) -> adamant::Expiring {
+        self.ending.with_clock(|| 2000)
+    }
+}
+
 fn end() -> Deadline {
     Deadline::from_millis(2000)
 }
@@ -43,6 +50,10 @@ const OPERATIONS: &[(&str, Operation)] = &[
     ("update_fetch", |w| w.all.update_fetch("absent", |_| None::<&str>).map(|_| ())),
     ("delete_range", |w| w.all.delete_range("x".."y")),
     ("delete_range of no range", |w| w.all.delete_range("y".."x")),
+    ("pop_first", |w| w.other.pop_first().map(|_| ())),
+    ("pop_last", |w| w.other.pop_last().map(|_| ())),
+    ("retain", |w| w.all.retain(.., |_, _| true).map(|_| ())),
+    ("extract_if", |w| w.all.extract_if("x".."y", |_, _| true).map(|_| ())),
     ("clear", |w| w.other.clear()),
     ("rename", |w| w.all.rename("absent", "new").map(|_| ())),
     ("rename to itself", |w| w.all.rename("there", "there").map(|_| ())),
@@ -67,6 +78,9 @@ const OPERATIONS: &[(&str, Operation)] = &[
     ("transaction that takes nothing", |w| {
         w.store.transaction(|tx| tx.take(&w.all, "absent").map(|_| ()))
     }),
+    ("transaction that pops nothing", |w| {
+        w.store.transaction(|tx| tx.pop_first(&w.other).map(|_| ()))
+    }),
     ("transaction that removes nothing", |w| w.store.transaction(|tx| tx.delete(&w.all, "absent"))),
     ("transaction undone to its savepoint", |w| {
         let mut transaction = w.store.begin()?;
@@ -90,6 +104,8 @@ const OPERATIONS: &[(&str, Operation)] = &[
         w.ending.set_deadline("there", Some(end())).map(|_| ())
     }),
     ("expiring remove_expired", |w| w.ending.remove_expired(10).map(|_| ())),
+    ("expiring pop_first", |w| w.ended().pop_first().map(|_| ())),
+    ("expiring retain", |w| w.ending.retain(.., |_, _, _| true).map(|_| ())),
     ("expiring settle", |w| w.ending.settle()),
     ("expiring in a transaction", |w| {
         w.store.transaction(|tx| w.ending.within(tx).remove("absent").map(|_| ()))

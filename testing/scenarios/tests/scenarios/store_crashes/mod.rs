@@ -4,6 +4,7 @@
 //! Each test runs a scripted workload once, then recovers the disk in its possible states at the
 //! crash points. For `ADAMANT_SIM_STATES` and `ADAMANT_SIM_SEED` see `adamant_sim::tally`.
 
+mod chosen;
 mod full_disk;
 
 use adamant::{Durability, Engine, KeyspaceOptions};

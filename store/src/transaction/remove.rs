@@ -1,0 +1,150 @@
+//! Removals of entries that a transaction looks at first: pops, and choices by a closure.
+//!
+//! Purpose: `pop_first`, `pop_last`, `retain` and `extract_if`.
+//! Invariants: nothing is deleted before the closure has seen all entries of the range; so an error
+//! or a panic in it leaves the transaction's writes as they were. What the closure saw counts as
+//! read.
+//! Thread safety: as all of a transaction. Closures run under no lock of their own.
+
+use adamant_slice::Slice;
+
+use crate::bounds::{KeyBounds, KeyRange};
+use crate::error::Result;
+use crate::keyspace::handle::Keyspace;
+use crate::transaction::handle::Transaction;
+
+impl Transaction {
+    /// Removes the entry with the lowest key and returns it; `None` if there is none. It sees the
+    /// transaction's own writes. The end of the keyspace up to that key counts as read, as by
+    /// [`Transaction::first`]: the commit fails with [`Error::Conflict`](crate::Error::Conflict) if
+    /// another one changed it, such as the pop of another transaction.
+    ///
+    /// O(log n), however much the transaction has removed before it.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let (waiting, running) = (store.keyspace("waiting")?, store.keyspace("running")?);
+    /// waiting.extend([("1", "sweep"), ("2", "mop")])?;
+    /// store.transaction(|tx| {
+    ///     if let Some((number, job)) = tx.pop_first(&waiting)? {
+    ///         tx.put(&running, number, job)?;
+    ///     }
+    ///     Ok::<_, adamant::Error>(())
+    /// })?;
+    /// assert_eq!((waiting.len()?, running.get("1")?), (1, Some("sweep".into())));
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Transaction::first`] and [`Transaction::delete`].
+    pub fn pop_first(&mut self, keyspace: &Keyspace) -> Result<Option<(Slice, Slice)>> {
+        keyspace.check_writes()?;
+        let found = self.first(keyspace)?;
+        if let Some((key, _)) = &found {
+            self.delete_own(keyspace, key)?;
+        }
+        Ok(found)
+    }
+
+    /// Removes the entry with the highest key and returns it, like [`Transaction::pop_first`].
+    ///
+    /// # Errors
+    /// As [`Transaction::pop_first`].
+    pub fn pop_last(&mut self, keyspace: &Keyspace) -> Result<Option<(Slice, Slice)>> {
+        keyspace.check_writes()?;
+        let found = self.last(keyspace)?;
+        if let Some((key, _)) = &found {
+            self.delete_own(keyspace, key)?;
+        }
+        Ok(found)
+    }
+
+    /// Keeps the entries of a range for which the closure returns true, and deletes the others;
+    /// returns how many it deleted. The whole range counts as read. See [`Keyspace::retain`].
+    ///
+    /// The closure runs under no lock: it may use the store, but what it writes there belongs to
+    /// other commits. If it panics, the transaction goes on as if this had not been called.
+    ///
+    /// O(m) in the m entries of the range, and O(log w) in the w writes of the transaction for each
+    /// that is deleted.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let stock = store.keyspace("stock")?;
+    /// stock.extend([("apples", "7"), ("pears", "0"), ("plums", "0")])?;
+    /// let deleted = store.transaction(|tx| {
+    ///     tx.put(&stock, "quinces", "0")?;
+    ///     tx.retain(&stock, "b".., |_, count| count != b"0")
+    /// })?;
+    /// assert_eq!((deleted, stock.len()?), (3, 1));
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Transaction::get`] and [`Transaction::delete`]; nothing was deleted.
+    pub fn retain(
+        &mut self,
+        keyspace: &Keyspace,
+        range: impl KeyBounds,
+        mut keeps: impl FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<u64> {
+        keyspace.check_writes()?;
+        let deleted = self.extract(keyspace, KeyRange::new(&range), |key, value| {
+            Ok((!keeps(key, value)).then_some(()))
+        })?;
+        Ok(deleted.len() as u64)
+    }
+
+    /// Deletes the entries of a range for which the closure returns true, and returns them in the
+    /// order of their keys. Like [`Transaction::retain`], the other way round.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let (waiting, due) = (store.keyspace("waiting")?, store.keyspace("due")?);
+    /// waiting.extend([("1", "monday"), ("2", "friday"), ("3", "monday")])?;
+    /// store.transaction(|tx| {
+    ///     for (number, day) in tx.extract_if(&waiting, .., |_, day| day == b"monday")? {
+    ///         tx.put(&due, number, day)?;
+    ///     }
+    ///     Ok::<_, adamant::Error>(())
+    /// })?;
+    /// assert_eq!((waiting.len()?, due.len()?), (1, 2));
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Transaction::retain`].
+    pub fn extract_if(
+        &mut self,
+        keyspace: &Keyspace,
+        range: impl KeyBounds,
+        mut takes: impl FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<Vec<(Slice, Slice)>> {
+        keyspace.check_writes()?;
+        self.extract(keyspace, KeyRange::new(&range), |key, value| {
+            Ok(takes(key, value).then(|| (key.clone(), value.clone())))
+        })
+    }
+
+    /// Deletes the entries of a range of which the closure makes something, and returns what it
+    /// made. Without the keyspace's check of writes.
+    pub(crate) fn extract<T>(
+        &mut self,
+        keyspace: &Keyspace,
+        range: Option<KeyRange>,
+        mut choose: impl FnMut(&Slice, &Slice) -> Result<Option<T>>,
+    ) -> Result<Vec<T>> {
+        let (mut keys, mut made) = (Vec::new(), Vec::new());
+        for entry in self.iter_over(keyspace, range) {
+            let (key, value) = entry?;
+            if let Some(chosen) = choose(&key, &value)? {
+                made.push(chosen);
+                keys.push(key);
+            }
+        }
+        for key in &keys {
+            self.delete_own(keyspace, key)?;
+        }
+        Ok(made)
+    }
+}
