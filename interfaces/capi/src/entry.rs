@@ -157,7 +157,7 @@ pub extern "C" fn adamant_pop_first(
     key: Out<*mut Value>,
     value: Out<*mut Value>,
 ) -> c_int {
-    run(|| pop(Keyspace::pop_first, &keyspace, &key, &value))
+    run(|| pop(&keyspace, true, &key, &value))
 }
 
 /// Like adamant_pop_first, for the entry with the highest key.
@@ -167,20 +167,22 @@ pub extern "C" fn adamant_pop_last(
     key: Out<*mut Value>,
     value: Out<*mut Value>,
 ) -> c_int {
-    run(|| pop(Keyspace::pop_last, &keyspace, &key, &value))
+    run(|| pop(&keyspace, false, &key, &value))
 }
 
 fn pop(
-    taken: fn(&Keyspace) -> adamant::Result<Option<(adamant::Slice, adamant::Slice)>>,
     keyspace: &Changed<KeyspaceHandle>,
+    is_first: bool,
     key: &Out<*mut Value>,
     value: &Out<*mut Value>,
 ) -> Result<c_int> {
     key.need_handle()?;
     value.need_handle()?;
-    let Some(entry) = taken(keyspace.keyspace()?)? else { return Ok(ADAMANT_NOT_FOUND) };
-    key.give(Content::copy(&entry.0));
-    value.give(Content::copy(&entry.1));
+    let keyspace = keyspace.keyspace()?;
+    let popped = if is_first { keyspace.pop_first() } else { keyspace.pop_last() }?;
+    let Some((popped_key, popped_value)) = popped else { return Ok(ADAMANT_NOT_FOUND) };
+    key.give(Content::copy(&popped_key));
+    value.give(Content::copy(&popped_value));
     Ok(ADAMANT_OK)
 }
 
