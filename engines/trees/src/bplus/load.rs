@@ -124,17 +124,21 @@ fn fill<W: Write>(tx: &mut W, tree: u64, gap: &Gap, run: &[Pair<'_>]) -> Result<
         let entry = write_entry(tx, key, value)?;
         slots.push((hash.fingerprint(), Slot::tagged(tagging.tag(hash, key), entry)));
     }
+    let end = |index: usize| gap.separators.get(index).or(upper.as_ref()).map(Vec::as_slice);
     let staying = slots.len().min(LEAF_SLOTS - gap.below);
+    let gained = tagging.gained(tagging.narrowed(&lower, end(0)));
+    if gained != tagging {
+        // Before the leaf is filled: fewer tags are written a second time.
+        retag_leaf(tx, path.leaf, gained, &lower)?;
+        for (_, slot) in &mut slots[..staying] {
+            *slot = gained.retag(tx, *slot, (tagging, &lower))?;
+        }
+    }
     let used = gap.used & !gap.leaving;
     if staying > 0 {
         fill_leaf(tx, path.leaf, used, &slots[..staying])?;
     } else {
         tx.update_u64(path.leaf, LEAF_BITMAP_AT, used)?;
-    }
-    let end = |index: usize| gap.separators.get(index).or(upper.as_ref()).map(Vec::as_slice);
-    let gained = tagging.gained(tagging.narrowed(&lower, end(0)));
-    if gained != tagging {
-        retag_leaf(tx, path.leaf, gained, &lower)?;
     }
     slots.extend_from_slice(&gap.above);
     let moved = slots.get_mut(LEAF_SLOTS - gap.below..).unwrap_or_default();
