@@ -27,8 +27,11 @@ impl Keyspace {
     /// A keyspace of the engine `lsm` records a range tombstone, whose size does not depend on the
     /// number of entries: O(log n); merging gives their space back. A range without an end also
     /// needs the last key, by a search that may read the device. The other engines delete entry by
-    /// entry, O(log n) for each: some 1 us in `bplus`. Other writers wait for all of it. Readers
-    /// wait for a chunk of some 64 entries, and see the state before until it is done.
+    /// entry, O(log n) for each: some 1 us in `bplus`.
+    ///
+    /// Other writers wait for all of it. Readers come in after each chunk of some 64 entries, and
+    /// see the state before until it is done. They wait longest while the record of the commit is
+    /// put together: for 100,000 entries some 5 ms in `bplus` and `btree`, 20 ms in `redblack`.
     ///
     /// ```
     /// use adamant::{Engine, KeyspaceOptions, Store};
@@ -46,9 +49,10 @@ impl Keyspace {
     /// Snapshots are not affected; transactions that read in the range conflict.
     ///
     /// # Large ranges of trees
-    /// Until the commit has ended, memory holds the keys and what would undo it: some 100 bytes an
-    /// entry in `bplus` and `btree`, 250 in `critbit`, 400 in `redblack`. What open snapshots see
-    /// of the entries, and what readers that come in between need, is limited by
+    /// Until the commit has ended, memory holds the keys and what would undo it, also beyond
+    /// [`Options::memory_bytes_max`](crate::Options::memory_bytes_max): some 100 bytes an entry in
+    /// `bplus` and `btree`, 250 in `critbit`, 400 in `redblack`. What open snapshots see of the
+    /// entries, and what readers that come in between need, is limited by
     /// [`Options::snapshot_bytes_max`](crate::Options::snapshot_bytes_max): beyond it the oldest
     /// snapshots expire, and readers wait for the end.
     ///

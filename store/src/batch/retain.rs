@@ -32,8 +32,8 @@ impl Keyspace {
     /// closure gets the entries once more.
     ///
     /// O(m) in the m entries of the range, and O(log n) for each that is deleted; `lsm` writes a
-    /// tombstone for each. Writers wait for all of it; readers wait for a chunk of some 64 deletes
-    /// at most. Memory and log: see [`Keyspace::delete_range`].
+    /// tombstone for each. Writers wait for all of it; readers, memory and log: see
+    /// [`Keyspace::delete_range`].
     ///
     /// ```
     /// let store = adamant::Store::in_memory()?;

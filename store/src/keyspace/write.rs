@@ -171,7 +171,7 @@ impl Keyspace {
     /// this returns. A crash in between leaves the rest to the next open. Transactions that read
     /// the keyspace conflict. Handles to it stay valid. O(log keyspaces), plus O(entries) for
     /// freeing them. The empty tree takes a block; on a full disk, where there may be none,
-    /// `delete_range(..)` does without.
+    /// `delete_range` does without, in parts if the log has no room for all of it.
     ///
     /// ```
     /// let store = adamant::Store::in_memory()?;

@@ -507,3 +507,20 @@ fn a_handle_keeps_no_files_of_what_was_cleared_or_dropped() {
     }
     assert!(data.get("key").is_err(), "it was dropped");
 }
+
+/// Such a handle went on to delete as if by the engine that it was opened with: in a keyspace that
+/// had become one of the engine `lsm`, nothing of a range without an end.
+#[test]
+fn a_handle_from_before_a_conversion_deletes_ranges() {
+    for (before, after) in [(Engine::Bplus, Engine::Lsm), (Engine::Lsm, Engine::Btree)] {
+        let store = Store::in_memory().unwrap();
+        let options = KeyspaceOptions::new().engine(before);
+        let handle = store.keyspace_with("main", options).unwrap();
+        handle.extend((0..2_000).map(|number| (format!("{number:04}"), "v"))).unwrap();
+        assert!(store.convert_keyspace("main", after).unwrap());
+        handle.delete_range("1500"..).unwrap();
+        assert_eq!((handle.len().unwrap(), handle.engine()), (1_500, before));
+        assert_eq!(handle.retain("0100".."1500", |_, _| false).unwrap(), 1_400);
+        assert_eq!(handle.pop_last().unwrap().map(|(key, _)| key), Some("0099".into()));
+    }
+}
