@@ -1,9 +1,9 @@
 //! The system interface of Adamant: regions of memory, files, locks and the flush of cache lines.
 //! No other crate makes system calls.
 //!
-//! [`storage`] and [`persist`] have the traits that the rest is written against; [`os`] and
-//! [`memory`] implement them, and so does the simulator in `testing/sim`. [`bare`] is for
-//! measurements.
+//! [`storage`] and [`address::persist`] have the traits that the rest is written against;
+//! [`system::os`] and [`memory`] implement them, and so does the simulator in `testing/sim`.
+//! [`bare`] is for measurements.
 
 #[cfg(not(all(unix, target_endian = "little", target_pointer_width = "64")))]
 compile_error!("Adamant needs a 64-bit little-endian Unix, such as Linux on x86-64 or aarch64.");
