@@ -79,9 +79,7 @@ impl Batch {
         let keys = |each: &mut KeyVisitor<'_>| {
             self.keys(steps, operations).try_for_each(|(state, key)| each(state, key))
         };
-        let lends = self.shared.versions().any();
-        let no_check = |_: &mut Transaction<'_>| Ok(());
-        self.shared.change_after(permit, self.durability, lends, keys, no_check, |transaction| {
+        self.shared.change(permit, self.durability, keys, |transaction| {
             for step in steps {
                 match step {
                     Step::Apply { keyspace, operations: range } => {

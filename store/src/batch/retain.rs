@@ -61,8 +61,8 @@ impl Keyspace {
     /// same cost, plus a copy of each entry that is deleted.
     ///
     /// They are returned together, not by an iterator or to a second closure: they may be used only
-    /// once the commit has succeeded, and are held until then. To take entries out
-    /// in parts, give a range for each part.
+    /// once the commit has succeeded, and are held until then. To take entries out in parts, give a
+    /// range for each part.
     ///
     /// ```
     /// let store = adamant::Store::in_memory()?;

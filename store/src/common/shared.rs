@@ -195,19 +195,20 @@ impl Shared {
     }
 
     /// Like [`Shared::transaction`], for a transaction that changes keys: `keys` passes them all to
-    /// each closure that it gets. What open snapshots see of them is kept.
-    pub(crate) fn change<T>(
-        &self,
+    /// each closure that it gets. What open snapshots see of them is kept. Waits for the writer
+    /// lock unless it gets a permit.
+    pub(crate) fn change<'s, T>(
+        &'s self,
+        permit: Option<HeldWritePermit<'s>>,
         durability: Durability,
         keys: impl Fn(&mut KeyVisitor<'_>) -> Result<()>,
         body: impl FnOnce(&mut Transaction<'_>) -> Result<T>,
     ) -> Result<T> {
-        self.change_after(None, durability, self.versions.any(), keys, |_| Ok(()), body)
+        self.change_after(permit, durability, self.versions.any(), keys, |_| Ok(()), body)
     }
 
     /// Like [`Shared::change`], after a check under the exclusive lock. With `lends`, large values
-    /// of the keys are borrowed before, which saves copying them for snapshots. Waits for the
-    /// writer lock unless it gets a permit.
+    /// of the keys are borrowed before, which saves copying them for snapshots.
     pub(crate) fn change_after<'s, T>(
         &'s self,
         permit: Option<HeldWritePermit<'s>>,

@@ -227,7 +227,7 @@ impl Keyspace {
         let keys = |each: &mut KeyVisitor<'_>| {
             pairs.iter().try_for_each(|(key, _)| each(&self.state, key))
         };
-        self.shared.change(durability, keys, |transaction| {
+        self.shared.change(None, durability, keys, |transaction| {
             let map = self.state.map(transaction, self.shared.catalogue())?;
             map.load_sorted(transaction, pairs)
         })

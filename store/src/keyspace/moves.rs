@@ -95,7 +95,7 @@ impl Keyspace {
             each(&self.state, key)?;
             each(&target.state, new_key)
         };
-        self.shared.change(self.durability, keys, |transaction| {
+        self.shared.change(None, self.durability, keys, |transaction| {
             let source = self.state.map(transaction, self.shared.catalogue())?;
             let target = target.state.map(transaction, self.shared.catalogue())?;
             source.move_to(transaction, key, &target, new_key)
@@ -132,7 +132,7 @@ impl Keyspace {
             each(&self.state, key)?;
             each(&other.state, other_key)
         };
-        self.shared.change(self.durability, keys, |transaction| {
+        self.shared.change(None, self.durability, keys, |transaction| {
             let map = self.state.map(transaction, self.shared.catalogue())?;
             let other = other.state.map(transaction, self.shared.catalogue())?;
             map.swap(transaction, key, &other, other_key)

@@ -5,7 +5,6 @@
 //! Invariants: what is returned was removed by this commit, and by no other.
 //! Thread safety: as all of a keyspace; threads that pop take different entries.
 
-use adamant_heap::Transaction;
 use adamant_slice::Slice;
 
 use crate::bounds::Direction;
@@ -66,14 +65,10 @@ impl Keyspace {
                 return self.settle().map(|()| None);
             };
             let keys = |each: &mut KeyVisitor<'_>| each(&self.state, &key);
-            let lends = self.shared.versions().any();
-            let no_check = |_: &mut Transaction<'_>| Ok(());
-            let remove = |transaction: &mut Transaction<'_>| {
+            self.shared.change(Some(permit), self.durability, keys, |transaction| {
                 let map = self.state.map(transaction, self.shared.catalogue())?;
                 map.write(transaction, &key, None)
-            };
-            let (shared, permit) = (&self.shared, Some(permit));
-            shared.change_after(permit, self.durability, lends, keys, no_check, remove)?;
+            })?;
             Ok(Some((key, value)))
         })
     }

@@ -269,7 +269,7 @@ impl Keyspace {
     ) -> Result<T> {
         self.check_writes()?;
         let keys = |each: &mut KeyVisitor<'_>| each(&self.state, key);
-        self.shared.change(self.durability, keys, |transaction| {
+        self.shared.change(None, self.durability, keys, |transaction| {
             let map = self.state.map(transaction, self.shared.catalogue())?;
             body(transaction, &map)
         })

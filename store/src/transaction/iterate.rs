@@ -120,7 +120,11 @@ impl Transaction {
     }
 
     /// The entry at an end: 0 the low one, 1 the high one.
-    fn end_of(&mut self, keyspace: &Keyspace, end: usize) -> Result<Option<(Slice, Slice)>> {
+    pub(super) fn end_of(
+        &mut self,
+        keyspace: &Keyspace,
+        end: usize,
+    ) -> Result<Option<(Slice, Slice)>> {
         self.iter(keyspace).go(end).transpose()
     }
 

@@ -38,12 +38,7 @@ impl Transaction {
     /// # Errors
     /// As [`Transaction::first`] and [`Transaction::delete`].
     pub fn pop_first(&mut self, keyspace: &Keyspace) -> Result<Option<(Slice, Slice)>> {
-        keyspace.check_writes()?;
-        let found = self.first(keyspace)?;
-        if let Some((key, _)) = &found {
-            self.delete_own(keyspace, key)?;
-        }
-        Ok(found)
+        self.pop(keyspace, 0)
     }
 
     /// Removes the entry with the highest key and returns it, like [`Transaction::pop_first`].
@@ -51,8 +46,13 @@ impl Transaction {
     /// # Errors
     /// As [`Transaction::pop_first`].
     pub fn pop_last(&mut self, keyspace: &Keyspace) -> Result<Option<(Slice, Slice)>> {
+        self.pop(keyspace, 1)
+    }
+
+    /// The pop at an end: 0 the low one, 1 the high one.
+    fn pop(&mut self, keyspace: &Keyspace, end: usize) -> Result<Option<(Slice, Slice)>> {
         keyspace.check_writes()?;
-        let found = self.last(keyspace)?;
+        let found = self.end_of(keyspace, end)?;
         if let Some((key, _)) = &found {
             self.delete_own(keyspace, key)?;
         }

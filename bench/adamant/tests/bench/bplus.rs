@@ -3,30 +3,24 @@
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use adamant_bench::harness::asked::AskedRows;
 use serde_json::Value;
 
+use crate::{program, run};
+
 /// Where Linux keeps files in memory.
 const MEMORY: &str = "/dev/shm";
 
-fn run(place: &Path) -> HashMap<(String, String), f64> {
+fn medians(place: &Path) -> HashMap<(String, String), f64> {
     let json = tempfile::NamedTempFile::new().unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_adamant-bench"))
-        .args(["bplus", "--pairs", "2000", "--scans", "50", "--rounds", "2", "--path"])
-        .arg(place)
-        .arg("--json")
-        .arg(json.path())
-        .output()
-        .unwrap();
-    let talk = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{talk}");
+    let mut command = program();
+    command.args(["bplus", "--pairs", "2000", "--scans", "50", "--rounds", "2", "--path"]);
+    let (rows, _table) = run(command.arg(place), json.path());
     assert_eq!(fs::read_dir(place).unwrap().count(), 0, "temporary data is removed");
-    let text = fs::read_to_string(json.path()).unwrap();
-    let rows = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let name = |row: &Value, field: &str| row[field].as_str().unwrap().to_owned();
-    rows.map(|row| ((name(&row, "row"), name(&row, "engine")), row["median"].as_f64().unwrap()))
+    rows.iter()
+        .map(|row| ((name(row, "row"), name(row, "engine")), row["median"].as_f64().unwrap()))
         .collect()
 }
 
@@ -37,7 +31,7 @@ fn a_small_run_measures_all() {
         return;
     }
     let place = tempfile::tempdir_in(MEMORY).unwrap();
-    let rows = run(place.path());
+    let rows = medians(place.path());
     let row = |name: &str, engine: &str| match rows.get(&(name.to_owned(), engine.to_owned())) {
         Some(median) => *median,
         None => panic!("{engine} has no row {name}"),

@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use adamant_bench::commands::heap::{Medium, group_names};
 use serde_json::Value;
+
+use crate::{program, run};
 
 /// Where Linux keeps files in memory: what is memory everywhere.
 const MEMORY: &str = "/dev/shm";
@@ -26,21 +27,15 @@ fn a_small_run_reports_every_group_and_leaves_nothing() {
             Medium::Memory => tempfile::tempdir_in(MEMORY).unwrap(),
             Medium::Files => tempfile::tempdir().unwrap(),
         };
-        let output = Command::new(env!("CARGO_BIN_EXE_adamant-bench"))
+        let mut command = program();
+        command
             .args(["heap", "--quick", "--rounds", "1", "--sizes", "50"])
             .args(["--medium", medium.name()])
             .args(sizes)
             .arg("--path")
-            .arg(work.path())
-            .arg("--json")
-            .arg(&json)
-            .output()
-            .unwrap();
-        let talk = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{}: {talk}", medium.name());
+            .arg(work.path());
+        rows.extend(run(&mut command, &json).0);
         assert_eq!(fs::read_dir(work.path()).unwrap().count(), 0, "temporary data is removed");
-        let text = fs::read_to_string(&json).unwrap();
-        rows.extend(text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()));
     }
     let median = |row: &str, engine: &str| {
         let found = rows.iter().find(|line| line["row"] == row && line["engine"] == engine);
@@ -72,10 +67,7 @@ fn a_small_run_reports_every_group_and_leaves_nothing() {
 
 #[test]
 fn a_group_that_is_not_there_is_an_error_that_names_those_that_are() {
-    let output = Command::new(env!("CARGO_BIN_EXE_adamant-bench"))
-        .args(["heap", "--group", "fences"])
-        .output()
-        .unwrap();
+    let output = program().args(["heap", "--group", "fences"]).output().unwrap();
     assert!(!output.status.success());
     let talk = String::from_utf8_lossy(&output.stderr);
     assert!(group_names().all(|name| talk.contains(name)), "{talk}");

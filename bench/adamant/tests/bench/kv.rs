@@ -1,9 +1,8 @@
 //! A small run of `kv` goes through all workloads and reports every row that is asked for.
 
 use std::fs;
-use std::process::Command;
 
-use serde_json::Value;
+use crate::{program, run};
 
 #[test]
 fn a_small_run_reports_all_that_is_asked_for_and_leaves_nothing() {
@@ -12,24 +11,11 @@ fn a_small_run_reports_all_that_is_asked_for_and_leaves_nothing() {
     fs::create_dir(&work).unwrap();
     let json = directory.path().join("rows.jsonl");
     let sizes = ["--entries", "3000", "--large-entries", "1000", "--rounds", "2"];
-    let output = Command::new(env!("CARGO_BIN_EXE_adamant-bench"))
-        .args(["kv", "--quick"])
-        .args(sizes)
-        .arg("--path")
-        .arg(&work)
-        .arg("--json")
-        .arg(&json)
-        .output()
-        .unwrap();
-    let talk = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{talk}");
+    let mut command = program();
+    command.args(["kv", "--quick"]).args(sizes).arg("--path").arg(&work);
+    let (rows, table) = run(&mut command, &json);
     assert_eq!(fs::read_dir(&work).unwrap().count(), 0, "temporary data is removed");
 
-    let rows: Vec<Value> = fs::read_to_string(&json)
-        .unwrap()
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
     for row in &rows {
         for field in ["bench", "row", "engine", "unit", "n", "median", "min", "max", "rounds"] {
             assert!(!row[field].is_null(), "{field} of {row}");
@@ -47,13 +33,12 @@ fn a_small_run_reports_all_that_is_asked_for_and_leaves_nothing() {
         assert!(has(name, "adamant"), "{name}");
     }
     assert!(has("get.zipfian.2t", "btreemap") && has("raw.append.fdatasync.8t", "raw"));
-    let table = String::from_utf8(output.stdout).unwrap();
     assert!(table.contains("of 9 figures asked for hold"), "{table}");
 }
 
 #[test]
 fn mistakes_end_with_the_usage_and_code_2() {
-    let output = Command::new(env!("CARGO_BIN_EXE_adamant-bench")).arg("kw").output().unwrap();
+    let output = program().arg("kw").output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("Usage: adamant-bench"));
 }

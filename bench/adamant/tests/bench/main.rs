@@ -1,5 +1,11 @@
 //! The benchmarks run, and say what they measured.
 
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
 mod bplus;
 mod heap;
 mod kv;
@@ -9,3 +15,18 @@ mod memory;
 mod slice;
 mod splits;
 mod transactions;
+
+/// The program.
+fn program() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_adamant-bench"))
+}
+
+/// Runs the program, which succeeds: the rows that it wrote to `json`, and the table.
+fn run(command: &mut Command, json: &Path) -> (Vec<Value>, String) {
+    let output = command.arg("--json").arg(json).output().unwrap();
+    let talk = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {talk}");
+    let text = fs::read_to_string(json).unwrap();
+    let rows = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    (rows, String::from_utf8(output.stdout).unwrap())
+}

@@ -1,12 +1,12 @@
 //! A small run of `memory` reports every row that is asked for, and every entry is what was put.
 #![forbid(unsafe_code)]
 
-use std::process::Command;
+use crate::program;
 
 #[test]
 fn a_small_run_reports_all_rows() {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let output = Command::new(env!("CARGO_BIN_EXE_adamant-bench"))
+    let output = program()
         .args(["memory", "--memory-bytes", "8000000"])
         .arg("--path")
         .arg(directory.path())

@@ -4,7 +4,6 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Command;
 use std::sync::Arc;
 
 use adamant_bench::commands::splits::leaves::Leaves;
@@ -14,6 +13,8 @@ use adamant_bench::harness::error::Result;
 use adamant_heap::{Directory, Durability, Heap, MemoryDirectory, Options, Write};
 use adamant_sim::tally::seed;
 use adamant_sim::{Mark, SimDirectory, SimDisk, Tally};
+
+use crate::program;
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -231,7 +232,7 @@ fn a_small_run_writes_its_page() {
     let work = tempfile::tempdir_in(MEMORY).unwrap();
     let pages = tempfile::tempdir().unwrap();
     let page = pages.path().join("splits.md");
-    let output = Command::new(env!("CARGO_BIN_EXE_adamant-bench"))
+    let output = program()
         .args(["splits", "--pairs", "3000", "--rounds", "2", "--path"])
         .arg(work.path())
         .arg("--markdown")

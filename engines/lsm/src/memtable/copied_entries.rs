@@ -83,22 +83,22 @@ impl CopiedEntries {
     }
 
     /// A cursor over the batch.
-    pub(crate) fn walk(self) -> PieceWalk {
+    pub(crate) fn walk(self) -> CopiedWalk {
         let shared = Slice::from_owner(self.bytes, ..).unwrap_or_default();
-        PieceWalk { shared, entries: self.entries, next: 0 }
+        CopiedWalk { shared, entries: self.entries, next: 0 }
     }
 }
 
 /// A cursor over a batch.
 #[derive(Debug)]
-pub(crate) struct PieceWalk {
+pub(crate) struct CopiedWalk {
     shared: Slice,
     entries: Vec<Copied>,
     /// Index of the next entry.
     next: usize,
 }
 
-impl PieceWalk {
+impl CopiedWalk {
     /// Truncates the batch at the first entry whose key is not within.
     pub(crate) fn end_where(&mut self, is_within: impl Fn(&[u8]) -> bool) {
         let shared = &self.shared;

@@ -29,8 +29,8 @@ pub(crate) use buffer::{
 pub(crate) use buffer::{create as create_buffer, forget_older, open as open_buffer};
 #[cfg(test)]
 pub(crate) use copied_entries::CopiedEntries;
+pub(crate) use copied_entries::CopiedWalk;
 pub use copied_entries::CopyLimits;
-pub(crate) use copied_entries::PieceWalk;
 pub(crate) use key_walk::KeyWalk;
 pub(crate) use record::Said;
 pub use salvage::LostRecords;

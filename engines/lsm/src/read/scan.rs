@@ -15,7 +15,7 @@ use adamant_slice::Slice;
 
 use crate::error::Result;
 use crate::key::{BlobPointer, EntryKind};
-use crate::memtable::{CopyLimits, PieceWalk, Wanted};
+use crate::memtable::{CopiedWalk, CopyLimits, Wanted};
 use crate::read::sources::{Source, Sources, TableRun};
 use crate::tombstones::fragments::Fragments;
 use crate::version::gaps::{self, Gaps, Steps};
@@ -30,7 +30,7 @@ pub struct TableScan {
     lower: Bound<Slice>,
     upper: Bound<Slice>,
     /// Batches of memtable entries, each ordered in the direction of the scan.
-    copied: Vec<PieceWalk>,
+    copied: Vec<CopiedWalk>,
     /// Range tombstones of memtables.
     covers: Vec<Fragments>,
     gaps: Arc<Gaps>,
@@ -106,7 +106,7 @@ impl TableScan {
         let copied = std::mem::take(&mut self.copied);
         let bounds =
             (self.lower.as_ref().map(|key| &key[..]), self.upper.as_ref().map(|key| &key[..]));
-        let mut sources: Vec<_> = copied.into_iter().map(Source::Piece).collect();
+        let mut sources: Vec<_> = copied.into_iter().map(Source::Copied).collect();
         self.tree_version.add_sources(bounds, self.forward, &mut sources);
         let mut sources = Sources::new(sources, self.forward)?;
         let mut entries = 0;

@@ -16,7 +16,7 @@ use adamant_wire::key::head_of;
 use crate::block::Cursor;
 use crate::error::Result;
 use crate::key::EntryKind;
-use crate::memtable::{KeyWalk, PieceWalk};
+use crate::memtable::{CopiedWalk, KeyWalk};
 use crate::table::TableRange;
 use crate::version::tree_version::TableFile;
 
@@ -117,7 +117,7 @@ impl<'l> TableRun<'l> {
 #[expect(clippy::large_enum_variant, reason = "of a dozen nearly all are the large one")]
 pub(crate) enum Source<'l> {
     /// A batch that was copied out of a memtable.
-    Piece(PieceWalk),
+    Copied(CopiedWalk),
     /// The keys of a memtable.
     Keys(KeyWalk<'l>),
     /// Tables.
@@ -143,7 +143,7 @@ impl<'l> Source<'l> {
     #[inline]
     fn advance(&mut self) -> Result<bool> {
         match self {
-            Self::Piece(piece) => Ok(piece.advance()),
+            Self::Copied(copied) => Ok(copied.advance()),
             Self::Keys(keys) => Ok(keys.advance()),
             Self::Tables(run) => run.advance(),
         }
@@ -153,7 +153,7 @@ impl<'l> Source<'l> {
     #[inline]
     pub(crate) fn key(&self) -> &[u8] {
         match self {
-            Self::Piece(piece) => piece.key(),
+            Self::Copied(copied) => copied.key(),
             Self::Keys(keys) => keys.key(),
             Self::Tables(run) => run.key(),
         }
@@ -163,7 +163,7 @@ impl<'l> Source<'l> {
     #[inline]
     pub(crate) fn said(&self) -> (u64, EntryKind) {
         match self {
-            Self::Piece(piece) => piece.said(),
+            Self::Copied(copied) => copied.said(),
             Self::Keys(keys) => keys.said(),
             Self::Tables(run) => run.said(),
         }
@@ -173,7 +173,7 @@ impl<'l> Source<'l> {
     #[inline]
     pub(crate) fn value(&self) -> &[u8] {
         match self {
-            Self::Piece(piece) => piece.value(),
+            Self::Copied(copied) => copied.value(),
             Self::Keys(_) => &[],
             Self::Tables(run) => run.value(),
         }
@@ -336,7 +336,7 @@ mod tests {
                 for (key, Reverse(sequence)) in run {
                     piece.add(|bytes| bytes.extend(&key), (sequence, EntryKind::Value), &key);
                 }
-                Source::Piece(piece.walk())
+                Source::Copied(piece.walk())
             });
             let mut sources = Sources::new(sources.collect(), forward).unwrap();
             let mut merged = Vec::new();

@@ -9,9 +9,7 @@ use adamant_heap::access::Read;
 use adamant_wire::key::{common_len, head_of};
 
 use super::find::{head, separator};
-use super::layout::{
-    CHILDREN_MAX, HEAD_BYTES, HEAD_MAGIC_HASHED, Inner, LEAF_FULL, LEAF_SLOTS, Leaf,
-};
+use super::layout::{CHILDREN_MAX, HEAD_BYTES, Inner, LEAF_FULL, LEAF_SLOTS, Leaf};
 use super::sort::Sorted;
 use super::tagging::Tagging;
 use crate::checking::{Checking, PartRange, Report};
@@ -29,8 +27,8 @@ struct Waiting<'r> {
 
 struct Check<'r, 'w, R> {
     read: &'r R,
-    stretch: PartRange<'w>,
-    is_hashed: bool,
+    part: PartRange<'w>,
+    tagging: Tagging,
     seen: HashSet<u64>,
     waiting: Vec<Waiting<'r>>,
     report: Report,
@@ -56,13 +54,12 @@ pub(super) fn check<R: Read>(
         upper: None,
         only_child: true,
     };
-    let (stretch, report) = (checking.begin(is_wanted), checking.report);
-    let is_hashed = head.magic == HEAD_MAGIC_HASHED;
-    let (seen, waiting) = (HashSet::new(), vec![root]);
-    let mut check = Check { read, stretch, is_hashed, seen, waiting, report };
+    let (part, report) = (checking.begin(is_wanted), checking.report);
+    let (tagging, seen, waiting) = (head.tagging(), HashSet::new(), vec![root]);
+    let mut check = Check { read, part, tagging, seen, waiting, report };
     check.visit(tree)?;
     while let Some(node) = check.waiting.pop() {
-        if let Some(rest) = check.stretch.end(&check.report, node.upper) {
+        if let Some(rest) = check.part.end(&check.report, node.upper) {
             checking.pause(check.report, rest);
             return Ok(false);
         }
@@ -139,7 +136,7 @@ impl<'r, R: Read> Check<'r, '_, R> {
             bounds.push(Some(bytes));
         }
         bounds.push(upper);
-        for position in (0..len).filter(|position| self.stretch.is_left(bounds[*position])) {
+        for position in (0..len).filter(|position| self.part.is_left(bounds[*position])) {
             self.waiting.push(Waiting {
                 block: inner.child(position),
                 level: level - 1,
@@ -162,12 +159,10 @@ impl<'r, R: Read> Check<'r, '_, R> {
             return damaged(block, "is an empty leaf beside others");
         }
         let tagging = leaf.tagging();
-        let of_tree = if self.is_hashed { Tagging::HASHED } else { Tagging::WHOLE };
-        let of_fences = of_tree.narrowed(lower.unwrap_or_default(), upper);
-        if !tagging.admits(of_fences) {
+        if !tagging.admits(self.tagging.narrowed(lower.unwrap_or_default(), upper)) {
             return damaged(block, "has tags that are not those of its bounds");
         }
-        for index in (0..LEAF_SLOTS).filter(|index| leaf.used() >> index & 1 == 1) {
+        for index in leaf.indices() {
             let slot = leaf.slot(index);
             self.visit(slot.entry())?;
             let entry = Entry::read(self.read, slot.entry())?;

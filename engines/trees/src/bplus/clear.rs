@@ -4,10 +4,8 @@ use adamant_heap::access::Write;
 
 use super::find::head;
 use super::layout::{
-    HEAD_HEIGHT_AT, HEAD_INNER_NODES_AT, HEAD_LEAVES_AT, HEAD_MAGIC_HASHED, HEAD_PAIRS_AT,
-    HEAD_ROOT_AT, Inner, LEAF_SLOTS, Leaf,
+    HEAD_HEIGHT_AT, HEAD_INNER_NODES_AT, HEAD_LEAVES_AT, HEAD_PAIRS_AT, HEAD_ROOT_AT, Inner, Leaf,
 };
-use super::tagging::Tagging;
 use super::write::new_leaf;
 use crate::error::Result;
 use crate::slot::free_entry;
@@ -15,10 +13,7 @@ use crate::slot::free_entry;
 /// Removes all pairs: the head then refers to one empty leaf. O(n).
 pub(super) fn clear<W: Write>(tx: &mut W, tree: u64) -> Result<()> {
     free_nodes(tx, tree)?;
-    let tagging = match head(tx, tree)?.magic {
-        HEAD_MAGIC_HASHED => Tagging::HASHED,
-        _ => Tagging::WHOLE,
-    };
+    let tagging = head(tx, tree)?.tagging();
     let root = new_leaf(tx, tagging, &[])?;
     tx.update_u64(tree, HEAD_ROOT_AT, root)?;
     tx.update_u64(tree, HEAD_HEIGHT_AT, 0)?;
@@ -36,7 +31,7 @@ pub(super) fn free_nodes<W: Write>(tx: &mut W, tree: u64) -> Result<()> {
     while let Some((block, level)) = waiting.pop() {
         if level == 0 {
             let leaf = *Leaf::at(tx, block)?;
-            for index in (0..LEAF_SLOTS).filter(|index| leaf.used() >> index & 1 == 1) {
+            for index in leaf.indices() {
                 free_entry(tx, leaf.slot(index).entry())?;
             }
         } else {

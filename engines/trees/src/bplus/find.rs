@@ -257,18 +257,18 @@ pub(super) fn prefix_len<R: Read>(read: &R, lower: u64, upper: u64) -> Result<us
     Ok(common_len(separator(read, lower)?, separator(read, upper)?))
 }
 
-/// The fences of a path's leaf.
-pub(super) fn fences<'r, R: Read>(
-    read: &'r R,
-    path: &Path,
-) -> Result<(&'r [u8], Option<&'r [u8]>)> {
-    let lower = match path.lower_fence(read, path.height)? {
-        0 => &[],
-        block => separator(read, block)?,
-    };
-    let upper = match path.upper_fence(read, path.height)? {
-        0 => None,
-        block => Some(separator(read, block)?),
-    };
-    Ok((lower, upper))
+/// The lower bound of a path's leaf; empty if there is none.
+pub(super) fn lower_bound<'r, R: Read>(read: &'r R, path: &Path) -> Result<&'r [u8]> {
+    match path.lower_fence(read, path.height)? {
+        0 => Ok(&[]),
+        block => separator(read, block),
+    }
+}
+
+/// The upper bound of a path's leaf.
+pub(super) fn upper_bound<'r, R: Read>(read: &'r R, path: &Path) -> Result<Option<&'r [u8]>> {
+    match path.upper_fence(read, path.height)? {
+        0 => Ok(None),
+        block => separator(read, block).map(Some),
+    }
 }

@@ -127,6 +127,13 @@ const _: () = assert!(core::mem::offset_of!(Inner, heads) == INNER_HEADS_AT);
 const _: () = assert!(core::mem::offset_of!(Inner, branches) == INNER_BRANCHES_AT);
 const _: () = assert!(core::mem::offset_of!(Branch, child) == BRANCH_CHILD_AT);
 
+impl Head {
+    /// How a leaf of this tree is tagged that has no bounds.
+    pub(super) fn tagging(&self) -> Tagging {
+        if self.magic == HEAD_MAGIC_HASHED { Tagging::HASHED } else { Tagging::WHOLE }
+    }
+}
+
 impl Leaf {
     /// The leaf at a heap offset.
     pub(super) fn at<R: Read>(read: &R, leaf: u64) -> Result<&Self> {
@@ -154,6 +161,13 @@ impl Leaf {
             found |= ((zeros >> 7).wrapping_mul(GATHER) >> 56) << (8 * index);
         }
         found & self.used()
+    }
+
+    /// Indices of the slots in use.
+    #[inline]
+    pub(super) fn indices(&self) -> impl Iterator<Item = usize> + Clone + use<> {
+        let used = self.used();
+        (0..LEAF_SLOTS).filter(move |index| used >> index & 1 == 1)
     }
 
     /// How the slots are tagged.

@@ -9,7 +9,7 @@
 use adamant_heap::access::{Read, Write};
 
 use super::batch::apply;
-use super::find::{Path, Target, fences, path as path_of, separator};
+use super::find::{Path, Target, lower_bound, path as path_of, upper_bound};
 use super::layout::{HEAD_LEAVES_AT, HEAD_PAIRS_AT, LEAF_BITMAP_AT, LEAF_SLOTS, Leaf};
 use super::sort::Sorted;
 use super::split::{add_child, check_height, shortest_between};
@@ -37,6 +37,9 @@ struct Gap {
     /// The separators between the old leaf and the first new one, between that and the next, and so
     /// on.
     separators: Vec<Vec<u8>>,
+    /// The bounds of the old leaf.
+    lower: Vec<u8>,
+    upper: Option<Vec<u8>>,
 }
 
 /// Inserts pairs, whose keys ascend strictly; returns how many replaced one.
@@ -67,10 +70,7 @@ fn gap<R: Read>(read: &R, tree: u64, pairs: &[Pair<'_>]) -> Result<Option<Gap>> 
         return Ok(None);
     };
     let path = path_of(read, tree, Target::Key(first))?;
-    let fence = match path.upper_fence(read, path.height)? {
-        0 => None,
-        block => Some(separator(read, block)?),
-    };
+    let fence = upper_bound(read, &path)?;
     if fence.is_some_and(|fence| *far >= fence) {
         return Ok(None);
     }
@@ -96,6 +96,8 @@ fn gap<R: Read>(read: &R, tree: u64, pairs: &[Pair<'_>]) -> Result<Option<Gap>> 
         above: slots.iter().map(|slot| (leaf.fingerprints[*slot], leaf.slot(*slot))).collect(),
         leaving: 0,
         separators: Vec::new(),
+        lower: lower_bound(read, &path)?.to_vec(),
+        upper: fence.map(<[u8]>::to_vec),
     };
     let keys: Vec<&[u8]> = pairs[..run].iter().map(|(key, _)| *key).chain(above).collect();
     let mut start = LEAF_SLOTS - below;
@@ -115,8 +117,7 @@ fn gap<R: Read>(read: &R, tree: u64, pairs: &[Pair<'_>]) -> Result<Option<Gap>> 
 /// Fills a gap: first the free slots of its leaf, then new leaves.
 fn fill<W: Write>(tx: &mut W, tree: u64, gap: &Gap, run: &[Pair<'_>]) -> Result<()> {
     let mut path = gap.path;
-    let (lower, upper) = fences(tx, &path)?;
-    let (lower, upper) = (lower.to_vec(), upper.map(<[u8]>::to_vec));
+    let Gap { lower, upper, .. } = gap;
     let tagging = Leaf::at(tx, path.leaf)?.tagging();
     let mut slots = Vec::with_capacity(run.len() + gap.above.len());
     for (key, value) in run {
@@ -126,12 +127,12 @@ fn fill<W: Write>(tx: &mut W, tree: u64, gap: &Gap, run: &[Pair<'_>]) -> Result<
     }
     let end = |index: usize| gap.separators.get(index).or(upper.as_ref()).map(Vec::as_slice);
     let staying = slots.len().min(LEAF_SLOTS - gap.below);
-    let gained = tagging.gained(tagging.narrowed(&lower, end(0)));
+    let gained = tagging.gained(tagging.narrowed(lower, end(0)));
     if gained != tagging {
         // Before the leaf is filled: fewer tags are written a second time.
-        retag_leaf(tx, path.leaf, gained, &lower)?;
+        retag_leaf(tx, path.leaf, gained, lower)?;
         for (_, slot) in &mut slots[..staying] {
-            *slot = gained.retag(tx, *slot, (tagging, &lower))?;
+            *slot = gained.retag(tx, *slot, (tagging, lower))?;
         }
     }
     let used = gap.used & !gap.leaving;
@@ -150,7 +151,7 @@ fn fill<W: Write>(tx: &mut W, tree: u64, gap: &Gap, run: &[Pair<'_>]) -> Result<
         check_height(tx, &path)?;
         let of_new = tagging.narrowed(bytes, end(index + 1));
         for (_, slot) in &mut *chunk {
-            *slot = of_new.retag(tx, *slot, (tagging, &lower))?;
+            *slot = of_new.retag(tx, *slot, (tagging, lower))?;
         }
         let leaf = new_leaf(tx, of_new, chunk)?;
         add(tx, tree, HEAD_LEAVES_AT, 1)?;

@@ -3,7 +3,7 @@
 use adamant_heap::access::Read;
 
 use super::find::head;
-use super::layout::{CHILDREN_MAX, Inner, LEAF_SLOTS, Leaf};
+use super::layout::{CHILDREN_MAX, Inner, Leaf};
 use crate::error::{Error, Result};
 use crate::parts::{Part, Parts};
 
@@ -20,7 +20,7 @@ pub(super) fn parts<'r, R: Read>(
         parts.block(block)?;
         if level == 0 {
             let leaf = Leaf::at(read, block)?;
-            for index in (0..LEAF_SLOTS).filter(|index| leaf.used() >> index & 1 == 1) {
+            for index in leaf.indices() {
                 parts.entry(read, leaf.slot(index).entry())?;
             }
             continue;

@@ -6,7 +6,7 @@
 
 use adamant_heap::access::{Read, Write};
 
-use super::find::{Path, fences, prefix_len, slot_of};
+use super::find::{Path, lower_bound, prefix_len, slot_of, upper_bound};
 use super::insert::Outcome;
 use super::layout::{
     CHILDREN_MAX, HEAD_HEIGHT_AT, HEAD_INNER_NODES_AT, HEAD_LEAVES_AT, HEAD_ROOT_AT, Inner,
@@ -97,8 +97,8 @@ fn merged_tagging<R: Read>(
     left.steps[path.height - 1].position = position as u16;
     right.steps[path.height - 1].position = position as u16 + 1;
     let tagging = Leaf::at(read, path.leaf)?.tagging();
-    let ((left_lower, _), (right_lower, upper)) = (fences(read, &left)?, fences(read, &right)?);
-    let tagging = tagging.narrowed(left_lower, upper);
+    let (left_lower, right_lower) = (lower_bound(read, &left)?, lower_bound(read, &right)?);
+    let tagging = tagging.narrowed(left_lower, upper_bound(read, &right)?);
     Ok((left_lower.to_vec(), right_lower.to_vec(), tagging))
 }
 
@@ -108,7 +108,7 @@ fn move_slots<W: Write>(tx: &mut W, source: u64, lower: &[u8], target: u64) -> R
     let leaf = Leaf::at(tx, source)?;
     let mut slots = [(0, Slot(0)); LEAF_SLOTS];
     let mut len = 0;
-    for index in (0..LEAF_SLOTS).filter(|index| leaf.used() >> index & 1 == 1) {
+    for index in leaf.indices() {
         slots[len] = (
             leaf.fingerprints[index],
             tagging.retag(tx, leaf.slot(index), (leaf.tagging(), lower))?,

@@ -12,8 +12,7 @@ use std::collections::HashSet;
 use adamant_heap::access::Read;
 
 use super::find::{head, separator};
-use super::layout::{CHILDREN_MAX, Inner, LEAF_BYTES, LEAF_FULL, LEAF_SLOTS, Leaf};
-use super::tagging::Tagging;
+use super::layout::{CHILDREN_MAX, Inner, LEAF_BYTES, LEAF_FULL, Leaf};
 use crate::error::{Error, Result};
 use crate::slot::{Entry, KeyHash, Slot};
 use crate::tree::Pair;
@@ -130,7 +129,7 @@ fn leaf<'r, R: Read>(
     each: &mut dyn FnMut(Salvaged<'r>),
 ) -> Result<()> {
     let leaf = Leaf::at(read, node.block)?;
-    let mut readable = used_slots(leaf).filter_map(|index| entry(read, leaf, index).ok());
+    let mut readable = leaf.indices().filter_map(|index| entry(read, leaf, index).ok());
     if let Some(first) = readable.next()
         && !node.holds(first.key)
         && !readable.any(|entry| node.holds(entry.key))
@@ -138,7 +137,7 @@ fn leaf<'r, R: Read>(
         let what = "has only keys that belong to other leaves";
         return Err(Error::Damaged { block: node.block, what });
     }
-    for index in used_slots(leaf) {
+    for index in leaf.indices() {
         match entry(read, leaf, index) {
             Ok(entry) => match entry.value(read) {
                 Ok(value) => each(Salvaged::Pair((entry.key, value))),
@@ -150,11 +149,6 @@ fn leaf<'r, R: Read>(
         }
     }
     Ok(())
-}
-
-fn used_slots(leaf: &Leaf) -> impl Iterator<Item = usize> {
-    let used = leaf.used();
-    (0..LEAF_SLOTS).filter(move |index| used >> index & 1 == 1)
 }
 
 /// The entry of a slot, verified by the hash of its key.
@@ -183,7 +177,7 @@ pub(super) fn orphan_keys<R: Read>(read: &R, block: u64) -> Option<(&[u8], &[u8]
         return None;
     }
     let mut keys = None;
-    for index in used_slots(leaf) {
+    for index in leaf.indices() {
         let found = match entry(read, leaf, index) {
             Ok(entry) => entry.key,
             // Its own page may be lost; any other error means that this is no leaf.
@@ -194,7 +188,8 @@ pub(super) fn orphan_keys<R: Read>(read: &R, block: u64) -> Option<(&[u8], &[u8]
         keys = Some((low.min(found), high.max(found)));
     }
     // Its tags skip no more than what its keys have in common.
-    keys.filter(|(low, high)| leaf.tagging().skips_at_most(Tagging::between(low, Some(high))))
+    let tagging = leaf.tagging();
+    keys.filter(|(low, high)| tagging.admits(tagging.narrowed(low, Some(high))))
 }
 
 /// Hands out what can be read of a leaf that no tree refers to any more.

@@ -44,7 +44,7 @@ impl<'r> Sorted<'r> {
         prefetch_leaf(read, block);
         let leaf = Leaf::at(read, block)?;
         if !leaf.tagging().is_ordered() {
-            used_slots(leaf).for_each(|index| read.prefetch(leaf.slot(index).entry()));
+            leaf.indices().for_each(|index| read.prefetch(leaf.slot(index).entry()));
         }
         self.load_ready(read, block)
     }
@@ -147,11 +147,6 @@ impl<'r> Sorted<'r> {
     }
 }
 
-fn used_slots(leaf: &Leaf) -> impl Iterator<Item = usize> {
-    let used = leaf.used();
-    (0..LEAF_SLOTS).filter(move |index| used >> index & 1 == 1)
-}
-
 /// The word of a tag.
 #[inline]
 fn word(tag: u16, index: usize) -> i32 {
@@ -182,7 +177,7 @@ fn words_of_keys<R: Read>(read: &R, leaf: &Leaf, words: &mut [i32; LEAF_SLOTS]) 
     let mut keys: [&[u8]; LEAF_SLOTS] = [&[]; LEAF_SLOTS];
     let mut heads = [0; LEAF_SLOTS];
     let (mut difference, mut len) = (0, 0);
-    for index in used_slots(leaf) {
+    for index in leaf.indices() {
         keys[len] = Entry::read(read, leaf.slot(index).entry())?.key;
         heads[len] = head_of(keys[len], 0);
         words[len] = index as i32;

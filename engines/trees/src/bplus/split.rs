@@ -7,13 +7,12 @@
 use adamant_heap::access::{Read, Write};
 use adamant_wire::key::common_len;
 
-use super::find::{Path, fences, prefix_len};
+use super::find::{Path, lower_bound, prefix_len, upper_bound};
 use super::layout::{
     Branch, CHILDREN_MAX, HEAD_HEIGHT_AT, HEAD_INNER_NODES_AT, HEAD_LEAVES_AT, HEAD_ROOT_AT,
     HEIGHT_MAX, Inner, LEAF_BITMAP_AT, LEAF_FULL, LEAF_SLOTS, Leaf,
 };
 use super::sort::Sorted;
-use super::tagging::Tagging;
 use super::write::{
     Branches, add, branch, insert_branch, new_inner, new_leaf, new_separator, retag_leaf,
     rewrite_inner, set_child, set_count,
@@ -47,8 +46,11 @@ pub(super) fn split_leaf<W: Write>(
     let old = path.leaf;
     let mut plan = plan(tx, path, key)?;
     let source = Leaf::at(tx, old)?.tagging();
-    let lower = fences(tx, path)?.0.to_vec();
-    let (of_new, of_old) = taggings(tx, path, &plan)?;
+    let lower = lower_bound(tx, path)?.to_vec();
+    // Both are tagged as the old one was, unless their closer bounds are worth reading the keys.
+    let left = source.gained(source.narrowed(&lower, Some(&plan.separator)));
+    let right = source.gained(source.narrowed(&plan.separator, upper_bound(tx, path)?));
+    let (of_new, of_old) = if plan.new_is_left { (left, right) } else { (right, left) };
     of_new.prefetch(tx, plan.slots[..plan.moved].iter().map(|(_, slot)| *slot), source);
     for (_, slot) in &mut plan.slots[..plan.moved] {
         *slot = of_new.retag(tx, *slot, (source, &lower))?;
@@ -67,16 +69,6 @@ pub(super) fn split_leaf<W: Write>(
     add_child(tx, tree, path, left, branch(separator, right))?;
     let moved_used = (1 << plan.moved) - 1;
     Ok(if plan.key_to_new { (new, moved_used) } else { (old, kept) })
-}
-
-/// How the new and the old leaf are tagged: as the old one was, unless their closer fences are
-/// worth reading the keys.
-fn taggings<R: Read>(read: &R, path: &Path, plan: &Plan) -> Result<(Tagging, Tagging)> {
-    let tagging = Leaf::at(read, path.leaf)?.tagging();
-    let (lower, upper) = fences(read, path)?;
-    let left = tagging.gained(tagging.narrowed(lower, Some(&plan.separator)));
-    let right = tagging.gained(tagging.narrowed(&plan.separator, upper));
-    Ok(if plan.new_is_left { (left, right) } else { (right, left) })
 }
 
 /// Refuses a tree whose root may have to split, but cannot.

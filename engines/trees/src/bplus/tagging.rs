@@ -66,23 +66,15 @@ impl Tagging {
         self.is_ordered() == narrower.is_ordered() && self.0 <= narrower.0
     }
 
-    /// Whether tags of this kind skip no more than those of `other`.
-    pub(super) fn skips_at_most(self, other: Self) -> bool {
-        self.0 <= other.0
-    }
-
     /// `narrower` if it skips enough bits more.
     pub(super) fn gained(self, narrower: Self) -> Self {
         if narrower.0 >= self.0.saturating_add(GAIN_BITS_MIN) { narrower } else { self }
     }
 
-    /// The same with some bits fewer, so that the next merges need not write tags anew.
+    /// The same with some bits fewer, so that the next merges need not write tags anew. For ordered
+    /// tags: no merge writes those of format 1 anew.
     pub(super) fn for_merges(self) -> Self {
-        if self.is_ordered() {
-            Self(self.0.saturating_sub(GAIN_BITS_MIN - 1).max(Self::WHOLE.0))
-        } else {
-            self
-        }
+        Self(self.0.saturating_sub(GAIN_BITS_MIN - 1).max(Self::WHOLE.0))
     }
 
     /// Prefetches what [`Tagging::retag`] will read of slots of a leaf that is tagged `source`.

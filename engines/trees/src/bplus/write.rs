@@ -76,7 +76,7 @@ pub(super) fn retag_leaf<W: Write>(
 ) -> Result<()> {
     let old = Leaf::at(tx, leaf)?;
     let (used, source, mut slots) = (old.used(), old.tagging(), old.slots);
-    let indices = (0..LEAF_SLOTS).filter(|index| used >> index & 1 == 1);
+    let indices = old.indices();
     tagging.prefetch(tx, indices.clone().map(|index| old.slot(index)), source);
     for index in indices.clone() {
         let slot = tagging.retag(tx, Slot(slots[index].get()), (source, lower))?;

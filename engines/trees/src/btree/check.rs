@@ -30,7 +30,7 @@ pub(super) fn check<R: Read>(
 ) -> Result<bool> {
     let head = head(read, tree, LABEL)?;
     let top = Top::of(read, tree)?;
-    let (stretch, mut pairs) = (checking.begin(is_wanted), Pairs::after(checking.report));
+    let (part, mut pairs) = (checking.begin(is_wanted), Pairs::after(checking.report));
     pairs.block(tree)?;
     let mut waiting = Vec::new();
     if top.root != 0 {
@@ -39,7 +39,7 @@ pub(super) fn check<R: Read>(
         return damaged(tree, "has levels but no root");
     }
     while let Some(Waiting { block, level, lower, upper }) = waiting.pop() {
-        if let Some(rest) = stretch.end(&pairs.report, upper) {
+        if let Some(rest) = part.end(&pairs.report, upper) {
             checking.pause(pairs.report, rest);
             return Ok(false);
         }
@@ -70,7 +70,7 @@ pub(super) fn check<R: Read>(
         bounds.push(upper);
         for (child, bounds) in node.children.iter().zip(bounds.windows(2)) {
             let [lower, upper] = [bounds[0], bounds[1]];
-            if stretch.is_left(lower) {
+            if part.is_left(lower) {
                 waiting.push(Waiting { block: child.get(), level: level - 1, lower, upper });
             }
         }

@@ -33,12 +33,12 @@ pub(super) fn check<R: Read>(
     is_wanted: &dyn Fn() -> bool,
 ) -> Result<bool> {
     let head = head(read, tree, LABEL)?;
-    let (stretch, mut pairs) = (checking.begin(is_wanted), Pairs::after(checking.report));
+    let (part, mut pairs) = (checking.begin(is_wanted), Pairs::after(checking.report));
     pairs.block(tree)?;
     let mut waiting = Vec::new();
     if head.root.get() != 0 {
         let root = Waiting { word: Word(head.root.get()), floor: 0, depth: 0, between: None };
-        match &stretch.rest {
+        match &part.rest {
             Some(last) => behind(read, tree, &mut pairs, (root, last), &mut waiting)?,
             None => waiting.push(root),
         }
@@ -63,7 +63,7 @@ pub(super) fn check<R: Read>(
             }
         }
         before = Some(entry.key);
-        if !waiting.is_empty() && stretch.is_over(&pairs.report) {
+        if !waiting.is_empty() && part.is_over(&pairs.report) {
             checking.pause(pairs.report, entry.key);
             return Ok(false);
         }

@@ -32,7 +32,7 @@ pub(super) fn check<R: Read>(
 ) -> Result<bool> {
     let head = head(read, tree, LABEL)?;
     let form = Form::of(head);
-    let (stretch, mut pairs) = (checking.begin(is_wanted), Pairs::after(checking.report));
+    let (part, mut pairs) = (checking.begin(is_wanted), Pairs::after(checking.report));
     pairs.block(tree)?;
     // The root must be black, as if it hung below a red node.
     let root = Waiting {
@@ -47,7 +47,7 @@ pub(super) fn check<R: Read>(
     let mut blacks_of_all = None;
     while let Some(place) = waiting.pop() {
         let Waiting { block, lower, upper, depth, blacks, below_red } = place;
-        if let Some(rest) = stretch.end(&pairs.report, upper) {
+        if let Some(rest) = part.end(&pairs.report, upper) {
             checking.pause(pairs.report, rest);
             return Ok(false);
         }
@@ -86,7 +86,7 @@ pub(super) fn check<R: Read>(
         {
             // Of a subtree that was visited, one path, so that all parts have the same number on
             // all paths.
-            let block = if stretch.is_left(lower) { child } else { 0 };
+            let block = if part.is_left(lower) { child } else { 0 };
             let blacks = if block == child { blacks } else { blacks + blacks_below(read, child)? };
             waiting.push(Waiting { block, lower, upper, depth, blacks, below_red });
         }
