@@ -2,7 +2,8 @@
 //!
 //! Purpose: the cache misses of 16 changes overlap. First all keys of a group are routed to their
 //! leaves, which are prefetched; then the entries that their fingerprints select are prefetched;
-//! then each change is made.
+//! then each change is made. A group that lies in one gap of the tree begins a run that fills
+//! leaves.
 //! Invariants: after a split or merge the rest of the group is routed anew.
 
 use adamant_heap::access::Write;
@@ -10,48 +11,52 @@ use adamant_heap::access::Write;
 use super::find::{Path, Target, path, prefetch_entry, prefetch_leaf};
 use super::insert::{Outcome, Put, put};
 use super::layout::{HEAD_PAIRS_AT, Leaf};
+use super::load::{RUN_MIN, fill_gap};
 use super::remove::take;
 use super::write::add;
 use crate::error::Result;
 use crate::slot::{KeyHash, free_entry};
-use crate::tree::Operation;
+use crate::tree::{Operation, Pair};
 
 /// Number of changes whose leaves are prefetched together: about as many as a core has fill
 /// buffers.
-const GROUP: usize = 16;
+const GROUP: usize = RUN_MIN;
 
-/// Makes the changes in order and appends to `present` whether each key was there before.
+/// Inserts pairs, whose keys ascend strictly; returns how many replaced one.
+pub(super) fn load<W: Write>(tx: &mut W, tree: u64, pairs: &[Pair<'_>]) -> Result<u64> {
+    let operation = |&(key, value)| Operation { key, value: Some(value) };
+    let operations: Vec<Operation<'_>> = pairs.iter().map(operation).collect();
+    let mut present = Vec::new();
+    apply(tx, tree, &operations, &mut present)?;
+    Ok(present.iter().filter(|present| **present).count() as u64)
+}
+
+/// Makes the changes in order and appends to `present` whether each key was there before. Runs of
+/// new keys that all lie between two neighbours of the tree fill leaves, as in `load.rs`.
 pub(super) fn apply<W: Write>(
     tx: &mut W,
     tree: u64,
-    operations: &[Operation<'_>],
+    mut operations: &[Operation<'_>],
     present: &mut Vec<bool>,
 ) -> Result<()> {
     present.reserve(operations.len());
     let mut change = 0;
-    for group in operations.chunks(GROUP) {
+    while !operations.is_empty() {
+        let (group, rest) = operations.split_at(operations.len().min(GROUP));
         let mut paths = [Path::default(); GROUP];
         let mut hashes = [KeyHash::of(&[]); GROUP];
-        route_group(tx, tree, group, &mut paths, &mut hashes)?;
-        let mut reshaped = false;
-        for (index, operation) in group.iter().enumerate() {
-            if reshaped {
-                paths[index] = path(tx, tree, Target::Key(operation.key))?;
-            }
-            let (path, hash, key) = (&paths[index], hashes[index], operation.key);
-            let Put { was_there, reshaped: is_reshaped } = match operation.value {
-                Some(value) => put(tx, tree, path, hash, (key, value))?,
-                None => {
-                    let Outcome { old, reshaped } = take(tx, tree, path, hash, key)?;
-                    old.map_or(Ok(()), |old| free_entry(tx, old))?;
-                    Put { was_there: old.is_some(), reshaped }
-                }
-            };
-            // Earlier changes may have reshaped the tree; what counts is the path of the next one.
-            reshaped |= is_reshaped;
-            change += i64::from(operation.value.is_some()) - i64::from(was_there);
-            present.push(was_there);
+        let first_may_exist = route_group(tx, tree, group, &mut paths, &mut hashes)?;
+        let is_one_leaf = group.len() == GROUP && paths[0].leaf == paths[GROUP - 1].leaf;
+        if is_one_leaf
+            && !first_may_exist
+            && let Some(filled) = fill_gap(tx, tree, paths[0], operations)?
+        {
+            present.resize(present.len() + filled, false);
+            operations = &operations[filled..];
+            continue;
         }
+        change += apply_group(tx, tree, group, (&mut paths, &hashes), present)?;
+        operations = rest;
     }
     if change != 0 {
         add(tx, tree, HEAD_PAIRS_AT, change)?;
@@ -59,14 +64,47 @@ pub(super) fn apply<W: Write>(
     Ok(())
 }
 
-/// Finds the leaves of a group, and prefetches them and the entries that it may replace.
+/// Makes the changes of a group; returns by how many entries the tree grew.
+fn apply_group<W: Write>(
+    tx: &mut W,
+    tree: u64,
+    group: &[Operation<'_>],
+    (paths, hashes): (&mut [Path; GROUP], &[KeyHash; GROUP]),
+    present: &mut Vec<bool>,
+) -> Result<i64> {
+    let mut change = 0;
+    let mut reshaped = false;
+    for (index, operation) in group.iter().enumerate() {
+        if reshaped {
+            paths[index] = path(tx, tree, Target::Key(operation.key))?;
+        }
+        let (path, hash, key) = (&paths[index], hashes[index], operation.key);
+        let Put { was_there, reshaped: is_reshaped } = match operation.value {
+            Some(value) => put(tx, tree, path, hash, (key, value))?,
+            None => {
+                let Outcome { old, reshaped } = take(tx, tree, path, hash, key)?;
+                old.map_or(Ok(()), |old| free_entry(tx, old))?;
+                Put { was_there: old.is_some(), reshaped }
+            }
+        };
+        // Earlier changes may have reshaped the tree; what counts is the path of the next one.
+        reshaped |= is_reshaped;
+        change += i64::from(operation.value.is_some()) - i64::from(was_there);
+        present.push(was_there);
+    }
+    Ok(change)
+}
+
+/// Finds the leaves of a group, and prefetches them and the entries that it may replace; returns
+/// whether there is one that its first key may replace.
 fn route_group<W: Write>(
     tx: &W,
     tree: u64,
     group: &[Operation<'_>],
     paths: &mut [Path; GROUP],
     hashes: &mut [KeyHash; GROUP],
-) -> Result<()> {
+) -> Result<bool> {
+    let mut first_may_exist = false;
     for (index, operation) in group.iter().enumerate() {
         let key = operation.key;
         // An ascending load stays at the right end. Elsewhere a descent, whose nodes are in the
@@ -81,17 +119,19 @@ fn route_group<W: Write>(
         prefetch_leaf(tx, paths[index].leaf);
         hashes[index] = KeyHash::of(key);
     }
-    for ((path, hash), operation) in paths.iter().zip(hashes.iter()).zip(group) {
+    for (index, operation) in group.iter().enumerate() {
+        let (path, hash) = (&paths[index], hashes[index]);
         let leaf = Leaf::at(tx, path.leaf)?;
-        let tag = leaf.tagging().tag(*hash, operation.key);
+        let tag = leaf.tagging().tag(hash, operation.key);
         let mut candidates = leaf.matches(hash.fingerprint());
         while candidates != 0 {
             let slot = leaf.slot(candidates.trailing_zeros() as usize);
             candidates &= candidates - 1;
             if slot.tag() == tag {
                 prefetch_entry(tx, slot.entry());
+                first_may_exist |= index == 0;
             }
         }
     }
-    Ok(())
+    Ok(first_may_exist)
 }

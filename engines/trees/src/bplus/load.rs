@@ -3,12 +3,11 @@
 //! Purpose: a run of keys that all lie between two neighbours of the tree, or beyond its end, goes
 //! into leaves that are written once, full, in order; the slots above the run move after it. One by
 //! one, each of the keys would be routed to its leaf, and the leaf searched, 48 times.
-//! Invariants: pairs that lie among existing ones take the ordinary path, so that a load that
-//! cannot benefit costs no more than a look at one separator for each 16 of them.
+//! Invariants: pairs that lie among existing ones take the ordinary path. A load or a batch that
+//! cannot benefit costs nothing more: `batch.rs` looks here only if 16 changes have one leaf.
 
 use adamant_heap::access::{Read, Write};
 
-use super::batch::apply;
 use super::find::{Path, Target, lower_bound, path as path_of, upper_bound};
 use super::layout::{HEAD_LEAVES_AT, HEAD_PAIRS_AT, LEAF_BITMAP_AT, LEAF_SLOTS, Leaf};
 use super::sort::Sorted;
@@ -16,10 +15,10 @@ use super::split::{add_child, check_height, shortest_between};
 use super::write::{add, branch, fill_leaf, new_leaf, new_separator, retag_leaf};
 use crate::error::Result;
 use crate::slot::{KeyHash, Slot, write_entry};
-use crate::tree::{Operation, Pair};
+use crate::tree::Operation;
 
-/// Minimum pairs of a run: a third of a leaf, as many as are routed together otherwise.
-const RUN_MIN: usize = 16;
+/// Minimum pairs of a run: a third of a leaf, as many as `batch.rs` routes together.
+pub(super) const RUN_MIN: usize = 16;
 
 /// A gap between two neighbours of a tree, and the run that fills it.
 struct Gap {
@@ -42,38 +41,23 @@ struct Gap {
     upper: Option<Vec<u8>>,
 }
 
-/// Inserts pairs, whose keys ascend strictly; returns how many replaced one.
-pub(super) fn load<W: Write>(tx: &mut W, tree: u64, mut pairs: &[Pair<'_>]) -> Result<u64> {
-    let mut replaced = 0;
-    let mut present = Vec::new();
-    while !pairs.is_empty() {
-        if let Some(gap) = gap(tx, tree, pairs)? {
-            let (run, rest) = pairs.split_at(gap.run);
-            fill(tx, tree, &gap, run)?;
-            pairs = rest;
-            continue;
-        }
-        let (some, rest) = pairs.split_at(pairs.len().min(RUN_MIN));
-        let operation = |&(key, value)| Operation { key, value: Some(value) };
-        let operations: Vec<Operation<'_>> = some.iter().map(operation).collect();
-        present.clear();
-        apply(tx, tree, &operations, &mut present)?;
-        replaced += present.iter().filter(|present| **present).count() as u64;
-        pairs = rest;
-    }
-    Ok(replaced)
+/// Makes the first operations if they are enough puts with ascending keys in one gap of the leaf of
+/// a path, which is that of the first; returns how many.
+pub(super) fn fill_gap<W: Write>(
+    tx: &mut W,
+    tree: u64,
+    path: Path,
+    operations: &[Operation<'_>],
+) -> Result<Option<usize>> {
+    let Some(gap) = gap(tx, path, operations)? else { return Ok(None) };
+    fill(tx, tree, &gap, &operations[..gap.run])?;
+    Ok(Some(gap.run))
 }
 
-/// The gap that the first pairs lie in, if it takes enough of them.
-fn gap<R: Read>(read: &R, tree: u64, pairs: &[Pair<'_>]) -> Result<Option<Gap>> {
-    let (Some((first, _)), Some((far, _))) = (pairs.first(), pairs.get(RUN_MIN - 1)) else {
-        return Ok(None);
-    };
-    let path = path_of(read, tree, Target::Key(first))?;
+/// The gap of the path's leaf that the first operations lie in, if it takes enough of them.
+fn gap<R: Read>(read: &R, path: Path, operations: &[Operation<'_>]) -> Result<Option<Gap>> {
+    let Some(first) = operations.first().map(|operation| operation.key) else { return Ok(None) };
     let fence = upper_bound(read, &path)?;
-    if fence.is_some_and(|fence| *far >= fence) {
-        return Ok(None);
-    }
     let mut sorted = Sorted::new();
     sorted.load(read, path.leaf)?;
     let below = sorted.rank(read, first, false)?;
@@ -82,7 +66,14 @@ fn gap<R: Read>(read: &R, tree: u64, pairs: &[Pair<'_>]) -> Result<Option<Gap>> 
         above.push(sorted.entry(read, position)?.key);
     }
     let end = above.first().copied().into_iter().chain(fence).min();
-    let run = pairs.partition_point(|(key, _)| end.is_none_or(|end| *key < end));
+    let mut run = 0;
+    let mut before: Option<&[u8]> = None;
+    for Operation { key, .. } in operations.iter().take_while(|put| put.value.is_some()) {
+        if before.is_some_and(|before| before >= *key) || end.is_some_and(|end| *key >= end) {
+            break;
+        }
+        (run, before) = (run + 1, Some(*key));
+    }
     if run < RUN_MIN {
         return Ok(None);
     }
@@ -99,7 +90,8 @@ fn gap<R: Read>(read: &R, tree: u64, pairs: &[Pair<'_>]) -> Result<Option<Gap>> 
         lower: lower_bound(read, &path)?.to_vec(),
         upper: fence.map(<[u8]>::to_vec),
     };
-    let keys: Vec<&[u8]> = pairs[..run].iter().map(|(key, _)| *key).chain(above).collect();
+    let keys: Vec<&[u8]> =
+        operations[..run].iter().map(|operation| operation.key).chain(above).collect();
     let mut start = LEAF_SLOTS - below;
     gap.leaving =
         slots.iter().skip(start.saturating_sub(run)).fold(0, |bits, slot| bits | 1 << slot);
@@ -115,12 +107,12 @@ fn gap<R: Read>(read: &R, tree: u64, pairs: &[Pair<'_>]) -> Result<Option<Gap>> 
 }
 
 /// Fills a gap: first the free slots of its leaf, then new leaves.
-fn fill<W: Write>(tx: &mut W, tree: u64, gap: &Gap, run: &[Pair<'_>]) -> Result<()> {
+fn fill<W: Write>(tx: &mut W, tree: u64, gap: &Gap, run: &[Operation<'_>]) -> Result<()> {
     let mut path = gap.path;
     let Gap { lower, upper, .. } = gap;
     let tagging = Leaf::at(tx, path.leaf)?.tagging();
     let mut slots = Vec::with_capacity(run.len() + gap.above.len());
-    for (key, value) in run {
+    for (key, value) in run.iter().filter_map(|put| Some((put.key, put.value?))) {
         let hash = KeyHash::of(key);
         let entry = write_entry(tx, key, value)?;
         slots.push((hash.fingerprint(), Slot::tagged(tagging.tag(hash, key), entry)));

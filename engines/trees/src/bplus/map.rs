@@ -6,14 +6,13 @@ use adamant_heap::access::{Read, Write};
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::U64;
 
-use super::batch::apply;
+use super::batch::{apply, load};
 use super::check::check;
 use super::clear::{clear, free_nodes};
 use super::cursor::BplusCursor;
 use super::find::{Path, Target, entry_of, head, leaf_of, path};
 use super::insert::{insert_entry, put};
 use super::layout::{HEAD_BYTES, HEAD_MAGIC, HEAD_PAIRS_AT, Head, Leaf};
-use super::load::load;
 use super::parts::parts;
 use super::remove::take;
 use super::salvage::{ORPHAN_BYTES, Salvaged, orphan_keys, salvage, salvage_orphan};

@@ -21,11 +21,12 @@ mod insert;
 
 mod remove;
 
+mod load;
+
 mod batch;
 mod check;
 mod clear;
 mod cursor;
-mod load;
 mod parts;
 mod salvage;
 
