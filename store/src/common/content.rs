@@ -135,6 +135,27 @@ impl Content {
         self.arena.len() + self.large_bytes
     }
 
+    /// The operations, in their current order: between moves, by key after `sort`.
+    pub(crate) fn operations(&self) -> impl Iterator<Item = Operation<'_>> {
+        self.operations.iter().map(|entry| self.operation(entry))
+    }
+
+    /// Drops operations that later ones replaced; there must be no moves. Sorts, which takes one
+    /// pass over what is sorted already, and gives back memory if half of it or more is not needed.
+    pub(crate) fn drop_replaced(&mut self) {
+        self.sort();
+        let needed = self.operations().map(|it| it.key.len() + it.value.map_or(0, <[u8]>::len));
+        if 2 * needed.sum::<usize>() > self.bytes() {
+            return;
+        }
+        let mut left = Self::default();
+        for entry in &self.operations {
+            let Operation { key, value } = self.operation(entry);
+            left.push(entry.keyspace, key, value);
+        }
+        *self = left;
+    }
+
     /// The inserted entries, in their current order.
     pub(crate) fn pairs(&self) -> Vec<Pair<'_>> {
         let pair = |entry| {

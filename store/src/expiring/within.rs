@@ -98,7 +98,7 @@ impl ExpiringTransaction<'_> {
         let (key, value) = (key.as_ref(), value.as_ref());
         check(key, value)?;
         let is_replaced = self.replace(key, deadline)?;
-        self.transaction.put_slice(&self.expiring.entries, key, join(deadline, value))?;
+        self.transaction.put_own(&self.expiring.entries, key, &join(deadline, value))?;
         Ok(is_replaced)
     }
 
@@ -307,7 +307,7 @@ impl ExpiringTransaction<'_> {
             Some(before) => !self.end_row(key, before)?,
         };
         if let Some(deadline) = deadline {
-            self.transaction.put_slice(deadlines, &row(deadline, key), Slice::default())?;
+            self.transaction.put_own(deadlines, &row(deadline, key), &[])?;
         }
         Ok(is_replaced)
     }

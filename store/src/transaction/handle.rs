@@ -14,7 +14,6 @@ mod commit;
 mod tests;
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -33,6 +32,7 @@ use crate::keyspace::iterate::Iter;
 use crate::keyspace::snapshot::Snapshot;
 use crate::limits::{check_key, check_value};
 use crate::reserved::{ReservedValue, Written};
+use crate::transaction::writes::{SortedWrites, Writes};
 
 /// Reads and writes of any keyspaces of one store that take effect atomically at the commit; or not
 /// at all, with [`Error::Conflict`], if another commit changed meanwhile what was read.
@@ -82,9 +82,6 @@ pub struct Transaction {
 
 /// A change to application objects at the commit, see `objects.rs`.
 pub(crate) type ObjectWork = Box<dyn FnOnce(&mut HeapTransaction<'_>) -> HeapResult<()> + Send>;
-
-/// The transaction's writes to a keyspace.
-pub(crate) type Writes = BTreeMap<Slice, Written>;
 
 /// A transaction's reads and writes of one keyspace.
 struct Table {
@@ -138,7 +135,7 @@ impl<T> Ahead<T> {
 pub(crate) struct Parts<'t> {
     pub(crate) keyspace: &'t Keyspace,
     pub(crate) snapshot: &'t Snapshot,
-    pub(crate) writes: &'t Writes,
+    pub(crate) writes: &'t SortedWrites,
     pub(crate) notes: &'t RefCell<Notes>,
 }
 
@@ -241,8 +238,8 @@ impl Transaction {
     pub fn get(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         let key = key.as_ref();
         let table = self.table(keyspace)?;
-        let table = &self.tables[table];
-        if let Some(own) = table.writes.get(key) {
+        let table = &mut self.tables[table];
+        if let Some(own) = table.writes.settle().get(key) {
             return Ok(own.value());
         }
         let value = self.snapshot.get(keyspace, key)?;
@@ -258,8 +255,8 @@ impl Transaction {
         reader: impl FnOnce(&[u8]) -> T,
     ) -> Result<Option<T>> {
         let table = self.table(keyspace)?;
-        let table = &self.tables[table];
-        if let Some(own) = table.writes.get(key) {
+        let table = &mut self.tables[table];
+        if let Some(own) = table.writes.settle().get(key) {
             return Ok(own.value().as_deref().map(reader));
         }
         let made = self.snapshot.get_briefly(keyspace, key, reader)?;
@@ -287,8 +284,8 @@ impl Transaction {
     pub fn contains(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<bool> {
         let key = key.as_ref();
         let table = self.table(keyspace)?;
-        let table = &self.tables[table];
-        if let Some(own) = table.writes.get(key) {
+        let table = &mut self.tables[table];
+        if let Some(own) = table.writes.settle().get(key) {
             return Ok(own.is_value());
         }
         let is_there = self.snapshot.contains(keyspace, key)?;
@@ -298,8 +295,9 @@ impl Transaction {
 
     /// Sets the value of a key, whether it had one or not. Reads nothing, so it cannot conflict.
     ///
-    /// O(log w) in the w writes of the transaction; the commit costs as [`Keyspace::put`] for each
-    /// of them.
+    /// O(key + value): a copy of both into the transaction. The next read of the keyspace, or the
+    /// commit, takes O(log w) more for it in the w writes of the transaction; the commit costs as
+    /// [`Batch::put`](crate::Batch::put) for each of them.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -322,7 +320,7 @@ impl Transaction {
         value: impl AsRef<[u8]>,
     ) -> Result<()> {
         keyspace.check_writes()?;
-        self.put_slice(keyspace, key.as_ref(), value.as_ref().into())
+        self.put_own(keyspace, key.as_ref(), value.as_ref())
     }
 
     /// Sets the value of a key to one allocated in place. In a tree, for values above 4,096 bytes,
@@ -361,25 +359,21 @@ impl Transaction {
         key: &[u8],
         value: ReservedValue,
     ) -> Result<()> {
-        self.write(keyspace, key, Written::reserved(value))
+        let table = self.table_to_write(keyspace, key, true)?;
+        self.insert(table, key.into(), Written::reserved(value));
+        Ok(())
     }
 
-    /// Like [`Transaction::put`] without the keyspace's check of writes; keeps the value as it
-    /// is.
-    pub(crate) fn put_slice(
-        &mut self,
-        keyspace: &Keyspace,
-        key: &[u8],
-        value: Slice,
-    ) -> Result<()> {
-        check_value(&value)?;
-        self.write(keyspace, key, Written::Value(value))
+    /// Like [`Transaction::put`], without the keyspace's check of writes.
+    pub(crate) fn put_own(&mut self, keyspace: &Keyspace, key: &[u8], value: &[u8]) -> Result<()> {
+        check_value(value)?;
+        self.write(keyspace, key, Some(value))
     }
 
     /// Deletes a key, whether it exists or not. Reads nothing, so it cannot conflict.
     ///
-    /// O(log w) in the w writes of the transaction; the commit costs as [`Keyspace::delete`] for
-    /// each of them.
+    /// Costs as [`Transaction::put`], without a value; the commit costs as [`Keyspace::delete`] for
+    /// each.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -399,7 +393,7 @@ impl Transaction {
 
     /// Like [`Transaction::delete`], without the keyspace's check of writes.
     pub(crate) fn delete_own(&mut self, keyspace: &Keyspace, key: &[u8]) -> Result<()> {
-        self.write(keyspace, key, Written::Removed)
+        self.write(keyspace, key, None)
     }
 
     /// Removes a key and returns its value.
@@ -505,11 +499,11 @@ impl Transaction {
                 let table = &mut self.tables[table];
                 table.notes.get_mut().empty.remove(&key);
                 match before {
-                    Some(value) => table.writes.insert(key, value),
+                    Some(value) => table.writes.settle().insert(key, value),
                     // The pre-read may have passed the snapshot's entry there.
                     None => {
                         table.ahead = [None, None];
-                        table.writes.remove(&key[..])
+                        table.writes.settle().remove(&key[..])
                     }
                 };
             }
@@ -520,20 +514,39 @@ impl Transaction {
         true
     }
 
-    fn write(&mut self, keyspace: &Keyspace, key: &[u8], written: Written) -> Result<()> {
+    fn write(&mut self, keyspace: &Keyspace, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+        let table = self.table_to_write(keyspace, key, value.is_some())?;
+        if self.savepoints.is_empty() {
+            self.tables[table].writes.push(key, value);
+        } else {
+            let written = value.map_or(Written::Removed, |value| Written::Value(value.into()));
+            self.insert(table, key.into(), written);
+        }
+        Ok(())
+    }
+
+    /// The table of a keyspace in which a key is about to be written.
+    fn table_to_write(
+        &mut self,
+        keyspace: &Keyspace,
+        key: &[u8],
+        has_value: bool,
+    ) -> Result<usize> {
         check_key(key)?;
         let table = self.table(keyspace)?;
-        let key = Slice::from(key);
-        let Table { writes, notes, .. } = &mut self.tables[table];
-        let empty = &mut notes.get_mut().empty;
-        if written.is_value() && !empty.is_empty() {
-            empty.remove(&key);
+        let empty = &mut self.tables[table].notes.get_mut().empty;
+        if has_value && !empty.is_empty() {
+            empty.remove(key);
         }
-        let before = writes.insert(key.clone(), written);
+        Ok(table)
+    }
+
+    /// Writes to the map of the table, and notes for the savepoints what was there.
+    fn insert(&mut self, table: usize, key: Slice, written: Written) {
+        let before = self.tables[table].writes.settle().insert(key.clone(), written);
         if !self.savepoints.is_empty() {
             self.undo.push(Undo { table, key, before });
         }
-        Ok(())
     }
 
     /// The index of a keyspace's table.
@@ -550,7 +563,7 @@ impl Transaction {
         let keyspace = keyspace.clone();
         let mut notes = Notes::default();
         notes.read.is_needless = self.is_alone;
-        let (writes, notes, ahead) = (Writes::new(), RefCell::new(notes), [None, None]);
+        let (writes, notes, ahead) = (Writes::default(), RefCell::new(notes), [None, None]);
         self.tables.push(Table { keyspace, writes, notes, ahead });
         Ok(self.tables.len() - 1)
     }
@@ -567,6 +580,7 @@ impl Transaction {
     ) -> Result<(Parts<'_>, &mut [Option<Ahead>; 2])> {
         let table = self.table(keyspace)?;
         let Table { keyspace, writes, notes, ahead } = &mut self.tables[table];
+        let writes = writes.settle();
         Ok((Parts { keyspace, snapshot: &self.snapshot, writes, notes }, ahead))
     }
 }

@@ -9,7 +9,6 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use adamant_heap::{HeldWritePermit, Transaction as HeapTransaction, events};
-use adamant_slice::Slice;
 use adamant_trees::Operation;
 use tracing::debug;
 
@@ -19,7 +18,7 @@ use crate::common::shared::{KeyVisitor, Shared};
 use crate::common::state::KeyspaceState;
 use crate::error::{Error, Result};
 use crate::guard::Guard;
-use crate::reserved::{ReservedValue, Written};
+use crate::transaction::writes::Writes;
 
 impl Transaction {
     /// Makes all writes in one commit, unless something that was read has changed, and returns when
@@ -46,7 +45,7 @@ impl Transaction {
 
     /// If there is no room for a transaction that only removes, makes some. The caller has to run
     /// the transaction again, since by then it would read another state.
-    pub(crate) fn commit_or_make_room(self, permit: Option<HeldWritePermit<'_>>) -> Result<()> {
+    pub(crate) fn commit_or_make_room(mut self, permit: Option<HeldWritePermit<'_>>) -> Result<()> {
         let (shared, removes) = (Arc::clone(self.snapshot.shared()), self.removes_only());
         let done = self.commit_in(permit);
         if let (Err(error), true) = (&done, removes) {
@@ -56,16 +55,26 @@ impl Transaction {
     }
 
     /// Whether all its writes are removes.
-    pub(crate) fn removes_only(&self) -> bool {
-        let mut writes = self.tables.iter().flat_map(|table| &table.writes);
-        self.works.is_empty() && writes.all(|(_, written)| matches!(written, Written::Removed))
+    pub(crate) fn removes_only(&mut self) -> bool {
+        self.prepare();
+        let removes = |table: &Table| {
+            table.writes.reserved().next().is_none()
+                && table.writes.operations().all(|operation| operation.value.is_none())
+        };
+        self.works.is_empty() && self.tables.iter().all(removes)
+    }
+
+    /// Sorts the writes.
+    fn prepare(&mut self) {
+        self.tables.iter_mut().for_each(|table| table.writes.prepare());
     }
 
     /// The same, under a writer lock taken before the transaction began: then nothing can have
     /// changed.
     pub(crate) fn commit_in(mut self, permit: Option<HeldWritePermit<'_>>) -> Result<()> {
+        self.prepare();
         let works = std::mem::take(&mut self.works);
-        if works.is_empty() && self.tables.iter().all(|table| table.writes.is_empty()) {
+        if works.is_empty() && self.tables.iter().all(|table| table.writes.len() == 0) {
             // Other writers need not wait for the device with it.
             drop(permit);
             return self.snapshot.shared().settle(self.durability);
@@ -99,10 +108,8 @@ impl Transaction {
     }
 
     fn is_large(&self) -> bool {
-        let operations = self.tables.iter().map(|table| table.writes.len()).sum();
-        let writes = self.tables.iter().flat_map(|table| &table.writes);
-        let bytes = |(key, written): (&Slice, &Written)| key.len() + written.copied_bytes();
-        is_large(operations, writes.map(bytes).sum())
+        let writes = || self.tables.iter().map(|table| &table.writes);
+        is_large(writes().map(Writes::len).sum(), writes().map(Writes::copied_bytes).sum())
     }
 
     fn commit_chunked(
@@ -132,8 +139,8 @@ impl Transaction {
     /// All keys that it writes, in the order of `apply`.
     fn keys(&self) -> impl Iterator<Item = (&KeyspaceState, &[u8])> {
         self.tables.iter().flat_map(|table| {
-            let operations = table.operations().map(|operation| operation.key);
-            let keys = operations.chain(table.reserved().map(|(key, _)| &key[..]));
+            let operations = table.writes.operations().map(|operation| operation.key);
+            let keys = operations.chain(table.writes.reserved().map(|(key, _)| &key[..]));
             keys.map(|key| (&*table.keyspace.state, key))
         })
     }
@@ -173,7 +180,7 @@ impl Transaction {
     ) -> Result<()> {
         let mut present = Vec::new();
         for table in &self.tables {
-            let operations: Vec<Operation<'_>> = table.operations().collect();
+            let operations: Vec<Operation<'_>> = table.writes.operations().collect();
             let map = table.keyspace.state.map(transaction, shared.catalogue())?;
             let mut rest = &operations[..];
             while !rest.is_empty() {
@@ -181,7 +188,7 @@ impl Transaction {
                 map.apply(transaction, piece, &mut present)?;
                 rest = behind;
             }
-            for (key, value) in table.reserved() {
+            for (key, value) in table.writes.reserved() {
                 split(transaction, &[Operation { key, value: None }])?;
                 if let Some(value) = value.take() {
                     map.put_reserved(transaction, key, value)?;
@@ -189,24 +196,5 @@ impl Transaction {
             }
         }
         Ok(())
-    }
-}
-
-impl Table {
-    /// The operations that go to the trees together.
-    fn operations(&self) -> impl Iterator<Item = Operation<'_>> {
-        self.writes.iter().filter_map(|(key, written)| match written {
-            Written::Removed => Some(Operation { key, value: None }),
-            Written::Value(value) => Some(Operation { key, value: Some(value) }),
-            Written::Reserved(_) => None,
-        })
-    }
-
-    /// Values allocated in place.
-    fn reserved(&self) -> impl Iterator<Item = (&Slice, &RefCell<Option<ReservedValue>>)> {
-        self.writes.iter().filter_map(|(key, written)| match written {
-            Written::Reserved(value) => Some((key, value)),
-            Written::Removed | Written::Value(_) => None,
-        })
     }
 }
