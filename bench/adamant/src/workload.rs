@@ -7,5 +7,8 @@ pub mod kill;
 pub mod load;
 pub mod memory;
 pub mod read;
+
+pub mod bulk;
 pub mod soak;
 pub mod write;
+pub mod ycsb;

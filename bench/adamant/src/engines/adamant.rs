@@ -3,9 +3,13 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use ::adamant::{Engine as Kind, Keyspace, KeyspaceOptions, LsmOptions, Options, Slice, Store};
+use ::adamant::{
+    Engine as Kind, Keyspace, KeyspaceOptions, LsmOptions, Options, Slice, Store, Transaction,
+};
 
-use crate::harness::engine::{Direction, Durability, Engine, LsmEngine, LsmSetup, Setup, Space};
+use crate::harness::engine::{
+    Changes, Chooses, Direction, Durability, Engine, LsmEngine, LsmSetup, Setup, Space,
+};
 use crate::harness::error::Result;
 use crate::harness::key::Key;
 use crate::harness::measure::disk_bytes;
@@ -121,6 +125,26 @@ impl Engine for AdamantEngine {
         Ok(self.store.sync()?)
     }
 
+    const HAS_TRANSACTIONS: bool = true;
+
+    fn transaction(&self, work: &mut dyn FnMut(&mut dyn Changes) -> Result<()>) -> Result<()> {
+        let mut changes = Running { transaction: self.store.begin()?, keyspace: &self.keyspace };
+        work(&mut changes)?;
+        Ok(changes.transaction.commit()?)
+    }
+
+    fn extract(&self, is_handed_out: bool, takes: &mut Chooses<'_>) -> Result<u64> {
+        if is_handed_out {
+            return Ok(self.keyspace.extract_if(.., takes)?.len() as u64);
+        }
+        Ok(self.keyspace.retain(.., |key, value| !takes(key, value))?)
+    }
+
+    fn compact(directory: &Path, _setup: Setup) -> Result<()> {
+        ::adamant::compact(directory)?;
+        Ok(())
+    }
+
     fn log_bytes_appended(&self) -> Result<Option<u64>> {
         Ok(Some(self.store.stats()?.heap.journal.log_appended_bytes))
     }
@@ -129,6 +153,26 @@ impl Engine for AdamantEngine {
         let log_bytes = disk_bytes(&directory.join("log"))?;
         let data_bytes = disk_bytes(directory)? - log_bytes;
         Ok(Some(Space { data_bytes, log_bytes }))
+    }
+}
+
+/// A transaction that has begun.
+struct Running<'a> {
+    transaction: Transaction,
+    keyspace: &'a Keyspace,
+}
+
+impl Changes for Running<'_> {
+    fn put(&mut self, key: &Key, value: &[u8]) -> Result<()> {
+        Ok(self.transaction.put(self.keyspace, key, value)?)
+    }
+
+    fn pop(&mut self, direction: Direction, read: &mut dyn FnMut(&[u8], &[u8])) -> Result<bool> {
+        let popped = match direction {
+            Direction::Ascending => self.transaction.pop_first(self.keyspace)?,
+            Direction::Descending => self.transaction.pop_last(self.keyspace)?,
+        };
+        Ok(popped.map(|(key, value)| read(&key, &value)).is_some())
     }
 }
 

@@ -187,6 +187,9 @@ pub enum Distribution {
     Uniform,
     /// The k-th most popular one with a probability of about 1 / k.
     Zipfian,
+    /// The same, where popular ones are adjacent: k - 1 is the index. For records that are the more
+    /// popular the newer they are, subtracted from the newest.
+    Ranks,
 }
 
 /// `count` indices of `entries` records, drawn before the clock starts.
@@ -197,6 +200,10 @@ pub fn draw(distribution: Distribution, entries: u64, count: u64, seed: u64) -> 
         Distribution::Zipfian => {
             let zipfian = Zipfian::new(entries);
             (0..count).map(|_| mix(zipfian.rank(random.f64()) + 1) % entries).collect()
+        }
+        Distribution::Ranks => {
+            let zipfian = Zipfian::new(entries);
+            (0..count).map(|_| zipfian.rank(random.f64()).min(entries - 1)).collect()
         }
     }
 }

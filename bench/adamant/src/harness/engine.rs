@@ -164,6 +164,38 @@ pub trait Engine: Send + Sync + Sized {
     /// The engine's.
     fn sync(&self) -> Result<()>;
 
+    /// Whether it has transactions that see their own writes, and with them the next three calls.
+    const HAS_TRANSACTIONS: bool = false;
+
+    /// Runs `work` as one transaction, and commits.
+    ///
+    /// # Errors
+    /// Those of `work` and of the engine.
+    fn transaction(&self, work: &mut dyn FnMut(&mut dyn Changes) -> Result<()>) -> Result<()> {
+        let _ = work;
+        Err(format!("{} has no transactions here", Self::NAME).into())
+    }
+
+    /// Removes in one transaction all entries that `takes` returns true for, and returns their
+    /// number; `is_handed_out`: with a copy of each, by the call that the engine has for that.
+    ///
+    /// # Errors
+    /// The engine's.
+    fn extract(&self, is_handed_out: bool, takes: &mut Chooses<'_>) -> Result<u64> {
+        let _ = (is_handed_out, takes);
+        Err(format!("{} has no transactions here", Self::NAME).into())
+    }
+
+    /// Makes the files of a closed engine as small as its contents, by the call that it has for
+    /// that.
+    ///
+    /// # Errors
+    /// The engine's.
+    fn compact(directory: &Path, setup: Setup) -> Result<()> {
+        let _ = (directory, setup);
+        Err(format!("{} is not compacted here", Self::NAME).into())
+    }
+
     /// Bytes appended to its log since it was opened, if it has one and reports them.
     ///
     /// # Errors
@@ -177,6 +209,25 @@ pub trait Engine: Send + Sync + Sized {
     /// # Errors
     /// When the directory cannot be read.
     fn space(directory: &Path) -> Result<Option<Space>>;
+}
+
+/// Whether an entry is chosen, by its key and value.
+pub type Chooses<'a> = dyn FnMut(&[u8], &[u8]) -> bool + 'a;
+
+/// A transaction under measurement.
+pub trait Changes {
+    /// Sets one value.
+    ///
+    /// # Errors
+    /// The engine's.
+    fn put(&mut self, key: &Key, value: &[u8]) -> Result<()>;
+
+    /// Removes the entry at the end where the direction begins and passes it to `read`; false when
+    /// there is none.
+    ///
+    /// # Errors
+    /// The engine's.
+    fn pop(&mut self, direction: Direction, read: &mut dyn FnMut(&[u8], &[u8])) -> Result<bool>;
 }
 
 /// Options of a log-structured merge tree, the same for all engines.

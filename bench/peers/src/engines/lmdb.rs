@@ -6,11 +6,13 @@
 use std::ops::Bound;
 use std::path::Path;
 
-use adamant_bench::harness::engine::{Direction, Durability, Engine, Setup, Space};
+use adamant_bench::harness::engine::{
+    Changes, Chooses, Direction, Durability, Engine, Setup, Space,
+};
 use adamant_bench::harness::error::Result;
 use adamant_bench::harness::key::Key;
 use heed::types::Bytes;
-use heed::{Database, Env, EnvFlags, EnvOpenOptions};
+use heed::{CompactionOption, Database, Env, EnvFlags, EnvOpenOptions, RwTxn};
 
 use crate::engines::space_of;
 use crate::peer::{Facts, Kind, Peer, Survives};
@@ -147,7 +149,74 @@ impl Engine for LmdbEngine {
         Ok(self.env.force_sync()?)
     }
 
+    const HAS_TRANSACTIONS: bool = true;
+
+    fn transaction(&self, work: &mut dyn FnMut(&mut dyn Changes) -> Result<()>) -> Result<()> {
+        let mut changes = Running { transaction: self.env.write_txn()?, database: self.database };
+        work(&mut changes)?;
+        Ok(changes.transaction.commit()?)
+    }
+
+    fn extract(&self, is_handed_out: bool, takes: &mut Chooses<'_>) -> Result<u64> {
+        let mut transaction = self.env.write_txn()?;
+        let mut entries = self.database.iter_mut(&mut transaction)?;
+        let (mut removed, mut handed_out) = (0, Vec::new());
+        while let Some((key, value)) = entries.next().transpose()? {
+            if takes(key, value) {
+                if is_handed_out {
+                    handed_out.push((key.to_vec(), value.to_vec()));
+                }
+                // SAFETY: `key` and `value` are not used any more.
+                unsafe { entries.del_current()? };
+                removed += 1;
+            }
+        }
+        drop(entries);
+        transaction.commit()?;
+        Ok(removed)
+    }
+
+    fn compact(directory: &Path, setup: Setup) -> Result<()> {
+        let engine = Self::open(directory, setup)?;
+        let (data, compacted) = (directory.join("data.mdb"), directory.join("compacted.mdb"));
+        engine.env.copy_to_path(&compacted, CompactionOption::Enabled)?;
+        engine.close()?;
+        Ok(std::fs::rename(compacted, data)?)
+    }
+
     fn space(directory: &Path) -> Result<Option<Space>> {
         space_of(directory, &|_| false)
+    }
+}
+
+/// A transaction that has begun.
+struct Running<'e> {
+    transaction: RwTxn<'e>,
+    database: Database<Bytes, Bytes>,
+}
+
+impl Changes for Running<'_> {
+    fn put(&mut self, key: &Key, value: &[u8]) -> Result<()> {
+        Ok(self.database.put(&mut self.transaction, key, value)?)
+    }
+
+    fn pop(&mut self, direction: Direction, read: &mut dyn FnMut(&[u8], &[u8])) -> Result<bool> {
+        // One cursor's walk to the end, which is then where the entry is removed.
+        match direction {
+            Direction::Ascending => {
+                let mut entries = self.database.iter_mut(&mut self.transaction)?;
+                let Some((key, value)) = entries.next().transpose()? else { return Ok(false) };
+                read(key, value);
+                // SAFETY: `key` and `value` are not used any more.
+                Ok(unsafe { entries.del_current()? })
+            }
+            Direction::Descending => {
+                let mut entries = self.database.rev_iter_mut(&mut self.transaction)?;
+                let Some((key, value)) = entries.next().transpose()? else { return Ok(false) };
+                read(key, value);
+                // SAFETY: as above.
+                Ok(unsafe { entries.del_current()? })
+            }
+        }
     }
 }

@@ -8,9 +8,11 @@ use std::path::Path;
 
 use ::redb::{
     AccessGuard, Database, ReadOnlyTable, ReadableDatabase, ReadableTable, ReadableTableMetadata,
-    TableDefinition, WriteTransaction,
+    Table, TableDefinition, WriteTransaction,
 };
-use adamant_bench::harness::engine::{Direction, Durability, Engine, Setup, Space};
+use adamant_bench::harness::engine::{
+    Changes, Chooses, Direction, Durability, Engine, Setup, Space,
+};
 use adamant_bench::harness::error::Result;
 use adamant_bench::harness::key::Key;
 
@@ -165,7 +167,61 @@ impl Engine for RedbEngine {
         Ok(self.database.begin_write()?.commit()?)
     }
 
+    const HAS_TRANSACTIONS: bool = true;
+
+    fn transaction(&self, work: &mut dyn FnMut(&mut dyn Changes) -> Result<()>) -> Result<()> {
+        let transaction = self.begin()?;
+        work(&mut Running { table: transaction.open_table(TABLE)? })?;
+        Ok(transaction.commit()?)
+    }
+
+    fn extract(&self, is_handed_out: bool, takes: &mut Chooses<'_>) -> Result<u64> {
+        let transaction = self.begin()?;
+        let mut table = transaction.open_table(TABLE)?;
+        let before = table.len()?;
+        if is_handed_out {
+            let mut handed_out = Vec::new();
+            for entry in table.extract_if(|key, value| takes(key, value))? {
+                let (key, value) = entry?;
+                handed_out.push((key.value().to_vec(), value.value().to_vec()));
+            }
+        } else {
+            table.retain(|key, value| !takes(key, value))?;
+        }
+        let removed = before - table.len()?;
+        drop(table);
+        transaction.commit()?;
+        Ok(removed)
+    }
+
+    fn compact(directory: &Path, setup: Setup) -> Result<()> {
+        let mut engine = Self::open(directory, setup)?;
+        // Each call moves what it can; the documentation says to repeat it until nothing moves.
+        while engine.database.compact()? {}
+        engine.close()
+    }
+
     fn space(directory: &Path) -> Result<Option<Space>> {
         space_of(directory, &|_| false)
+    }
+}
+
+/// A transaction that has begun.
+struct Running<'t> {
+    table: Table<'t, &'static [u8], &'static [u8]>,
+}
+
+impl Changes for Running<'_> {
+    fn put(&mut self, key: &Key, value: &[u8]) -> Result<()> {
+        self.table.insert(&key[..], value)?;
+        Ok(())
+    }
+
+    fn pop(&mut self, direction: Direction, read: &mut dyn FnMut(&[u8], &[u8])) -> Result<bool> {
+        let popped = match direction {
+            Direction::Ascending => self.table.pop_first()?,
+            Direction::Descending => self.table.pop_last()?,
+        };
+        Ok(popped.map(|(key, value)| read(key.value(), value.value())).is_some())
     }
 }

@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn the_file_can_be_read() {
         let goals = read().unwrap();
-        assert_eq!(goals.len(), 26);
+        assert_eq!(goals.len(), 37);
         assert_eq!(goals[0].bound, Bound::RatioAtLeast(1.5));
     }
 

@@ -11,6 +11,7 @@ use adamant_bench::harness::data::Data;
 use adamant_bench::harness::engine::Durability;
 use adamant_bench::harness::error::Result;
 use adamant_bench::harness::report::Report;
+use adamant_bench::workload::bulk::{Order, bulk_load, removals};
 use adamant_bench::workload::durable::{RAW, durable_puts};
 use adamant_bench::workload::kill::{self, open_after_kill};
 use adamant_bench::workload::load::{load, put_in_batches};
@@ -18,6 +19,7 @@ use adamant_bench::workload::memory::{self, peak_of_load};
 use adamant_bench::workload::read;
 use adamant_bench::workload::session::Session;
 use adamant_bench::workload::write::{delete, overwrite, singles};
+use adamant_bench::workload::ycsb::{self, ycsb};
 use serde_json::Value;
 
 use crate::peer::Peer;
@@ -38,6 +40,11 @@ pub const CALLS: &str = "calls";
 /// The part that loads in yet another process and asks what memory that took.
 pub const MEMORY: &str = "memory";
 
+/// The part whose changes are one transaction each.
+pub const BULK: &str = "bulk";
+/// The part with the workloads of YCSB.
+pub const YCSB: &str = "ycsb";
+
 /// Bytes of the values that are judged.
 const VALUE_BYTES: usize = 100;
 
@@ -47,7 +54,7 @@ pub struct Work<'a> {
     pub settings: &'a Settings,
     /// Which round, from 0.
     pub round: u32,
-    /// `MAIN`, `WATCH`, `CALLS`, `MEMORY`, or the suffix of a dataset.
+    /// `MAIN`, `WATCH`, `CALLS`, `MEMORY`, `BULK`, `YCSB`, or the suffix of a dataset.
     pub part: &'a str,
     /// Where it may work; removed by the parent.
     pub directory: &'a Path,
@@ -64,6 +71,8 @@ impl Task for Work<'_> {
             WATCH => lines.push(self.watch::<P>()?),
             CALLS => self.calls::<P>()?,
             MEMORY => self.memory::<P>(&mut report)?,
+            BULK => self.bulk::<P>(&mut report)?,
+            YCSB => self.ycsb::<P>(&mut report)?,
             suffix => {
                 let dataset = Dataset::find(suffix);
                 let dataset = dataset.ok_or_else(|| format!("there is no part {suffix}"))?;
@@ -84,7 +93,17 @@ impl Work<'_> {
         entries: u64,
         suffix: &'static str,
     ) -> Result<Session<'d, P>> {
-        let store = self.directory.join("store");
+        self.begin_in("store", data, entries, suffix)
+    }
+
+    fn begin_in<'d, P: Peer>(
+        &self,
+        name: &str,
+        data: &'d Data,
+        entries: u64,
+        suffix: &'static str,
+    ) -> Result<Session<'d, P>> {
+        let store = self.directory.join(name);
         let seed = self.settings.seed.wrapping_mul(1_000).wrapping_add(u64::from(self.round));
         Session::begin(&store, data, entries, self.settings.log_bytes_max, seed, suffix)
     }
@@ -130,6 +149,26 @@ impl Work<'_> {
         load(&mut session, report)?;
         self.reads(&session, report)?;
         overwrite(&mut session, report)?;
+        session.close()?.close()
+    }
+
+    fn bulk<P: Peer>(&self, report: &mut Report) -> Result<()> {
+        let (data, entries) = (Data::new(self.settings.seed, VALUE_BYTES), self.settings.entries);
+        let mut sorted = self.begin_in::<P>("sorted", &data, entries, "")?;
+        bulk_load(&mut sorted, report, Order::Sorted)?;
+        sorted.close()?.close()?;
+        let mut session = self.begin::<P>(&data, entries, "")?;
+        bulk_load(&mut session, report, Order::Random)?;
+        removals(&mut session, report)?;
+        session.close()?.close()
+    }
+
+    fn ycsb<P: Peer>(&self, report: &mut Report) -> Result<()> {
+        let settings = self.settings;
+        let data = Data::new(settings.seed, ycsb::VALUE_BYTES);
+        let mut session = self.begin::<P>(&data, settings.ycsb_entries, "")?;
+        let draws = settings.gets.min(settings.ycsb_entries);
+        ycsb(&mut session, report, draws, settings.row_time)?;
         session.close()?.close()
     }
 

@@ -36,10 +36,19 @@ pub struct Entry {
     pub name: &'static str,
     /// What is known of it.
     pub facts: Facts,
+    /// Whether it has transactions that see their own writes.
+    pub has_transactions: bool,
+    /// Whether its commits may wait for the system only.
+    pub is_buffered: bool,
 }
 
 const fn entry<P: Peer>() -> Entry {
-    Entry { name: P::NAME, facts: P::FACTS }
+    Entry {
+        name: P::NAME,
+        facts: P::FACTS,
+        has_transactions: P::HAS_TRANSACTIONS,
+        is_buffered: P::FACTS.buffered.is_some(),
+    }
 }
 
 /// All engines, in the order in which the first round takes them.

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::peer::Kind;
 use crate::run::calls;
-use crate::run::child::{CALLS, CHILD_COMMAND, MAIN, MEMORY, WATCH};
+use crate::run::child::{BULK, CALLS, CHILD_COMMAND, MAIN, MEMORY, WATCH, YCSB};
 use crate::run::machine::{self, Ticks};
 use crate::run::roster;
 use crate::run::settings::Settings;
@@ -37,6 +37,7 @@ pub fn run(
     for round in 0..settings.rounds {
         let mut parts = vec![MAIN];
         if round < settings.dataset_rounds {
+            parts.extend([BULK, YCSB]);
             parts.extend(&settings.datasets);
         }
         // Counts hardly differ between rounds, and a median of rounds would hide a stall.
@@ -45,6 +46,7 @@ pub fn run(
             parts.push(MEMORY);
             parts.extend(can_trace.then_some(CALLS));
         }
+        parts.retain(|part| settings.parts.is_empty() || settings.parts.iter().any(|p| p == part));
         for part in parts {
             let mut engines = settings.engines.clone();
             if round % 2 == 1 {
@@ -78,8 +80,15 @@ pub fn run(
 /// Whether a part says anything of an engine: what keeps nothing is measured for the harness's
 /// cost only.
 fn takes_part(engine: &str, part: &str) -> bool {
-    let is_reference = roster::find(engine).is_some_and(|e| e.facts.kind == Kind::Reference);
-    part == MAIN || !is_reference || (part == MEMORY && engine != "null")
+    let Some(entry) = roster::find(engine) else { return false };
+    let is_reference = entry.facts.kind == Kind::Reference;
+    match part {
+        MAIN => true,
+        BULK => entry.has_transactions,
+        YCSB => !is_reference && entry.is_buffered,
+        MEMORY => engine != "null",
+        _ => !is_reference,
+    }
 }
 
 /// Name, version and settings of an engine.

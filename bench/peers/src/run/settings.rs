@@ -21,8 +21,10 @@ usage: adamant-peers [options]        (cargo xtask peers [options])
 --smoke             whether it runs, not how fast: 2,000 entries, 1 round
 --entries N         entries of 20 + 100 bytes
 --dataset-entries N entries of the other datasets
+--ycsb-entries N    entries of the workloads of YCSB, of 20 + 1,000 bytes
 --rounds N          rounds that every engine takes part in
 --engines A,B       only these, and adamant
+--parts A,B         only these: main, bulk, ycsb, watch, memory, calls, suffixes of datasets
 --records FILE      the real dataset: JSON lines of {\"key\": .., \"value\": ..}
 --seed N            where everything random comes from (default 1)
 --path DIR          where to work (default: the current directory); all is removed at the end
@@ -39,6 +41,8 @@ pub struct Settings {
     pub entries: u64,
     /// Entries of each other dataset.
     pub dataset_entries: u64,
+    /// Entries of the workloads of YCSB, of 1,000 bytes.
+    pub ycsb_entries: u64,
     /// Rounds of the judged workloads.
     pub rounds: u32,
     /// Rounds of the other datasets.
@@ -69,6 +73,8 @@ pub struct Settings {
     pub seed: u64,
     /// Engines that take part, in the order of the first round.
     pub engines: Vec<&'static str>,
+    /// The only parts that are measured, or all if there are none.
+    pub parts: Vec<String>,
     /// The real dataset; the repository's sample if none.
     pub records: Option<PathBuf>,
     /// A directory to work in.
@@ -87,6 +93,7 @@ impl Settings {
             form: "full",
             entries: 1_000_000,
             dataset_entries: 200_000,
+            ycsb_entries: 500_000,
             rounds: 3,
             dataset_rounds: 2,
             datasets: DATASETS.iter().map(|dataset| dataset.suffix).collect(),
@@ -102,6 +109,7 @@ impl Settings {
             log_bytes_max: 128 << 20,
             seed: 1,
             engines: roster::ENTRIES.iter().map(|entry| entry.name).collect(),
+            parts: Vec::new(),
             records: None,
             path: PathBuf::from("."),
             output: PathBuf::from("docs"),
@@ -115,6 +123,7 @@ impl Settings {
             form: "quick",
             entries: 300_000,
             dataset_entries: 50_000,
+            ycsb_entries: 50_000,
             rounds: 2,
             dataset_rounds: 1,
             datasets: vec![".half800", ".real"],
@@ -136,6 +145,7 @@ impl Settings {
             form: "smoke",
             entries: 2_000,
             dataset_entries: 1_500,
+            ycsb_entries: 1_000,
             rounds: 1,
             datasets: Self::full().datasets,
             watch_entries: 2_000,
@@ -170,12 +180,14 @@ impl Settings {
                 "--help" | "-h" | "help" => return Ok(None),
                 "--entries" => settings.entries = number(option, value()?)?,
                 "--dataset-entries" => settings.dataset_entries = number(option, value()?)?,
+                "--ycsb-entries" => settings.ycsb_entries = number(option, value()?)?,
                 "--rounds" => {
                     settings.rounds = u32::try_from(number(option, value()?)?)?;
                     settings.dataset_rounds = settings.dataset_rounds.min(settings.rounds);
                 }
                 "--seed" => settings.seed = number(option, value()?)?,
                 "--engines" => settings.engines = engines(value()?)?,
+                "--parts" => settings.parts = value()?.split(',').map(str::to_owned).collect(),
                 "--records" => settings.records = Some(value()?.into()),
                 "--path" => settings.path = value()?.into(),
                 "--output" => settings.output = value()?.into(),

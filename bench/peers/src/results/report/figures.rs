@@ -7,7 +7,7 @@ use crate::run::datasets::DATASETS;
 use crate::run::roster::JUDGED;
 
 /// What names of rows begin with that count operations in a second, in the order of the report.
-const RATES: [&str; 11] = [
+const RATES: [&str; 16] = [
     "load.",
     "overwrite.",
     "delete.",
@@ -19,6 +19,11 @@ const RATES: [&str; 11] = [
     "get_with.",
     "scan.full",
     "scan.",
+    "bulk.",
+    "retain.",
+    "extract_if.",
+    "pop.",
+    "ycsb.",
 ];
 
 /// A row of what less is better of.
@@ -39,13 +44,14 @@ const fn cost(row: &'static str, about: &'static str, divisor: f64) -> Cost {
 }
 
 /// What is compared beside speed.
-pub(super) const COSTS: [Cost; 17] = [
+pub(super) const COSTS: [Cost; 18] = [
     cost("written.load", "bytes written per user byte, load", RECORD_BYTES),
     cost("written.overwrite", "bytes written per user byte, overwrite", RECORD_BYTES),
     cost("written.delete", "bytes written per user byte, delete", RECORD_BYTES),
     cost("space.after_load", "data bytes by user bytes after load", 1.0),
     cost("space.after_overwrite", "data bytes by user bytes after overwrite", 1.0),
     cost("space.after_delete", "data bytes by user bytes after delete", 1.0),
+    cost("space.compacted", "data bytes by user bytes after removals and compaction", 1.0),
     cost("log.after_load", "log after load, MiB", 1.0),
     cost("log.after_overwrite", "log after overwrite, MiB", 1.0),
     cost("log.after_delete", "log after delete, MiB", 1.0),
