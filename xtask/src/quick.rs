@@ -14,10 +14,22 @@ use crate::source::workspace::Workspace;
 use crate::testing::parts::{self, Part};
 use crate::testing::services;
 
-/// Names of tests that `check` leaves to `test`: engines that exist for comparison, and loops of
-/// kills.
-const LEFT_OUT: [&str; 7] =
-    ["by_other_trees", "on_tmpfs", "btree::", "critbit::", "redblack::", "kills", "failover::"];
+/// Names of tests that `check` leaves to `test`: engines that exist for comparison, loops of kills,
+/// small runs of the benchmark, and of the simulator what takes 500 of its 630 seconds of
+/// processor: crashes on persistent memory and around shrinking, mutation tests of each sync.
+const LEFT_OUT: [&str; 11] = [
+    "by_other_trees",
+    "on_tmpfs",
+    "btree::",
+    "critbit::",
+    "redblack::",
+    "kills",
+    "failover::",
+    "a_small_run",
+    "heap_crashes::direct::",
+    "shrink::crashes",
+    "left_out::a_missing_sync",
+];
 
 /// Lints the packages that changed since the last commit and their users; runs unit tests of the
 /// changed ones.

@@ -194,6 +194,7 @@ mod tests {
         write_stall.pay();
         assert!(started.elapsed() >= 4 * WAIT_MAX, "far behind");
         write_stall.note(1 << 30, false);
+        write_stall.set_debt(5.0, false);
         let other = Arc::clone(&write_stall);
         let worker = std::thread::spawn(move || {
             while !other.holds_up() {
@@ -201,7 +202,9 @@ mod tests {
             }
             while other.progress(64 << 20) {}
         });
+        let started = Instant::now();
         write_stall.pay();
+        assert!(started.elapsed() < 512 * WAIT_MAX, "half of the time without progress");
         assert!(!write_stall.holds_up());
         write_stall.stop();
         worker.join().unwrap();
