@@ -76,6 +76,11 @@ pub(crate) enum Written {
 }
 
 impl Written {
+    /// A copy of this value, or without one a removal.
+    pub(crate) fn of(value: Option<&[u8]>) -> Self {
+        value.map_or(Self::Removed, |value| Self::Value(value.into()))
+    }
+
     /// A value allocated in place.
     pub(crate) fn reserved(value: ReservedValue) -> Self {
         Self::Reserved(RefCell::new(Some(value)))

@@ -519,8 +519,7 @@ impl Transaction {
         if self.savepoints.is_empty() {
             self.tables[table].writes.push(key, value);
         } else {
-            let written = value.map_or(Written::Removed, |value| Written::Value(value.into()));
-            self.insert(table, key.into(), written);
+            self.insert(table, key.into(), Written::of(value));
         }
         Ok(())
     }

@@ -53,10 +53,8 @@ impl Writes {
     }
 
     fn merge(&mut self) {
-        let written =
-            |value: Option<&[u8]>| value.map_or(Written::Removed, |it| Written::Value(it.into()));
         let entries = self.appended.operations();
-        self.sorted.extend(entries.map(|put| (Slice::from(put.key), written(put.value))));
+        self.sorted.extend(entries.map(|put| (Slice::from(put.key), Written::of(put.value))));
         self.appended.clear();
         self.left_bytes = 0;
     }

@@ -38,17 +38,10 @@ pub struct Entry {
     pub facts: Facts,
     /// Whether it has transactions that see their own writes.
     pub has_transactions: bool,
-    /// Whether its commits may wait for the system only.
-    pub is_buffered: bool,
 }
 
 const fn entry<P: Peer>() -> Entry {
-    Entry {
-        name: P::NAME,
-        facts: P::FACTS,
-        has_transactions: P::HAS_TRANSACTIONS,
-        is_buffered: P::FACTS.buffered.is_some(),
-    }
+    Entry { name: P::NAME, facts: P::FACTS, has_transactions: P::HAS_TRANSACTIONS }
 }
 
 /// All engines, in the order in which the first round takes them.

@@ -85,7 +85,7 @@ fn takes_part(engine: &str, part: &str) -> bool {
     match part {
         MAIN => true,
         BULK => entry.has_transactions,
-        YCSB => !is_reference && entry.is_buffered,
+        YCSB => !is_reference && entry.facts.buffered.is_some(),
         MEMORY => engine != "null",
         _ => !is_reference,
     }
