@@ -66,18 +66,27 @@ mod stand_ins {
     }
 }
 
-/// Checks of a condition between two yields.
+/// Checks of a condition in a row, of about a microsecond.
 const LOOKS: u32 = if cfg!(loom) { 1 } else { 32 };
 
-/// Checks a while whether something has happened, then yields to other threads.
-pub(crate) fn wait(has_happened: impl Fn() -> bool) {
+/// Checks for about a microsecond whether something has happened. For a thread that will sleep if
+/// it takes longer: beside other programs that compute, a yield costs the rest of the thread's time
+/// slice, 3 ms, and a sleep does not.
+pub(crate) fn spin(has_happened: impl Fn() -> bool) -> bool {
     for _ in 0..LOOKS {
         if has_happened() {
-            return;
+            return true;
         }
         std::hint::spin_loop();
     }
-    yield_now();
+    false
+}
+
+/// As [`spin`], then yields to other threads. For a thread that no other would wake.
+pub(crate) fn wait(has_happened: impl Fn() -> bool) {
+    if !spin(has_happened) {
+        yield_now();
+    }
 }
 
 /// Sleeps until it is notified of a change; releases the lock meanwhile.

@@ -4,8 +4,10 @@
 //! Thread safety: `on_threads` starts and joins its own threads.
 
 use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -127,6 +129,24 @@ pub fn on_threads(threads: usize, work: impl Fn(usize) -> Result<u64> + Sync) ->
     }
     let seconds = span.map_or(0.0, |(first, last)| (last - first).as_secs_f64());
     Ok(Measured { operations, seconds, processors: Processors::now().since(before) })
+}
+
+/// Does `work` while `threads` other threads compute without a pause, as other programs would.
+pub fn beside_computation<T>(threads: usize, work: impl FnOnce() -> T) -> T {
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        // Also when `work` panics: the scope waits for all threads.
+        let result = catch_unwind(AssertUnwindSafe(work));
+        is_over.store(true, Ordering::Relaxed);
+        result.unwrap_or_else(|panic| resume_unwind(panic))
+    })
 }
 
 /// Repeats `work` on every thread until the time is over, and tells `observe` the duration and the

@@ -2,7 +2,8 @@
 //! Cloud Serving Systems with YCSB" (2010).
 //!
 //! Purpose: mixtures of reads, overwrites, inserts and short scans of records that are popular by
-//! Zipf's law, from one thread and from four, each change a commit of its own.
+//! Zipf's law, from one thread and from four, each change a commit of its own; B also on a machine
+//! whose processors all have other work.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -10,7 +11,7 @@ use std::time::Duration;
 use crate::harness::data::{Distribution, draw};
 use crate::harness::engine::{Direction, Durability, Engine};
 use crate::harness::error::{Result, ensure};
-use crate::harness::measure::{Stopwatch, up_to};
+use crate::harness::measure::{Measured, Stopwatch, beside_computation, up_to};
 use crate::harness::report::Report;
 use crate::workload::load::put_in_batches;
 use crate::workload::read::look_at;
@@ -60,7 +61,7 @@ const fn mixture(
 
 /// Loads all records in batches, then runs each workload for some time, by one thread and by four,
 /// with buffered commits. Rows, in operations: `ycsb.load.deferred`,
-/// `ycsb.{a..f}.buffered.{1t,4t}`.
+/// `ycsb.{a..f}.buffered.{1t,4t}`, and `ycsb.b.busy.4t`, beside two threads that only compute.
 ///
 /// # Errors
 /// The engine's, or contents that are not what was written.
@@ -77,18 +78,21 @@ pub fn ycsb<E: Engine>(
     session.reopen(Durability::Buffered)?;
     for mixture in &MIXTURES {
         for threads in [1, 4] {
-            run(session, report, mixture, (threads, draws, time))?;
+            let measured = run(session, mixture, (threads, draws, time))?;
+            let row = format!("ycsb.{}.buffered.{threads}t", mixture.name);
+            session.add_rate(report, &row, measured);
         }
     }
+    let measured = beside_computation(2, || run(session, &MIXTURES[1], (4, draws, time)))?;
+    session.add_rate(report, "ycsb.b.busy.4t", measured);
     session.verify("YCSB", false)
 }
 
 fn run<E: Engine>(
     session: &mut Session<'_, E>,
-    report: &mut Report,
     mixture: &Mixture,
     (threads, draws, time): (usize, u64, Duration),
-) -> Result<()> {
+) -> Result<Measured> {
     let drawn = draw(mixture.distribution, session.entries, draws, session.seed ^ 2);
     let mut random = fastrand::Rng::with_seed(session.seed ^ 3);
     let changes: Vec<bool> =
@@ -136,6 +140,5 @@ fn run<E: Engine>(
         format!("{}: workload {} missed {missed} keys", E::NAME, mixture.name)
     })?;
     session.set_versions(session.oldest_version()..=version);
-    session.add_rate(report, &format!("ycsb.{}.buffered.{threads}t", mixture.name), measured);
-    Ok(())
+    Ok(measured)
 }
