@@ -96,7 +96,7 @@ pub(crate) struct State {
     /// Versions by number, in the order in which they are dropped.
     pub(crate) queue: VecDeque<(u64, u64, Slice)>,
     /// How many were ever queued.
-    queued: u64,
+    pub(crate) queued: u64,
     /// How many entries of the queue are stale.
     pub(crate) stale: usize,
     /// Trees to be freed.

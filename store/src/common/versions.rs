@@ -381,6 +381,12 @@ impl Versions {
         self.state.read().walked()
     }
 
+    /// Versions ever kept.
+    #[cfg(test)]
+    pub(crate) fn recorded(&self) -> u64 {
+        self.state.read().queued
+    }
+
     /// Snapshots ever opened.
     pub(crate) fn opened(&self) -> u64 {
         self.state.read().opened

@@ -64,9 +64,12 @@ impl Transaction {
         self.works.is_empty() && self.tables.iter().all(removes)
     }
 
-    /// Sorts the writes.
+    /// Sorts the writes, and ends the pre-reads, which keep the snapshot open.
     fn prepare(&mut self) {
-        self.tables.iter_mut().for_each(|table| table.writes.prepare());
+        for table in &mut self.tables {
+            table.writes.prepare();
+            table.ahead = [None, None];
+        }
     }
 
     /// The same, under a writer lock taken before the transaction began: then nothing can have

@@ -277,6 +277,30 @@ fn what_is_kept_for_an_older_snapshot_costs_a_newer_one_nothing() {
     assert_eq!(store.snapshot().unwrap().iter(&all).count(), 51);
 }
 
+/// A pre-read of an end holds the snapshot; at the commit it does not count as another reader.
+#[test]
+fn a_commit_keeps_no_old_values_for_its_own_transaction() {
+    let reads: [fn(&mut Transaction, &Keyspace); 5] = [
+        |tx, all| assert!(tx.first(all).unwrap().is_some()),
+        |tx, all| assert!(tx.last(all).unwrap().is_some()),
+        |tx, all| assert!(tx.pop_first(all).unwrap().is_some()),
+        |tx, all| assert_eq!(tx.range(all, number(5)..).take(3).count(), 3),
+        |tx, all| assert_eq!(tx.retain(all, .., |key, _| key[3] % 2 == 0).unwrap(), 10),
+    ];
+    for (case, read) in reads.into_iter().enumerate() {
+        for writes in [1, 10] {
+            let (store, all) = filled(Engine::Bplus, 20);
+            let mut transaction = store.begin().unwrap();
+            read(&mut transaction, &all);
+            for key in 0..writes {
+                transaction.put(&all, number(key), "new").unwrap();
+            }
+            transaction.commit().unwrap();
+            assert_eq!(all.shared.versions().recorded(), 0, "read {case}, {writes} writes");
+        }
+    }
+}
+
 /// Versions found for one snapshot take memory, which counts as kept for it and goes with it.
 #[test]
 fn what_is_looked_up_for_a_snapshot_counts_as_kept_for_it() {
