@@ -114,11 +114,9 @@ impl<'r, R: Read> Check<'r, '_, R> {
             }
             indices |= 1 << index;
         }
-        let prefix_len = match (lower, upper) {
-            (Some(lower), Some(upper)) => common_len(lower, upper),
-            _ => 0,
-        };
-        if inner.prefix_bytes() != prefix_len {
+        let prefix_len = inner.prefix_bytes();
+        let fences = lower.zip(upper);
+        if fences.is_some_and(|(lower, upper)| common_len(lower, upper) != prefix_len) {
             return damaged(block, "has a prefix that is not that of its bounds");
         }
         let mut bounds = vec![lower];
@@ -134,6 +132,15 @@ impl<'r, R: Read> Check<'r, '_, R> {
                 return damaged(block, "has a head that is not its separator's");
             }
             bounds.push(Some(bytes));
+        }
+        if fences.is_none() && len > 1 {
+            let shared_len = match bounds[1].zip(bounds[len - 1]) {
+                Some((first, last)) if self.tagging != Tagging::HASHED => common_len(first, last),
+                _ => 0,
+            };
+            if prefix_len > shared_len {
+                return damaged(block, "has a prefix that is not that of its separators");
+            }
         }
         bounds.push(upper);
         for position in (0..len).filter(|position| self.part.is_left(bounds[*position])) {

@@ -10,8 +10,8 @@ use adamant_wire::key::{common_len, head_of};
 use adamant_wire::varint;
 
 use super::layout::{
-    CHILDREN_MAX, HEAD_MAGIC, HEAD_MAGIC_HASHED, HEIGHT_MAX, Head, INNER_BRANCHES_AT, Inner,
-    LEAF_BYTES, Leaf,
+    Branch, CHILDREN_MAX, HEAD_MAGIC, HEAD_MAGIC_HASHED, HEIGHT_MAX, Head, INNER_BRANCHES_AT,
+    Inner, LEAF_BYTES, Leaf, branch,
 };
 use crate::error::{Error, Result};
 use crate::slot::{Entry, KeyHash};
@@ -62,6 +62,11 @@ impl Path {
         self.steps[..depth].iter().all(|step| step.position + 1 == step.count)
     }
 
+    /// Whether the node at `steps[depth]` lacks a bound.
+    pub(super) fn is_edge(&self, depth: usize) -> bool {
+        self.is_first(depth) || self.is_last(depth)
+    }
+
     /// Block of the separator that is the lower bound of the node at `depth` (the leaf, for
     /// `height`); 0 if there is none.
     pub(super) fn lower_fence<R: Read>(&self, read: &R, depth: usize) -> Result<u64> {
@@ -95,18 +100,21 @@ impl Path {
         mut node: u64,
         target: Target<'_>,
     ) -> Result<()> {
+        let (mut is_first, mut is_last) = (self.is_first(depth), self.is_last(depth));
         for depth in depth..self.height {
             if let Target::Key(_) = target {
                 prefetch_heads(read, node);
             }
             let inner = Inner::at(read, node, self.level(depth))?;
             let position = match target {
-                Target::Key(key) => route(read, inner, key)?,
+                Target::Key(key) => route(read, inner, key, is_first || is_last)?,
                 Target::First => 0,
                 Target::Last => inner.len() - 1,
             };
             self.steps[depth] =
                 Step { node, position: position as u16, count: u16::from(inner.count) };
+            is_first &= position == 0;
+            is_last &= position + 1 == inner.len();
             node = inner.child(position);
         }
         self.leaf = node;
@@ -140,10 +148,14 @@ pub(super) fn path<R: Read>(read: &R, tree: u64, target: Target<'_>) -> Result<P
 pub(super) fn leaf_of<R: Read>(read: &R, tree: u64, key: &[u8]) -> Result<u64> {
     let head = head(read, tree)?;
     let mut node = head.root.get();
+    let (mut is_first, mut is_last) = (true, true);
     for level in (1..=head.height.get() as usize).rev() {
         prefetch_heads(read, node);
         let inner = Inner::at(read, node, level)?;
-        node = inner.child(route(read, inner, key)?);
+        let position = route(read, inner, key, is_first || is_last)?;
+        is_first &= position == 0;
+        is_last &= position + 1 == inner.len();
+        node = inner.child(position);
     }
     prefetch_leaf(read, node);
     Ok(node)
@@ -213,11 +225,20 @@ pub(super) fn entry_of<'r, R: Read>(
 /// Position of the child that a key is routed to: the number of separators at or below the key.
 ///
 /// Heads decide; only separators whose head ties with the key's are compared in full, since a head
-/// cannot tell a string from the same string followed by zeros.
+/// cannot tell a string from the same string followed by zeros. At an edge of the tree keys may not
+/// have the start that all separators share.
 #[inline]
-pub(super) fn route<R: Read>(read: &R, inner: &Inner, key: &[u8]) -> Result<usize> {
-    let head = head_of(key, inner.prefix_bytes());
+fn route<R: Read>(read: &R, inner: &Inner, key: &[u8], is_edge: bool) -> Result<usize> {
+    let prefix_len = inner.prefix_bytes();
     let order = &inner.order[1..inner.len()];
+    if is_edge && prefix_len > 0 && !order.is_empty() {
+        let shared = separator(read, inner.separator(1))?;
+        let shared = &shared[..prefix_len.min(shared.len())];
+        if !key.starts_with(shared) {
+            return Ok(if key < shared { 0 } else { order.len() });
+        }
+    }
+    let head = head_of(key, prefix_len);
     let head_at = |index: &u8| inner.heads[usize::from(*index).min(CHILDREN_MAX - 1)].get();
     // The keys of an ascending load are above all separators, at each level of the tree's edge: no
     // search for them.
@@ -249,12 +270,39 @@ pub(super) fn separator<R: Read>(read: &R, block: u64) -> Result<&[u8]> {
     usize::try_from(len).ok().and_then(|len| rest.get(..len)).ok_or(damaged)
 }
 
-/// Length of the common prefix of all strings between two fences (separator blocks, 0 for none).
-pub(super) fn prefix_len<R: Read>(read: &R, lower: u64, upper: u64) -> Result<usize> {
-    if lower == 0 || upper == 0 {
-        return Ok(0);
+/// The prefix length of an inner node with these fences (separator blocks, 0 for none) and
+/// branches: what all strings between the fences share, or else what all separators do.
+pub(super) fn prefix_len<R: Read>(
+    read: &R,
+    tree: u64,
+    (lower, upper): (u64, u64),
+    branches: &[Branch],
+) -> Result<usize> {
+    let (first, last) = match (lower, upper) {
+        (0, _) | (_, 0) => {
+            let [_, first, ..] = branches else { return Ok(0) };
+            if head(read, tree)?.magic == HEAD_MAGIC_HASHED {
+                return Ok(0);
+            }
+            (first.separator.get(), branches[branches.len() - 1].separator.get())
+        }
+        fences => fences,
+    };
+    Ok(common_len(separator(read, first)?, separator(read, last)?))
+}
+
+/// The prefix length of an inner node at an edge of the tree, with one more separator.
+pub(super) fn prefix_len_with<R: Read>(
+    read: &R,
+    tree: u64,
+    inner: &Inner,
+    added: u64,
+) -> Result<usize> {
+    if inner.len() == 1 {
+        return prefix_len(read, tree, (0, 0), &[inner.branch(0), branch(added, 0)]);
     }
-    Ok(common_len(separator(read, lower)?, separator(read, upper)?))
+    let one = separator(read, inner.separator(1))?;
+    Ok(common_len(one, separator(read, added)?).min(inner.prefix_bytes()))
 }
 
 /// The lower bound of a path's leaf; empty if there is none.

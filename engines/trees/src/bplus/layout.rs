@@ -77,7 +77,8 @@ pub(super) struct Inner {
     pub(super) count: u8,
     /// Levels above the leaves, 1 for a parent of leaves.
     pub(super) level: u8,
-    /// Length of the common prefix of all keys routed here.
+    /// Length of the common prefix of all keys routed here, or at an edge of the tree of all
+    /// separators.
     pub(super) prefix_len: U16,
     /// `order[i]` is the index of the i-th branch in key order.
     pub(super) order: [u8; CHILDREN_MAX],
@@ -126,6 +127,11 @@ const _: () = assert!(core::mem::offset_of!(Inner, order) == INNER_ORDER_AT);
 const _: () = assert!(core::mem::offset_of!(Inner, heads) == INNER_HEADS_AT);
 const _: () = assert!(core::mem::offset_of!(Inner, branches) == INNER_BRANCHES_AT);
 const _: () = assert!(core::mem::offset_of!(Branch, child) == BRANCH_CHILD_AT);
+
+/// The branch of a separator block and a child.
+pub(super) fn branch(separator: u64, child: u64) -> Branch {
+    Branch { separator: U64::new(separator), child: U64::new(child) }
+}
 
 impl Head {
     /// How a leaf of this tree is tagged that has no bounds.
@@ -235,7 +241,7 @@ impl Inner {
         self.branch(position).separator.get()
     }
 
-    /// Length of the common prefix of all keys here.
+    /// Length of the common prefix of all keys here, or at an edge of the tree of all separators.
     #[inline]
     pub(super) fn prefix_bytes(&self) -> usize {
         usize::from(self.prefix_len.get())

@@ -9,10 +9,10 @@
 use adamant_heap::access::{Read, Write};
 
 use super::find::{Path, Target, lower_bound, path as path_of, upper_bound};
-use super::layout::{HEAD_LEAVES_AT, HEAD_PAIRS_AT, LEAF_BITMAP_AT, LEAF_SLOTS, Leaf};
+use super::layout::{HEAD_LEAVES_AT, HEAD_PAIRS_AT, LEAF_BITMAP_AT, LEAF_SLOTS, Leaf, branch};
 use super::sort::Sorted;
 use super::split::{add_child, check_height, shortest_between};
-use super::write::{add, branch, fill_leaf, new_leaf, new_separator, retag_leaf};
+use super::write::{add, fill_leaf, new_leaf, new_separator, retag_leaf};
 use crate::error::Result;
 use crate::slot::{KeyHash, Slot, write_entry};
 use crate::tree::Operation;

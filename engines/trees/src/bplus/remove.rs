@@ -176,7 +176,7 @@ fn merge_inner<W: Write>(tx: &mut W, tree: u64, path: &Path, depth: usize) -> Re
         let lower = aside.lower_fence(tx, depth)?;
         aside.steps[depth - 1].position = position as u16 + 1;
         let upper = aside.upper_fence(tx, depth)?;
-        let prefix_len = prefix_len(tx, lower, upper)?;
+        let prefix_len = prefix_len(tx, tree, (lower, upper), branches.list())?;
         rewrite_inner(tx, left, level, prefix_len, branches.list())?;
         tx.free(right)?;
         add(tx, tree, HEAD_INNER_NODES_AT, -1)?;

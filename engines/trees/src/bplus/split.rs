@@ -7,15 +7,15 @@
 use adamant_heap::access::{Read, Write};
 use adamant_wire::key::common_len;
 
-use super::find::{Path, lower_bound, prefix_len, upper_bound};
+use super::find::{Path, lower_bound, prefix_len, prefix_len_with, upper_bound};
 use super::layout::{
     Branch, CHILDREN_MAX, HEAD_HEIGHT_AT, HEAD_INNER_NODES_AT, HEAD_LEAVES_AT, HEAD_ROOT_AT,
-    HEIGHT_MAX, Inner, LEAF_BITMAP_AT, LEAF_FULL, LEAF_SLOTS, Leaf,
+    HEIGHT_MAX, Inner, LEAF_BITMAP_AT, LEAF_FULL, LEAF_SLOTS, Leaf, branch,
 };
 use super::sort::Sorted;
 use super::write::{
-    Branches, add, branch, insert_branch, new_inner, new_leaf, new_separator, retag_leaf,
-    rewrite_inner, set_child, set_count,
+    Branches, add, insert_branch, new_inner, new_leaf, new_separator, retag_leaf, rewrite_inner,
+    set_child, set_count,
 };
 use crate::error::{Error, Result};
 use crate::slot::Slot;
@@ -152,12 +152,19 @@ pub(super) fn add_child<W: Write>(
             set_child(tx, step.node, level, position, left)?;
         }
         if !full {
-            return insert_branch(tx, step.node, level, position + 1, right);
+            let inner = Inner::at(tx, step.node, level)?;
+            let prefix_len = match path.is_edge(depth) {
+                true => prefix_len_with(tx, tree, inner, right.separator.get())?,
+                false => inner.prefix_bytes(),
+            };
+            return insert_branch(tx, (step.node, level), position + 1, right, prefix_len);
         }
         right = split_inner(tx, tree, path, depth, right)?;
         left = step.node;
     }
-    let root = new_inner(tx, path.height + 1, 0, &[branch(0, left), right])?;
+    let branches = [branch(0, left), right];
+    let prefix_len = prefix_len(tx, tree, (0, 0), &branches)?;
+    let root = new_inner(tx, path.height + 1, prefix_len, &branches)?;
     add(tx, tree, HEAD_INNER_NODES_AT, 1)?;
     tx.update_u64(tree, HEAD_ROOT_AT, root)?;
     tx.update_u64(tree, HEAD_HEIGHT_AT, path.height as u64 + 1)?;
@@ -190,10 +197,10 @@ fn split_inner<W: Write>(
     let middle = list[cut].separator.get();
     let lower = path.lower_fence(tx, depth)?;
     let upper = path.upper_fence(tx, depth)?;
-    let right_prefix_len = prefix_len(tx, middle, upper)?;
+    let right_prefix_len = prefix_len(tx, tree, (middle, upper), &list[cut..])?;
     let right = new_inner(tx, level, right_prefix_len, &list[cut..])?;
     add(tx, tree, HEAD_INNER_NODES_AT, 1)?;
-    let left_prefix_len = prefix_len(tx, lower, middle)?;
+    let left_prefix_len = prefix_len(tx, tree, (lower, middle), &list[..cut])?;
     if position >= cut && left_prefix_len == inner.prefix_bytes() {
         set_count(tx, step.node, cut)?;
     } else {

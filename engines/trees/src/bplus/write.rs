@@ -13,7 +13,7 @@ use super::find::{head, separator};
 use super::layout::{
     BRANCH_BYTES, BRANCH_CHILD_AT, Branch, CHILDREN_MAX, INNER_BRANCHES_AT, INNER_BYTES,
     INNER_COUNT_AT, INNER_HEADS_AT, INNER_ORDER_AT, Inner, LEAF_BITMAP_AT, LEAF_BYTES,
-    LEAF_FINGERPRINTS_AT, LEAF_FULL, LEAF_SLOTS, LEAF_SLOTS_AT, LEAF_TAGGING_AT, Leaf,
+    LEAF_FINGERPRINTS_AT, LEAF_FULL, LEAF_SLOTS, LEAF_SLOTS_AT, LEAF_TAGGING_AT, Leaf, branch,
 };
 use super::tagging::Tagging;
 use crate::error::{Error, Result};
@@ -144,11 +144,6 @@ impl Branches {
     }
 }
 
-/// A branch.
-pub(super) fn branch(separator: u64, child: u64) -> Branch {
-    Branch { separator: U64::new(separator), child: U64::new(child) }
-}
-
 /// Writes a new inner node; returns its offset. Its first separator is replaced by none.
 pub(super) fn new_inner<W: Write>(
     tx: &mut W,
@@ -191,17 +186,23 @@ pub(super) fn rewrite_inner<W: Write>(
     Ok(())
 }
 
-/// Adds a branch to an inner node that has room: 26 bytes, and 1 for each one after it.
+/// Adds a branch to an inner node that has room: 26 bytes, and 1 for each one after it; all of the
+/// node if its prefix length changes.
 pub(super) fn insert_branch<W: Write>(
     tx: &mut W,
-    block: u64,
-    level: usize,
+    (block, level): (u64, usize),
     position: usize,
     added: Branch,
+    prefix_len: usize,
 ) -> Result<()> {
     let inner = *Inner::at(tx, block, level)?;
     let len = inner.len();
     assert!(position > 0 && position <= len && len < CHILDREN_MAX, "the node has room");
+    if prefix_len != inner.prefix_bytes() {
+        let mut branches = Branches::of(&inner);
+        branches.insert(position, added);
+        return rewrite_inner(tx, block, level, prefix_len, branches.list());
+    }
     let taken = inner.order[..len].iter().fold(0u64, |taken, index| taken | 1 << (index & 63));
     let index = (!taken).trailing_zeros() as usize;
     if index >= CHILDREN_MAX {

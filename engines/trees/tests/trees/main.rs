@@ -9,6 +9,7 @@ mod heap;
 mod load;
 mod model;
 mod moves;
+mod shared_start;
 mod space;
 mod typed;
 mod words;
