@@ -24,26 +24,13 @@ use serde_json::Value;
 
 use crate::peer::Peer;
 use crate::run::calls;
-use crate::run::datasets::Dataset;
+use crate::run::datasets::{BULK, CALLS, Dataset, MAIN, MEMORY, WATCH, YCSB};
 use crate::run::roster::{Task, with_engine};
 use crate::run::settings::Settings;
 use crate::run::waits::{self, Waits};
 
 /// First argument of a child process.
 pub const CHILD_COMMAND: &str = "child";
-/// The part with the judged dataset.
-pub const MAIN: &str = "main";
-/// The part that watches throughput over time.
-pub const WATCH: &str = "watch";
-/// The part whose system calls are traced.
-pub const CALLS: &str = "calls";
-/// The part that loads in yet another process and asks what memory that took.
-pub const MEMORY: &str = "memory";
-
-/// The part whose changes are one transaction each.
-pub const BULK: &str = "bulk";
-/// The part with the workloads of YCSB.
-pub const YCSB: &str = "ycsb";
 
 /// Bytes of the values that are judged.
 const VALUE_BYTES: usize = 100;

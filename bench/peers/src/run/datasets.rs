@@ -1,4 +1,4 @@
-//! The datasets.
+//! The parts of a run, and their datasets.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,6 +6,37 @@ use std::path::{Path, PathBuf};
 use adamant_bench::harness::data::{Data, Record};
 use adamant_bench::harness::error::Result;
 use adamant_bench::harness::key::{KEY_BYTES_MAX, Key};
+
+/// The part with the judged dataset.
+pub const MAIN: &str = "main";
+/// The part that watches throughput over time.
+pub const WATCH: &str = "watch";
+/// The part whose system calls are traced.
+pub const CALLS: &str = "calls";
+/// The part that loads in yet another process and asks what memory that took.
+pub const MEMORY: &str = "memory";
+/// The part whose changes are one transaction each.
+pub const BULK: &str = "bulk";
+/// The part with the workloads of YCSB.
+pub const YCSB: &str = "ycsb";
+
+/// All but the datasets beside the judged one.
+const PARTS: [&str; 6] = [MAIN, BULK, YCSB, WATCH, MEMORY, CALLS];
+
+/// The parts with these names, or suffixes of datasets.
+///
+/// # Errors
+/// A name that is none.
+pub fn parts(names: &str) -> Result<Vec<String>> {
+    let mut parts = Vec::new();
+    for name in names.split(',') {
+        if !PARTS.contains(&name) && Dataset::find(name).is_none() {
+            return Err(format!("there is no part {name}: see --help").into());
+        }
+        parts.push(name.to_owned());
+    }
+    Ok(parts)
+}
 
 /// A dataset beside the judged one.
 #[derive(Clone, Copy, Debug)]

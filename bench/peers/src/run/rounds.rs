@@ -15,7 +15,8 @@ use serde_json::{Value, json};
 
 use crate::peer::Kind;
 use crate::run::calls;
-use crate::run::child::{BULK, CALLS, CHILD_COMMAND, MAIN, MEMORY, WATCH, YCSB};
+use crate::run::child::CHILD_COMMAND;
+use crate::run::datasets::{BULK, CALLS, MAIN, MEMORY, WATCH, YCSB};
 use crate::run::machine::{self, Ticks};
 use crate::run::roster;
 use crate::run::settings::Settings;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use adamant_bench::harness::error::Result;
 
 use crate::run::calls::Amount;
-use crate::run::datasets::DATASETS;
+use crate::run::datasets::{DATASETS, parts};
 use crate::run::roster;
 
 /// What `--help` prints.
@@ -187,7 +187,7 @@ impl Settings {
                 }
                 "--seed" => settings.seed = number(option, value()?)?,
                 "--engines" => settings.engines = engines(value()?)?,
-                "--parts" => settings.parts = value()?.split(',').map(str::to_owned).collect(),
+                "--parts" => settings.parts = parts(value()?)?,
                 "--records" => settings.records = Some(value()?.into()),
                 "--path" => settings.path = value()?.into(),
                 "--output" => settings.output = value()?.into(),
@@ -243,6 +243,8 @@ mod tests {
         let settings = parse_line("--full --entries 2,000 --engines redb").unwrap().unwrap();
         assert_eq!((settings.form, settings.entries, settings.gets), ("full", 2_000, 2_000));
         assert_eq!(settings.engines, ["adamant", "redb"]);
+        assert_eq!(parse_line("--parts bulk,.real").unwrap().unwrap().parts, ["bulk", ".real"]);
+        assert!(parse_line("--parts bulk,real").is_err(), "there is no such part");
         assert!(parse_line("").unwrap().unwrap().entries >= 300_000, "enough to be judged");
         assert!(parse_line("--help").unwrap().is_none());
     }
