@@ -61,8 +61,8 @@ const fn mixture(
 
 /// Loads all records in batches, then runs each workload for some time, by one thread and by four,
 /// with buffered commits. Rows, in operations: `ycsb.load.deferred`,
-/// `ycsb.{a..f}.buffered.{1t,4t}`; `ycsb.a.opened.4t` before these, where most pages are touched for
-/// the first time since the engine was opened; `ycsb.b.busy.4t`, beside two threads that only
+/// `ycsb.{a..f}.buffered.{1t,4t}`; `ycsb.a.opened.4t` before these, where most pages are touched
+/// for the first time since the engine was opened; `ycsb.b.busy.4t`, beside two threads that only
 /// compute.
 ///
 /// # Errors
