@@ -133,10 +133,12 @@ impl<'r, R: Read> Check<'r, '_, R> {
             }
             bounds.push(Some(bytes));
         }
-        if fences.is_none() && len > 1 {
-            let shared_len = match bounds[1].zip(bounds[len - 1]) {
-                Some((first, last)) if self.tagging != Tagging::HASHED => common_len(first, last),
-                _ => 0,
+        if fences.is_none() {
+            let shared_len = match &bounds[1..] {
+                _ if self.tagging == Tagging::HASHED => 0,
+                [Some(first), .., Some(last)] => common_len(first, last),
+                [Some(only)] => only.len(),
+                _ => prefix_len,
             };
             if prefix_len > shared_len {
                 return damaged(block, "has a prefix that is not that of its separators");

@@ -6,7 +6,7 @@
 
 use adamant_heap::access::{Read, Write};
 
-use super::find::{Path, lower_bound, prefix_len, slot_of, upper_bound};
+use super::find::{Path, lower_bound, prefix_len, separator, slot_of, upper_bound};
 use super::insert::Outcome;
 use super::layout::{
     CHILDREN_MAX, HEAD_HEIGHT_AT, HEAD_INNER_NODES_AT, HEAD_LEAVES_AT, HEAD_ROOT_AT, Inner,
@@ -168,23 +168,70 @@ fn merge_inner<W: Write>(tx: &mut W, tree: u64, path: &Path, depth: usize) -> Re
         if len > if lonely { CHILDREN_MAX } else { INNER_MERGED_MAX } {
             continue;
         }
-        let mut branches = Branches::of(left_inner);
-        branches.append(right_inner, parent.separator(position + 1));
+        let separator = parent.separator(position + 1);
         // The fences of both nodes together, from paths that go through each of them.
         let mut aside = *path;
         aside.steps[depth - 1].position = position as u16;
         let lower = aside.lower_fence(tx, depth)?;
         aside.steps[depth - 1].position = position as u16 + 1;
         let upper = aside.upper_fence(tx, depth)?;
+        let mut branches = Branches::of(left_inner);
+        let mut empty = None;
+        if let Some(leaf) = only_empty_leaf(tx, right_inner)? {
+            // It would get neighbours. The leaf before it takes its keys over.
+            let last = left_inner.branch(left_inner.len() - 1);
+            let lower = if left_inner.len() > 1 { last.separator.get() } else { lower };
+            widen_leaf(tx, last.child.get(), lower, (lower, upper))?;
+            empty = Some(leaf);
+        } else if let Some(leaf) = only_empty_leaf(tx, left_inner)? {
+            branches = Branches::of(right_inner);
+            let end = if right_inner.len() > 1 { right_inner.separator(1) } else { upper };
+            widen_leaf(tx, right_inner.child(0), separator, (lower, end))?;
+            empty = Some(leaf);
+        } else {
+            branches.append(right_inner, separator);
+        }
         let prefix_len = prefix_len(tx, tree, (lower, upper), branches.list())?;
         rewrite_inner(tx, left, level, prefix_len, branches.list())?;
         tx.free(right)?;
         add(tx, tree, HEAD_INNER_NODES_AT, -1)?;
-        // The separator between them stays, within the merged node.
+        // The separator between them stays within the merged node, if both have branches there.
         remove_branch(tx, step.node, level + 1, position + 1)?;
+        if let Some(leaf) = empty {
+            tx.free(leaf)?;
+            add(tx, tree, HEAD_LEAVES_AT, -1)?;
+            tx.free(separator)?;
+        }
         return Ok(true);
     }
     Ok(false)
+}
+
+/// The only leaf below an inner node, if it is empty.
+fn only_empty_leaf<R: Read>(read: &R, inner: &Inner) -> Result<Option<u64>> {
+    if inner.level > 1 || inner.len() > 1 {
+        return Ok(None);
+    }
+    let leaf = inner.child(0);
+    Ok((Leaf::at(read, leaf)?.used() == 0).then_some(leaf))
+}
+
+/// Tags a leaf, whose keys begin at `old_lower`, for wider bounds (separator blocks, 0 for none).
+fn widen_leaf<W: Write>(
+    tx: &mut W,
+    leaf: u64,
+    old_lower: u64,
+    (lower, upper): (u64, u64),
+) -> Result<()> {
+    let bound = |block| if block == 0 { Ok(&[][..]) } else { separator(tx, block) };
+    let old_lower = bound(old_lower)?.to_vec();
+    let upper = if upper == 0 { None } else { Some(bound(upper)?) };
+    let tagging = Leaf::at(tx, leaf)?.tagging();
+    let widened = tagging.narrowed(bound(lower)?, upper);
+    if !tagging.admits(widened) {
+        retag_leaf(tx, leaf, widened.for_merges(), &old_lower)?;
+    }
+    Ok(())
 }
 
 /// Removes roots with a single child.

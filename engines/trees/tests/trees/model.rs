@@ -1,5 +1,7 @@
 //! A tree behaves like a `BTreeMap`, whatever the shape of its keys, and stays valid.
 
+use std::collections::BTreeSet;
+
 use adamant_heap::access::Write;
 use adamant_trees::{Bplus, Btree, Cursor, Error, OrderedMap, Pair, Seek};
 
@@ -15,6 +17,7 @@ for_each_tree! {
     impossible_keys_change_nothing
     an_empty_tree_has_nothing
     tall_trees_grow_and_shrink
+    runs_of_any_length_go_and_come
 }
 
 fn changes_and_scans_match_a_model<T: OrderedMap>() {
@@ -226,6 +229,74 @@ fn grow_and_shrink<T: OrderedMap>(count: u64) -> u64 {
         assert_eq!((report.height, report.inner_nodes), (0, 0));
     }
     height
+}
+
+fn number_key(number: u32) -> [u8; 4] {
+    number.swap_bytes().to_le_bytes()
+}
+
+/// An empty leaf may stay while it is an only child; it goes when its parent is merged.
+#[test]
+fn an_empty_leaf_gets_no_neighbours() {
+    for is_rising in [true, false] {
+        let mut heap = Mock::new();
+        let tree = Bplus::create(&mut heap).unwrap();
+        let blocks = heap.block_count();
+        // 60 full leaves below one inner node, and a leaf of one entry below the other.
+        let key = |number: u32| number_key(if is_rising { number } else { 2880 - number });
+        for number in 0..=2880 {
+            tree.insert(&mut heap, &key(number), b"value").unwrap();
+        }
+        assert_eq!(tree.check(&heap).unwrap().leaves, 61);
+        assert!(tree.remove(&mut heap, &key(2880)).unwrap());
+        for number in 0..2880 {
+            assert!(tree.remove(&mut heap, &key(number)).unwrap());
+            if number % 16 == 15 || number > 2800 {
+                assert_eq!(tree.check(&heap).unwrap().pairs, u64::from(2879 - number));
+            }
+        }
+        assert_eq!(heap.block_count(), blocks, "what a new tree has is left");
+    }
+}
+
+/// Runs of keys come and go, so that inner nodes with one leaf, which may be empty, are merged.
+fn runs_of_any_length_go_and_come<T: OrderedMap>() {
+    const KEYS: u32 = 12_000;
+    for seed in 0..4 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut heap = Mock::new();
+        let tree = T::create(&mut heap).unwrap();
+        let blocks = heap.block_count();
+        let mut model = BTreeSet::new();
+        for round in 0..200 {
+            let is_fill = round == 0 || random.u32(..100) < 25;
+            let len = [KEYS, 48, 200, 1500, 2880][random.usize(usize::from(round > 0)..5)];
+            let start = random.u32(..KEYS);
+            let mut run: Vec<u32> = (start..KEYS.min(start + len)).collect();
+            if round == 0 {
+                run = (0..KEYS).collect();
+            }
+            if random.bool() {
+                run.reverse();
+            }
+            for number in run {
+                let key = number_key(number);
+                if is_fill {
+                    tree.insert(&mut heap, &key, b"value").unwrap();
+                    model.insert(number);
+                } else {
+                    let was_there = tree.remove(&mut heap, &key).unwrap();
+                    assert_eq!(was_there, model.remove(&number), "seed {seed}");
+                }
+            }
+            let report = tree.check(&heap).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+            assert_eq!(report.pairs, model.len() as u64, "seed {seed}");
+        }
+        for number in 0..KEYS {
+            assert_eq!(tree.remove(&mut heap, &number_key(number)).unwrap(), model.remove(&number));
+        }
+        assert_eq!(heap.block_count(), blocks, "seed {seed}: what a new tree has is left");
+    }
 }
 
 /// A B-tree of any order behaves like one of the usual order.
