@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::harness::data::{Distribution, draw};
 use crate::harness::engine::{Direction, Durability, Engine};
 use crate::harness::error::{Result, ensure};
-use crate::harness::measure::{Measured, Stopwatch, beside_computation, up_to};
+use crate::harness::measure::{Stopwatch, beside_computation, up_to};
 use crate::harness::report::Report;
 use crate::workload::load::put_in_batches;
 use crate::workload::read::look_at;
@@ -78,25 +78,26 @@ pub fn ycsb<E: Engine>(
     session.add_rate(report, "ycsb.load.deferred", watch.measured(operations));
     session.set_next(session.entries);
     session.reopen(Durability::Buffered)?;
-    let measured = run(session, &MIXTURES[0], (4, draws, time))?;
-    session.add_rate(report, "ycsb.a.opened.4t", measured);
+    run(session, report, "ycsb.a.opened.4t", &MIXTURES[0], (4, draws, time))?;
     for mixture in &MIXTURES {
         for threads in [1, 4] {
-            let measured = run(session, mixture, (threads, draws, time))?;
             let row = format!("ycsb.{}.buffered.{threads}t", mixture.name);
-            session.add_rate(report, &row, measured);
+            run(session, report, &row, mixture, (threads, draws, time))?;
         }
     }
-    let measured = beside_computation(2, || run(session, &MIXTURES[1], (4, draws, time)))?;
-    session.add_rate(report, "ycsb.b.busy.4t", measured);
+    beside_computation(2, || {
+        run(session, report, "ycsb.b.busy.4t", &MIXTURES[1], (4, draws, time))
+    })?;
     session.verify("YCSB", false)
 }
 
 fn run<E: Engine>(
     session: &mut Session<'_, E>,
+    report: &mut Report,
+    row: &str,
     mixture: &Mixture,
     (threads, draws, time): (usize, u64, Duration),
-) -> Result<Measured> {
+) -> Result<()> {
     let drawn = draw(mixture.distribution, session.entries, draws, session.seed ^ 2);
     let mut random = fastrand::Rng::with_seed(session.seed ^ 3);
     let changes: Vec<bool> =
@@ -144,5 +145,6 @@ fn run<E: Engine>(
         format!("{}: workload {} missed {missed} keys", E::NAME, mixture.name)
     })?;
     session.set_versions(session.oldest_version()..=version);
-    Ok(measured)
+    session.add_rate(report, row, measured);
+    Ok(())
 }

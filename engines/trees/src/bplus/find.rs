@@ -307,16 +307,20 @@ pub(super) fn prefix_len_with<R: Read>(
 
 /// The lower bound of a path's leaf; empty if there is none.
 pub(super) fn lower_bound<'r, R: Read>(read: &'r R, path: &Path) -> Result<&'r [u8]> {
-    match path.lower_fence(read, path.height)? {
-        0 => Ok(&[]),
-        block => separator(read, block),
-    }
+    lower_of(read, path.lower_fence(read, path.height)?)
 }
 
 /// The upper bound of a path's leaf.
 pub(super) fn upper_bound<'r, R: Read>(read: &'r R, path: &Path) -> Result<Option<&'r [u8]>> {
-    match path.upper_fence(read, path.height)? {
-        0 => Ok(None),
-        block => separator(read, block).map(Some),
-    }
+    upper_of(read, path.upper_fence(read, path.height)?)
+}
+
+/// The lower bound in a separator block; empty for none (0).
+pub(super) fn lower_of<R: Read>(read: &R, fence: u64) -> Result<&[u8]> {
+    if fence == 0 { Ok(&[]) } else { separator(read, fence) }
+}
+
+/// The upper bound in a separator block, 0 for none.
+pub(super) fn upper_of<R: Read>(read: &R, fence: u64) -> Result<Option<&[u8]>> {
+    if fence == 0 { Ok(None) } else { separator(read, fence).map(Some) }
 }

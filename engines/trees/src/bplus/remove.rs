@@ -6,7 +6,7 @@
 
 use adamant_heap::access::{Read, Write};
 
-use super::find::{Path, lower_bound, prefix_len, separator, slot_of, upper_bound};
+use super::find::{Path, lower_bound, lower_of, prefix_len, slot_of, upper_bound, upper_of};
 use super::insert::Outcome;
 use super::layout::{
     CHILDREN_MAX, HEAD_HEIGHT_AT, HEAD_INNER_NODES_AT, HEAD_LEAVES_AT, HEAD_ROOT_AT, Inner,
@@ -73,9 +73,7 @@ fn merge_leaf<W: Write>(tx: &mut W, tree: u64, path: &Path) -> Result<bool> {
         let (left_lower, right_lower, tagging) = merged_tagging(tx, path, position)?;
         let (of_kept, of_dropped) =
             if kept == left { (left_lower, right_lower) } else { (right_lower, left_lower) };
-        if !Leaf::at(tx, kept)?.tagging().admits(tagging) {
-            retag_leaf(tx, kept, tagging.for_merges(), &of_kept)?;
-        }
+        widen_leaf(tx, kept, tagging, &of_kept)?;
         move_slots(tx, dropped, &of_dropped, kept)?;
         tx.free(dropped)?;
         add(tx, tree, HEAD_LEAVES_AT, -1)?;
@@ -181,12 +179,12 @@ fn merge_inner<W: Write>(tx: &mut W, tree: u64, path: &Path, depth: usize) -> Re
             // It would get neighbours. The leaf before it takes its keys over.
             let last = left_inner.branch(left_inner.len() - 1);
             let lower = if left_inner.len() > 1 { last.separator.get() } else { lower };
-            widen_leaf(tx, last.child.get(), lower, (lower, upper))?;
+            widen_to(tx, last.child.get(), lower, (lower, upper))?;
             empty = Some(leaf);
         } else if let Some(leaf) = only_empty_leaf(tx, left_inner)? {
             branches = Branches::of(right_inner);
             let end = if right_inner.len() > 1 { right_inner.separator(1) } else { upper };
-            widen_leaf(tx, right_inner.child(0), separator, (lower, end))?;
+            widen_to(tx, right_inner.child(0), separator, (lower, end))?;
             empty = Some(leaf);
         } else {
             branches.append(right_inner, separator);
@@ -217,19 +215,22 @@ fn only_empty_leaf<R: Read>(read: &R, inner: &Inner) -> Result<Option<u64>> {
 }
 
 /// Tags a leaf, whose keys begin at `old_lower`, for wider bounds (separator blocks, 0 for none).
-fn widen_leaf<W: Write>(
+fn widen_to<W: Write>(
     tx: &mut W,
     leaf: u64,
     old_lower: u64,
     (lower, upper): (u64, u64),
 ) -> Result<()> {
-    let bound = |block| if block == 0 { Ok(&[][..]) } else { separator(tx, block) };
-    let old_lower = bound(old_lower)?.to_vec();
-    let upper = if upper == 0 { None } else { Some(bound(upper)?) };
+    let old_lower = lower_of(tx, old_lower)?.to_vec();
     let tagging = Leaf::at(tx, leaf)?.tagging();
-    let widened = tagging.narrowed(bound(lower)?, upper);
-    if !tagging.admits(widened) {
-        retag_leaf(tx, leaf, widened.for_merges(), &old_lower)?;
+    let widened = tagging.narrowed(lower_of(tx, lower)?, upper_of(tx, upper)?);
+    widen_leaf(tx, leaf, widened, &old_lower)
+}
+
+/// Tags a leaf, whose keys begin at `old_lower`, as its wider bounds need.
+fn widen_leaf<W: Write>(tx: &mut W, leaf: u64, widened: Tagging, old_lower: &[u8]) -> Result<()> {
+    if !Leaf::at(tx, leaf)?.tagging().admits(widened) {
+        retag_leaf(tx, leaf, widened.for_merges(), old_lower)?;
     }
     Ok(())
 }

@@ -7,7 +7,7 @@
 use adamant_heap::access::{Read, Write};
 use adamant_wire::key::common_len;
 
-use super::find::{Path, lower_bound, prefix_len, prefix_len_with, upper_bound};
+use super::find::{Path, lower_bound, prefix_len, upper_bound};
 use super::layout::{
     Branch, CHILDREN_MAX, HEAD_HEIGHT_AT, HEAD_INNER_NODES_AT, HEAD_LEAVES_AT, HEAD_ROOT_AT,
     HEIGHT_MAX, Inner, LEAF_BITMAP_AT, LEAF_FULL, LEAF_SLOTS, Leaf, branch,
@@ -152,12 +152,8 @@ pub(super) fn add_child<W: Write>(
             set_child(tx, step.node, level, position, left)?;
         }
         if !full {
-            let inner = Inner::at(tx, step.node, level)?;
-            let prefix_len = match path.is_edge(depth) {
-                true => prefix_len_with(tx, tree, inner, right.separator.get())?,
-                false => inner.prefix_bytes(),
-            };
-            return insert_branch(tx, (step.node, level), position + 1, right, prefix_len);
+            let is_edge = path.is_edge(depth);
+            return insert_branch(tx, tree, (step.node, level), position + 1, right, is_edge);
         }
         right = split_inner(tx, tree, path, depth, right)?;
         left = step.node;

@@ -9,7 +9,7 @@ use adamant_wire::varint;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U16, U64};
 
-use super::find::{head, separator};
+use super::find::{head, prefix_len_with, separator};
 use super::layout::{
     BRANCH_BYTES, BRANCH_CHILD_AT, Branch, CHILDREN_MAX, INNER_BRANCHES_AT, INNER_BYTES,
     INNER_COUNT_AT, INNER_HEADS_AT, INNER_ORDER_AT, Inner, LEAF_BITMAP_AT, LEAF_BYTES,
@@ -187,17 +187,22 @@ pub(super) fn rewrite_inner<W: Write>(
 }
 
 /// Adds a branch to an inner node that has room: 26 bytes, and 1 for each one after it; all of the
-/// node if its prefix length changes.
+/// node if its prefix length changes. `is_edge`: the node lacks a bound.
 pub(super) fn insert_branch<W: Write>(
     tx: &mut W,
+    tree: u64,
     (block, level): (u64, usize),
     position: usize,
     added: Branch,
-    prefix_len: usize,
+    is_edge: bool,
 ) -> Result<()> {
     let inner = *Inner::at(tx, block, level)?;
     let len = inner.len();
     assert!(position > 0 && position <= len && len < CHILDREN_MAX, "the node has room");
+    let mut prefix_len = inner.prefix_bytes();
+    if is_edge {
+        prefix_len = prefix_len_with(tx, tree, &inner, added.separator.get())?;
+    }
     if prefix_len != inner.prefix_bytes() {
         let mut branches = Branches::of(&inner);
         branches.insert(position, added);
