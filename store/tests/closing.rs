@@ -39,7 +39,7 @@ fn fill(path: &Path, engine: Engine) {
     }
     keyspace.put("large", vec![7; LENT_BYTES]).unwrap();
     if engine == Engine::Lsm {
-        keyspace.lsm().unwrap().compact().unwrap();
+        keyspace.compact().unwrap();
     }
     store.close().unwrap();
 }

@@ -12,6 +12,7 @@ mod loose;
 mod parts;
 pub mod tree;
 mod moves;
+mod compact;
 pub mod bplus;
 mod layout;
 mod words;

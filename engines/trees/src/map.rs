@@ -12,6 +12,7 @@ use zerocopy::little_endian::U64;
 
 use crate::bplus::Salvaged;
 use crate::checking::Checking;
+use crate::compact::rewrite_part;
 use crate::cursor::PairCursor;
 use crate::error::Result;
 use crate::kind::{Kind, head};
@@ -178,6 +179,15 @@ impl<K: Kind> OrderedMap for Tree<K> {
             present.push(was_there);
         }
         if change == 0 { Ok(()) } else { self.add(tx, change) }
+    }
+
+    fn compact_part<W: Write>(
+        &self,
+        tx: &mut W,
+        from: &[u8],
+        pairs_max: usize,
+    ) -> Result<Option<Vec<u8>>> {
+        rewrite_part(tx, self, from, pairs_max)
     }
 
     fn clear<W: Write>(&self, tx: &mut W) -> Result<()> {

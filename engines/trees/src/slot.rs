@@ -25,6 +25,10 @@ pub const VALUE_BYTES_MAX: u64 = u32::MAX as u64;
 /// value's key never copies more than the key.
 pub const VALUE_INLINE_BYTES_MAX: usize = 4096;
 
+/// Maximum bytes of a value that compaction moves: larger ones have pages of their own, so they lie
+/// neither among others nor in a run that is half empty.
+pub(crate) const VALUE_MOVED_BYTES_MAX: usize = 40 << 10;
+
 /// In the word of a value's length: the value has a block of its own.
 const EXTERNAL: u64 = 1;
 const OFFSET_BITS: u32 = 48;
@@ -323,6 +327,28 @@ fn write_block<W: Write>(tx: &mut W, key: &[u8], word: u64, body: &[u8]) -> Resu
     key_bytes.copy_from_slice(key);
     body_bytes.copy_from_slice(body);
     Ok(block)
+}
+
+/// Copies an entry to another block, and its value up to [`VALUE_MOVED_BYTES_MAX`]; frees the old
+/// blocks. Returns its new heap offset. O(key + copied value).
+///
+/// # Errors
+/// `Error::Damaged` when it is no entry; the heap's, out of space among them.
+pub(crate) fn move_entry<W: Write>(tx: &mut W, offset: u64, scratch: &mut Vec<u8>) -> Result<u64> {
+    let entry = Entry::read(tx, offset)?;
+    scratch.clear();
+    scratch.extend_from_slice(entry.key);
+    let key_len = scratch.len();
+    if entry.value_len() > VALUE_MOVED_BYTES_MAX {
+        let moved = write_body(tx, scratch, &entry.body())?;
+        tx.free(offset)?;
+        return Ok(moved);
+    }
+    scratch.extend_from_slice(entry.value(tx)?);
+    let (key, value) = scratch.split_at(key_len);
+    let moved = write_entry(tx, key, value)?;
+    free_entry(tx, offset)?;
+    Ok(moved)
 }
 
 /// Frees an entry and the value block that it owns. O(1).

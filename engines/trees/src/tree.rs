@@ -14,6 +14,10 @@ use crate::loose::DetachedEntry;
 use crate::parts::Part;
 use crate::slot::Entry;
 
+/// Bytes of keys and values after which a part of a compaction ends with the next node: some 500
+/// us of work.
+pub(crate) const COMPACTED_BYTES_MAX: usize = 512 << 10;
+
 /// A key and its value, borrowed from the heap.
 pub type Pair<'r> = (&'r [u8], &'r [u8]);
 
@@ -287,6 +291,22 @@ pub trait OrderedMap: Copy {
         self.apply_sorted(tx, &operations, &mut present)?;
         Ok(present.into_iter().map(u64::from).sum())
     }
+
+    /// Compacts a part of the tree: copies its pairs from a key on, about `pairs_max` of them or 512
+    /// KiB, in the order of their keys, with the nodes that refer to them. Leaves of the B+ tree
+    /// become full, nodes of others as full as inserts make them. In a transaction that packs (`adamant_heap::Transaction::pack`)
+    /// the copies lie side by side. Values above 40 KiB stay in place. Returns the key at which the
+    /// next part begins, `None` behind the last one; the first begins at the empty key. O(log n)
+    /// and a copy for each pair.
+    ///
+    /// # Errors
+    /// `Error::Damaged`, or the heap's, out of space among them.
+    fn compact_part<W: Write>(
+        &self,
+        tx: &mut W,
+        from: &[u8],
+        pairs_max: usize,
+    ) -> Result<Option<Vec<u8>>>;
 
     /// Removes all pairs. O(n).
     ///

@@ -565,6 +565,15 @@ void adamant_store_free(adamant_store *store);
 int adamant_sync(adamant_store *store);
 
 /**
+ * Makes the store as small and as fast to read as it can be, while others read and write: compacts
+ * all keyspaces, and gives the space that this frees back to the file system. Until it is done it
+ * takes as much space again as the entries of the largest keyspace.
+ *
+ * Fails with ADAMANT_OUT_OF_SPACE if there is none; nothing is lost then.
+ */
+int adamant_compact(adamant_store *store);
+
+/**
  * Makes a copy of the store at a path where nothing is, while others read and write. It appears
  * there whole and verified, or not at all.
  *

@@ -228,6 +228,8 @@ static void test_batches(adamant_store *store)
         adamant_keyspace_free(quick);
         OK(adamant_sync(store));
     }
+    OK(adamant_compact(store));
+    check_value(accounts, "ada", "80");
     OK(adamant_move(accounts, T("ada"), log, T("moved")));
     CODE(ADAMANT_NOT_FOUND, adamant_move(accounts, T("ada"), log, T("moved")));
     check_value(accounts, "ada", NULL);

@@ -32,6 +32,7 @@ int main(int argc, char **argv)
         CODE(ADAMANT_MISUSE, adamant_get(words, T("here"), &value));
         CODE(ADAMANT_MISUSE, adamant_put(words, T("here"), T("2")));
         CODE(ADAMANT_MISUSE, adamant_sync(store));
+        CODE(ADAMANT_MISUSE, adamant_compact(store));
         CODE(ADAMANT_MISUSE, adamant_stats(store, &value));
         CODE(ADAMANT_MISUSE, adamant_check(store, &value));
         CODE(ADAMANT_MISUSE, adamant_snapshot_new(store, &snapshot));

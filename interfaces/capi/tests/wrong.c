@@ -35,6 +35,7 @@ static void test_null(adamant_store *store, adamant_keyspace *keyspace, const ch
     BAD(adamant_open_in_memory(NULL));
     BAD(adamant_close(NULL));
     BAD(adamant_sync(NULL));
+    BAD(adamant_compact(NULL));
     BAD(adamant_backup(NULL, folder));
     BAD(adamant_backup(store, NULL));
     BAD(adamant_restore(NULL, folder));
@@ -354,6 +355,7 @@ static void test_closed(void)
     CODE(ADAMANT_CLOSED, adamant_get(keyspace, T("a"), &value));
     CODE(ADAMANT_CLOSED, adamant_len(keyspace, &count));
     CODE(ADAMANT_CLOSED, adamant_sync(store));
+    CODE(ADAMANT_CLOSED, adamant_compact(store));
     CODE(ADAMANT_CLOSED, adamant_keyspace_open(store, "b", NULL, &late));
     CODE(ADAMANT_CLOSED, adamant_batch_commit(batch));
     CODE(ADAMANT_CLOSED, adamant_snapshot_get(snapshot, keyspace, T("here"), &slice));

@@ -195,10 +195,9 @@ impl Keyspace {
         reader.on_keyspace(slf.py(), |it| it.swap(&key, it, &other_key))
     }
 
-    /// What only a keyspace of the engine lsm has; WrongEngine for the others.
-    fn lsm(slf: &Bound<'_, Self>) -> PyResult<LsmKeyspace> {
-        slf.as_super().get().on_keyspace(slf.py(), |keyspace| keyspace.lsm().map(drop))?;
-        Ok(LsmKeyspace { keyspace: slf.clone().unbind() })
+    /// Makes the keyspace small and fast to read, while it is used.
+    fn compact(slf: &Bound<'_, Self>) -> PyResult<()> {
+        slf.as_super().get().on_keyspace(slf.py(), adamant::Keyspace::compact)
     }
 
     /// Sets the values of many keys, in one commit.
@@ -215,20 +214,5 @@ impl Keyspace {
             })?;
         }
         slf.py().detach(|| batch.commit()).map_err(errors::of_store)
-    }
-}
-
-/// What only a keyspace of the engine lsm has.
-#[pyclass(frozen, module = "adamant._native")]
-pub(crate) struct LsmKeyspace {
-    keyspace: Py<Keyspace>,
-}
-
-#[pymethods]
-impl LsmKeyspace {
-    /// Merges the keyspace into one sorted run.
-    fn compact(&self, py: Python<'_>) -> PyResult<()> {
-        let keyspace = self.keyspace.bind(py);
-        keyspace.as_super().get().on_keyspace(py, |keyspace| keyspace.lsm()?.compact())
     }
 }

@@ -12,7 +12,7 @@ mod _native {
     #[pymodule_export]
     use crate::fork::after_fork_in_child;
     #[pymodule_export]
-    use crate::keyspace::{Keyspace, LsmKeyspace};
+    use crate::keyspace::Keyspace;
     #[pymodule_export]
     use crate::mapping::cursor::Cursor;
     #[pymodule_export]

@@ -184,6 +184,11 @@ impl Store {
         self.detached(py, |store| store.backup(path))
     }
 
+    /// Compacts all keyspaces, and gives free space back to the file system.
+    fn compact(&self, py: Python<'_>) -> PyResult<()> {
+        self.detached(py, adamant::Store::compact)
+    }
+
     /// Gives free space of the pool file back to the file system.
     fn shrink(&self, py: Python<'_>) -> PyResult<()> {
         self.detached(py, |store| store.shrink().map(|_| ()))

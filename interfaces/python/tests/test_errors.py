@@ -182,7 +182,7 @@ def test_keys_come_without_values_that_are_damaged(tmp_path: Path) -> None:
     with adamant.open(path) as db:
         keyspace = db.keyspace("files", engine="lsm")
         keyspace.update({b"%03d" % number: b"v" * 5000 for number in range(300)})
-        keyspace.lsm().compact()
+        keyspace.compact()
     blobs = list((path / "blobs").iterdir())
     assert blobs
     for blob in blobs:

@@ -14,9 +14,7 @@ use adamant_medium::storage::Directory;
 
 use crate::care::rebuild::rebuild;
 use crate::care::unfinished::{Unfinished, parent_of};
-#[cfg(doc)]
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::store::handle::Store;
 use crate::store::open::resolved;
@@ -32,6 +30,44 @@ pub struct Compacted {
     pub bytes_before: u64,
     /// After.
     pub bytes_after: u64,
+}
+
+impl Store {
+    /// Makes the store as small and as fast to read as it can be, while it is used: compacts each
+    /// keyspace ([`Keyspace::compact`](crate::Keyspace::compact)), and gives the space that this
+    /// frees back to the file system ([`Store::shrink`]). Space that snapshots or borrowed values
+    /// need stays until they are dropped.
+    ///
+    /// The pool file may keep its length, with holes in it where data was; [`compact`] makes a new
+    /// one, but needs the store closed. O(n log n) in the entries; needs as much space as the
+    /// largest part of them that lies in trees until it is done.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("app.adamant");
+    ///
+    /// let store = adamant::Store::open(&path)?;
+    /// let visits = store.keyspace("visits")?;
+    /// visits.extend((0..1000).map(|n| (format!("{n:03}"), "")))?;
+    /// visits.delete_range("100"..)?;
+    /// store.compact()?;
+    /// assert_eq!(visits.len()?, 100);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Keyspace::compact`](crate::Keyspace::compact) and [`Store::shrink`]. Nothing is lost; a
+    /// part of it may be compacted.
+    pub fn compact(&self) -> Result<()> {
+        for keyspace in self.keyspaces()? {
+            match self.open_stored(&keyspace.name).and_then(|keyspace| keyspace.compact()) {
+                // Dropped meanwhile.
+                Err(Error::UnknownKeyspace { .. } | Error::KeyspaceDropped { .. }) => {}
+                done => done?,
+            }
+        }
+        self.shrink().map(drop)
+    }
 }
 
 /// Makes the files of a store as small as its contents, by loading all entries into a new store

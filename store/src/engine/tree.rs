@@ -378,6 +378,17 @@ impl Tree {
         with!(self, tree => Ok(tree.load_sorted(heap, pairs)?))
     }
 
+    /// Copies entries from a key on, about so many, side by side and into full nodes; returns the
+    /// key at which the next part begins.
+    pub(crate) fn compact_part<W: Write>(
+        &self,
+        heap: &mut W,
+        from: &[u8],
+        entries_max: usize,
+    ) -> Result<Option<Vec<u8>>> {
+        with!(self, tree => Ok(tree.compact_part(heap, from, entries_max)?))
+    }
+
     /// Frees the tree, with its head.
     pub(crate) fn destroy<W: Write>(self, heap: &mut W) -> Result<()> {
         with!(self, tree => Ok(tree.destroy(heap)?))

@@ -1,4 +1,4 @@
-//! What only a keyspace of the engine `lsm` has: compaction, statistics, tables.
+//! What only a keyspace of the engine `lsm` has: statistics, tables.
 //!
 //! Purpose: methods that make sense for one engine stand behind `Keyspace::lsm`, which fails for
 //! the others.
@@ -20,7 +20,7 @@ pub struct LsmKeyspace<'k> {
 }
 
 impl Keyspace {
-    /// The methods that only a keyspace of the engine `lsm` has: compaction and statistics. O(1).
+    /// The methods that only a keyspace of the engine `lsm` has: statistics. O(1).
     ///
     /// ```
     /// use adamant::{Engine, Error, KeyspaceOptions, Store};
@@ -28,7 +28,7 @@ impl Keyspace {
     /// let store = Store::in_memory()?;
     /// let visits = store.keyspace_with("visits", KeyspaceOptions::new().engine(Engine::Lsm))?;
     /// visits.put("today", "1")?;
-    /// visits.lsm()?.compact()?;
+    /// assert_eq!(visits.lsm()?.stats()?.memtables[0].entries, 1);
     /// let refused = store.keyspace("towns")?.lsm().map(drop);
     /// assert!(matches!(refused, Err(Error::WrongEngine { expected: "lsm", found: "bplus", .. })));
     /// # Ok::<(), Error>(())
@@ -45,28 +45,6 @@ impl Keyspace {
 }
 
 impl LsmKeyspace<'_> {
-    /// Merges the keyspace into one sorted run without obsolete versions: as small and as fast to
-    /// read as it can be. O(n); readers and writers go on.
-    ///
-    /// ```
-    /// # let store = adamant::Store::in_memory()?;
-    /// use adamant::{Engine, KeyspaceOptions};
-    ///
-    /// let visits = store.keyspace_with("visits", KeyspaceOptions::new().engine(Engine::Lsm))?;
-    /// visits.put("today", "1")?;
-    /// visits.lsm()?.compact()?;
-    /// assert_eq!(visits.lsm()?.stats()?.memtables[0].entries, 0);
-    /// # Ok::<(), adamant::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// No space, damage, a keyspace that was dropped or converted, a store that is closed, poisoned
-    /// or read-only.
-    pub fn compact(&self) -> Result<()> {
-        let tree = self.tree()?;
-        self.keyspace.shared.workers().compact_all(self.keyspace.name(), &tree)
-    }
-
     /// Statistics since the store was opened. O(tables), reads no file.
     ///
     /// ```
@@ -94,9 +72,8 @@ impl LsmKeyspace<'_> {
     ///
     /// let visits = store.keyspace_with("visits", KeyspaceOptions::new().engine(Engine::Lsm))?;
     /// visits.put("today", "1")?;
-    /// let visits = visits.lsm()?;
     /// visits.compact()?;
-    /// assert_eq!(visits.levels()?.iter().map(Vec::len).sum::<usize>(), 1);
+    /// assert_eq!(visits.lsm()?.levels()?.iter().map(Vec::len).sum::<usize>(), 1);
     /// # Ok::<(), adamant::Error>(())
     /// ```
     ///

@@ -9,6 +9,7 @@ pub(crate) mod iterate;
 pub(crate) mod lend;
 pub(crate) mod load;
 pub(crate) mod lsm;
+pub(crate) mod compact;
 pub(crate) mod moves;
 pub(crate) mod read;
 pub(crate) mod write;

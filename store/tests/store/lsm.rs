@@ -142,7 +142,7 @@ fn what_is_larger_than_memtables_comes_back_and_its_files_go_with_it() {
         assert!(seen.next().is_none() && files(&path) > 3);
         drop(before);
         if round == 2 {
-            data.lsm().unwrap().compact().unwrap();
+            data.compact().unwrap();
         }
         assert_holds(&data, &model);
         let report = store.check().unwrap();
@@ -306,7 +306,7 @@ fn a_range_without_an_end_takes_all_above_its_start() {
     for number in 0..3_000 {
         data.put(format!("{number:05}"), [1; 100]).unwrap();
     }
-    data.lsm().unwrap().compact().unwrap();
+    data.compact().unwrap();
     for number in 2_000..3_000 {
         data.delete(format!("{number:05}")).unwrap();
     }
@@ -318,7 +318,7 @@ fn a_range_without_an_end_takes_all_above_its_start() {
     assert_eq!(data.last().unwrap().unwrap().0, *"01499");
     assert!(!data.contains(&long).unwrap());
     data.delete_range("9"..).unwrap();
-    data.lsm().unwrap().compact().unwrap();
+    data.compact().unwrap();
     assert_eq!(data.len().unwrap(), 1_500);
     data.delete_range(..).unwrap();
     assert!(data.is_empty().unwrap());
@@ -335,7 +335,7 @@ fn a_range_whose_end_cannot_be_read_is_refused() {
     for number in 0..2_000 {
         data.put(format!("{number:05}"), [1; 100]).unwrap();
     }
-    data.lsm().unwrap().compact().unwrap();
+    data.compact().unwrap();
     store.close().unwrap();
     for file in std::fs::read_dir(path.join("tables")).unwrap() {
         let file = std::fs::OpenOptions::new().write(true).open(file.unwrap().path()).unwrap();
@@ -360,7 +360,7 @@ fn fill_with_blobs(data: &Keyspace) -> BTreeMap<Vec<u8>, Vec<u8>> {
         model.insert(format!("{number:05}").into_bytes(), vec![number as u8; len]);
     }
     data.load_sorted(&model).unwrap();
-    data.lsm().unwrap().compact().unwrap();
+    data.compact().unwrap();
     model
 }
 
@@ -492,7 +492,7 @@ fn a_handle_keeps_no_files_of_what_was_cleared_or_dropped() {
     let data = keyspace(&store, "data");
     for is_dropped in [false, true] {
         fill_with_blobs(&data);
-        data.lsm().unwrap().compact().unwrap();
+        data.compact().unwrap();
         assert!(files(&path) > 1, "{} files", files(&path));
         let snapshot = store.snapshot().unwrap();
         let first = data.first().unwrap().unwrap();

@@ -5,6 +5,7 @@ mod attempts;
 mod backup;
 mod backup_lsm;
 mod clear;
+mod compact;
 mod doors;
 mod exclusive;
 mod kinds;

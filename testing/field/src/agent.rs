@@ -120,9 +120,9 @@ fn obey(orders: &Orders, mut say: impl FnMut(Said)) -> Result<(), Problem> {
         if commit.durability == Durability::Sync {
             say(Said::Durable(number));
         }
-        if commit.is_merged {
-            let what = format!("the merge after batch {number}");
-            field.merge().map_err(Problem::refused(&what))?;
+        if commit.is_compacted {
+            let what = format!("the compaction after batch {number}");
+            field.compact().map_err(Problem::refused(&what))?;
         }
     }
     let there = field.verify(orders.seed)?;

@@ -62,7 +62,7 @@ pub(crate) struct Commit {
     /// What it waits for.
     pub(crate) durability: Durability,
     /// Whether the keyspace of the engine lsm is merged when it has returned.
-    pub(crate) is_merged: bool,
+    pub(crate) is_compacted: bool,
 }
 
 /// The batch of that number, from 1 on.
@@ -87,7 +87,7 @@ pub(crate) fn commit(seed: u64, number: u64) -> Commit {
         3 => Durability::Deferred,
         _ => Durability::Sync,
     };
-    Commit { changes, durability, is_merged: random.u16(..300) == 0 }
+    Commit { changes, durability, is_compacted: random.u16(..300) == 0 }
 }
 
 /// How a store is opened this time: sizes small enough that files of all kinds come and go.
@@ -160,10 +160,9 @@ impl Field {
         batch.commit()
     }
 
-    /// Merges all of the keyspace of the engine lsm.
-    pub(crate) fn merge(&self) -> adamant::Result<()> {
-        let lsm = KEYSPACES.iter().position(|&(engine, _)| engine == Engine::Lsm);
-        lsm.map_or(Ok(()), |lsm| self.keyspaces[lsm].lsm()?.compact())
+    /// Compacts all keyspaces.
+    pub(crate) fn compact(&self) -> adamant::Result<()> {
+        self.keyspaces.iter().try_for_each(Keyspace::compact)
     }
 
     /// The number of the last batch that is there.

@@ -4,7 +4,7 @@ use std::ops::Bound;
 
 use adamant::Slice;
 
-use crate::place::{Place, assert_whole, compact};
+use crate::place::{Place, assert_whole};
 
 /// The empty key is the lowest of all, and otherwise a key like any other, in every call that takes
 /// or returns one.
@@ -58,7 +58,7 @@ pub fn is_a_key(place: &dyn Place) {
     let loaded = keyspace.load_sorted(all.iter().map(|key| (key, key))).unwrap();
     assert_eq!((loaded.entries, keyspace.len().unwrap()), (4, 4));
     keyspace.extend([("", "last")]).unwrap();
-    compact(&keyspace);
+    keyspace.compact().unwrap();
     assert_whole(&store);
     drop((keyspace, before, during));
     store.close().unwrap();

@@ -150,13 +150,3 @@ pub fn assert_whole(store: &Store) {
     let report = store.check().expect("the check should run");
     assert!(report.is_clean(), "a check found {:#?}", report.findings);
 }
-
-/// Merges a keyspace of the engine `lsm`; does nothing for other engines.
-///
-/// # Panics
-/// If merging fails.
-pub fn compact(keyspace: &Keyspace) {
-    if keyspace.engine() == Engine::Lsm {
-        keyspace.lsm().and_then(|lsm| lsm.compact()).expect("merging should work");
-    }
-}

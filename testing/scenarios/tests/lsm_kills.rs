@@ -208,7 +208,7 @@ fn child(trial: &Trial, seed: u64, round: u64) {
             notes.write(Notes::RETURNED, number);
         }
         if let Some(merged) = merged {
-            keyspaces[merged].lsm().unwrap().compact().expect("merge");
+            keyspaces[merged].compact().expect("merge");
         }
     }
 }

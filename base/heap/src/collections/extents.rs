@@ -5,6 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Ranges that may be too short for aligned pages, and are looked at before one that is not.
+const ALIGNED_LOOKED_AT_MAX: usize = 16;
+
 /// Free page ranges.
 #[derive(Debug, Default)]
 pub(crate) struct Extents {
@@ -22,6 +25,27 @@ impl Extents {
             self.add(start + pages, found - pages);
         }
         Some(start)
+    }
+
+    /// Takes `pages` pages that begin at a multiple of that number, out of one of the smallest
+    /// ranges that have them. O(log n).
+    pub(crate) fn take_aligned(&mut self, pages: u64) -> Option<u64> {
+        // A range of nearly twice as many has them wherever it begins.
+        let sure = (2 * pages - 1, 0);
+        let small = self.by_pages.range((pages, 0)..sure).take(ALIGNED_LOOKED_AT_MAX);
+        let mut candidates = small.chain(self.by_pages.range(sure..).take(1)).copied();
+        let aligned = |(found, start): (u64, u64)| {
+            let first = start.next_multiple_of(pages);
+            (first + pages <= start + found).then_some((found, start, first))
+        };
+        let (found, start, first) = candidates.find_map(aligned)?;
+        self.remove(start, found);
+        for (start, end) in [(start, first), (first + pages, start + found)] {
+            if start < end {
+                self.add(start, end - start);
+            }
+        }
+        Some(first)
     }
 
     /// Adds a range, joining it with its neighbours. O(log n).
@@ -97,7 +121,11 @@ mod tests {
         for _ in 0..5000 {
             if random.bool() || held.is_empty() {
                 let pages = random.u64(1..40);
-                if let Some(start) = extents.take(pages) {
+                let is_aligned = random.bool();
+                let taken =
+                    if is_aligned { extents.take_aligned(pages) } else { extents.take(pages) };
+                if let Some(start) = taken {
+                    assert!(!is_aligned || start.is_multiple_of(pages));
                     assert!(held.iter().all(|(s, p)| start + pages <= *s || s + p <= start));
                     held.push((start, pages));
                 }

@@ -27,7 +27,7 @@ pub(crate) const CLASS_BYTES_MAX: u64 = 40_960;
 /// 5 % does.
 const HALF_PAGES_FROM: u64 = 32_768;
 /// Pages of the longest run: 256 KiB.
-const RUN_PAGES_MAX: u64 = 64;
+pub(crate) const RUN_PAGES_MAX: u64 = 64;
 /// Pages of the shortest run: 16 KiB, so that a class in use by one block costs no more.
 const RUN_PAGES_MIN: u64 = 4;
 /// Blocks of a run whose bitmap fits into its first descriptor: its upper half.

@@ -18,7 +18,7 @@ use zerocopy::little_endian::{U16, U32};
 
 use crate::error::{Error, Result};
 use crate::image::block_location::BlockLocation;
-use crate::image::class::{Class, ClassId};
+use crate::image::class::{Class, ClassId, RUN_PAGES_MAX};
 use crate::image::mapping::Exclusive;
 use crate::journal::{Opened, RecordBuilder};
 use crate::layout::{
@@ -115,8 +115,24 @@ impl BlockAllocator<'_> {
     fn refill(self, shard: &mut Shard, class: u8, shape: &Class) -> Result<()> {
         let mut arena = self.space.arena();
         let is_open = shard.is_open();
+        let is_packing = shard.is_packing();
         let active = shard.active(class);
-        if arena.refill(active, class, is_open) {
+        if arena.refill(active) {
+            return Ok(());
+        }
+        if is_packing {
+            let start = self.take_packed(&mut arena, shape.run_pages);
+            match start.and_then(|run| self.make_run(&mut arena, run, (class, shape), is_open)) {
+                Ok(run) => {
+                    active.begin(run, shape.block_count);
+                    return Ok(());
+                }
+                // Blocks in partly full runs are scattered, but take no space.
+                Err(error) if error.is_out_of_space() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if arena.give_run(active, class, is_open) {
             return Ok(());
         }
         let mut has_booted = false;
@@ -139,7 +155,7 @@ impl BlockAllocator<'_> {
                 continue;
             }
             self.load_run(&mut arena, run, class)?;
-            if arena.refill(active, class, is_open) {
+            if arena.give_run(active, class, is_open) {
                 return Ok(());
             }
         }
@@ -147,10 +163,11 @@ impl BlockAllocator<'_> {
             self.open_closed_run(&mut arena, class, shape)?;
         }
         // A writer has every block to itself while it works, open run or not.
-        if arena.refill(active, class, true) {
+        if arena.give_run(active, class, true) {
             return Ok(());
         }
-        let run = self.make_run(&mut arena, class, shape, is_open)?;
+        let run = self.take_pages(&mut arena, shape.run_pages)?;
+        self.make_run(&mut arena, run, (class, shape), is_open)?;
         active.begin(run, shape.block_count);
         Ok(())
     }
@@ -258,10 +275,16 @@ impl BlockAllocator<'_> {
         })
     }
 
-    /// Makes a run of free pages. No shard owns it yet.
-    fn make_run(self, arena: &mut Arena, class: u8, shape: &Class, is_open: bool) -> Result<u64> {
+    /// Makes a run of pages that were taken for it, from `run` on, and returns that; gives them
+    /// back if that fails. No shard owns it yet.
+    fn make_run(
+        self,
+        arena: &mut Arena,
+        run: u64,
+        (class, shape): (u8, &Class),
+        is_open: bool,
+    ) -> Result<u64> {
         let pages = shape.run_pages;
-        let run = self.take_pages(arena, pages)?;
         let descriptor = |back: u64, flags: u8| Descriptor {
             kind: if back == 0 { KIND_RUN } else { KIND_RUN_CONTINUED },
             flags,
@@ -437,10 +460,33 @@ impl BlockAllocator<'_> {
         has_more && !has_failed
     }
 
+    /// Takes contiguous pages for a run of blocks that are to lie side by side. Whole chunks, not
+    /// pages between those of others: so what is moved leaves whole chunks behind.
+    fn take_packed(self, arena: &mut Arena, pages: u64) -> Result<u64> {
+        if let Some(start) = arena.take_from_plot(pages) {
+            return Ok(start);
+        }
+        const { assert!(RUN_PAGES_MAX <= CHUNK_PAGES) };
+        let start = self.take_by(arena, CHUNK_PAGES, Arena::take_chunk)?;
+        arena.set_plot(start + pages..start + CHUNK_PAGES);
+        Ok(start)
+    }
+
     /// Takes contiguous pages, growing the heap if none are free.
     fn take_pages(self, arena: &mut Arena, pages: u64) -> Result<u64> {
+        self.take_by(arena, pages, |arena, backed| arena.take_pages(pages, backed))
+    }
+
+    /// Takes contiguous pages as `take` does, growing the heap if it finds none; `take` gets the
+    /// pages that the heap has, and may ask for more.
+    fn take_by(
+        self,
+        arena: &mut Arena,
+        pages: u64,
+        take: impl Fn(&mut Arena, u64) -> std::result::Result<u64, u64>,
+    ) -> Result<u64> {
         let start = loop {
-            match arena.take_pages(pages, self.space.image.pages()) {
+            match take(arena, self.space.image.pages()) {
                 Ok(start) => break start,
                 Err(needed) => match arena.unbooted_zone() {
                     Some(zone) => self.boot_zone(arena, zone)?,

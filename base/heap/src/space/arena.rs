@@ -9,6 +9,7 @@
 //! Thread safety: none of its own; it lives in a mutex (`state.rs`).
 
 use std::collections::{BTreeSet, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::collections::extents::Extents;
@@ -103,6 +104,8 @@ pub(crate) struct Arena {
     pub(crate) pages_end: u64,
     states: Arc<Pages>,
     free: Extents,
+    /// Pages taken for the next runs of transactions that pack.
+    plot: Range<u64>,
     /// Pages that may have no space in the file, because `shrink` freed it or because a crash undid
     /// the last growth. They are backed before they are handed out (R5). Whole chunks, or up to the
     /// end of the file; none of them is in use.
@@ -132,6 +135,7 @@ impl Arena {
             pages_end,
             states: Arc::clone(image.states()),
             free: Extents::default(),
+            plot: 0..0,
             holes,
             classes: (0..classes.len()).map(|_| ClassRuns::default()).collect(),
             runs: Runs::default(),
@@ -149,19 +153,23 @@ impl Arena {
         }
     }
 
-    /// Gives more blocks to a shard that has used up its run of a class: blocks that came back to
-    /// that run, else another run of the same kind. Returns whether there were any.
-    pub(crate) fn refill(&mut self, active: &mut Active, class: u8, is_open: bool) -> bool {
-        if let Some(run) = self.runs.get_mut(active.run()) {
-            if run.available > 0 {
-                active.take_over(active.run(), &mut run.words);
-                run.available = 0;
-                return true;
-            }
-            run.is_owned = false;
-            self.runs.fold(active.run());
-            active.disown();
+    /// Gives the blocks that came back to its run to a shard that has used it up; if there are
+    /// none, it owns the run no longer. Returns whether there were any.
+    pub(crate) fn refill(&mut self, active: &mut Active) -> bool {
+        let Some(run) = self.runs.get_mut(active.run()) else { return false };
+        if run.available > 0 {
+            active.take_over(active.run(), &mut run.words);
+            run.available = 0;
+            return true;
         }
+        run.is_owned = false;
+        self.runs.fold(active.run());
+        active.disown();
+        false
+    }
+
+    /// Gives a partly full run of a class to a shard that owns none; returns whether there was one.
+    pub(crate) fn give_run(&mut self, active: &mut Active, class: u8, is_open: bool) -> bool {
         let Some(runs) = self.classes.get_mut(usize::from(class)) else { return false };
         let Some(page) = runs.partial(is_open).first() else { return false };
         let Some(run) = self.runs.get_mut(page) else { return false };
@@ -412,9 +420,42 @@ impl Arena {
         Ok(start)
     }
 
+    /// As [`Arena::take_pages`], but takes a whole chunk.
+    pub(crate) fn take_chunk(&mut self, backed: u64) -> std::result::Result<u64, u64> {
+        if let Some(start) = self.free.take_aligned(CHUNK_PAGES) {
+            return Ok(start);
+        }
+        let (tail, start) = (self.tail, self.tail.next_multiple_of(CHUNK_PAGES));
+        if start + CHUNK_PAGES > backed {
+            return Err(start + CHUNK_PAGES);
+        }
+        self.tail = start + CHUNK_PAGES;
+        if tail < start {
+            self.give_pages(tail, start - tail);
+        }
+        Ok(start)
+    }
+
+    /// Takes contiguous pages from the plot, if it has as many.
+    pub(crate) fn take_from_plot(&mut self, pages: u64) -> Option<u64> {
+        let start = self.plot.start;
+        let has_them = self.plot.end - start >= pages;
+        self.plot.start += if has_them { pages } else { 0 };
+        has_them.then_some(start)
+    }
+
+    /// Replaces the plot by these pages, which the caller has taken.
+    pub(crate) fn set_plot(&mut self, plot: Range<u64>) {
+        let rest = std::mem::replace(&mut self.plot, plot);
+        if !rest.is_empty() {
+            self.give_pages(rest.start, rest.end - rest.start);
+        }
+    }
+
     /// Whether any of these pages is known to be free.
     pub(crate) fn has_free(&self, start: u64, pages: u64) -> bool {
-        self.free.overlaps(start, pages)
+        let is_in_plot = start < self.plot.end && self.plot.start < start + pages;
+        is_in_plot || self.free.overlaps(start, pages)
     }
 
     /// Frees pages. From now on no reader needs what a record says of them (C3).

@@ -91,13 +91,25 @@ impl Active {
 pub(crate) struct Shard {
     /// Whether its runs are open ones.
     is_open: bool,
+    /// Whether it makes new runs while there is space, instead of taking partly full ones.
+    is_packing: bool,
     active: Vec<Active>,
 }
 
 impl Shard {
     /// A shard that owns nothing yet.
     pub(crate) fn new(is_open: bool) -> Self {
-        Self { is_open, active: Vec::new() }
+        Self { is_open, is_packing: false, active: Vec::new() }
+    }
+
+    /// A shard that owns nothing yet, and whose blocks will lie side by side.
+    pub(crate) fn packing() -> Self {
+        Self { is_packing: true, ..Self::new(false) }
+    }
+
+    /// Whether it makes new runs while there is space.
+    pub(crate) fn is_packing(&self) -> bool {
+        self.is_packing
     }
 
     /// Whether its runs are open ones.

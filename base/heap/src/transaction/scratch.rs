@@ -111,6 +111,8 @@ impl Placed {
 #[derive(Debug)]
 pub(crate) struct Writer {
     pub(crate) shard: Shard,
+    /// The shard of transactions that pack.
+    pub(crate) packing: Shard,
     /// Level 0 is the transaction, the others are savepoints within it.
     pub(crate) levels: Vec<Level>,
     pub(crate) record: RecordBuilder,
@@ -133,6 +135,7 @@ impl Writer {
     pub(crate) fn new() -> Self {
         Self {
             shard: Shard::new(false),
+            packing: Shard::packing(),
             levels: vec![Level::default()],
             record: RecordBuilder::new(),
             parts: Vec::new(),

@@ -23,6 +23,7 @@ use crate::space::allocator::BlockAllocator;
 use crate::space::block_bits::Word;
 use crate::space::blocks::Blocks;
 use crate::space::reservation::{Reservation, hand_over};
+use crate::space::shard::Shard;
 use crate::transaction::ranges::Kind;
 use crate::transaction::scratch::{Hook, Level, Writer};
 
@@ -41,6 +42,8 @@ pub struct Transaction<'h> {
     pub(crate) last: (u64, u64),
     /// The block that was reserved last, which is mostly written next.
     newest: (u64, BlockLocation),
+    /// Whether it reserves blocks side by side.
+    is_packing: bool,
     /// Whether it admits readers: then it copies blocks before they change.
     pub(crate) admits_readers: bool,
     /// The copies it made for readers, when it has ended. Dropped after the write permit: freeing
@@ -64,6 +67,7 @@ impl<'h> Transaction<'h> {
             done: false,
             last: (0, 0),
             newest: (0, BlockLocation::Extent { page: 0, pages: 0 }),
+            is_packing: false,
             admits_readers: false,
             copied: BeforeImages::default(),
         }
@@ -130,9 +134,21 @@ impl<'h> Transaction<'h> {
         Ok(())
     }
 
+    /// Reserves blocks side by side from here on, after those of the last transaction that did so:
+    /// in new runs, not among the blocks of others, while the device has space for that. For
+    /// compaction, which moves the blocks of a structure in its order, and so empties their old
+    /// runs.
+    pub fn pack(&mut self) {
+        self.is_packing = true;
+    }
+
+    fn shard(&mut self) -> &mut Shard {
+        if self.is_packing { &mut self.writer.packing } else { &mut self.writer.shard }
+    }
+
     /// Reserves a block of at least `bytes` bytes. O(1) from a run with free blocks.
     fn reserve_block(&mut self, bytes: u64) -> Result<u64> {
-        let (block, place) = self.allocator.reserve(&mut self.writer.shard, bytes)?;
+        let (block, place) = self.allocator.reserve(self.shard(), bytes)?;
         self.add_fresh(block, place);
         Ok(block)
     }
@@ -146,7 +162,7 @@ impl<'h> Transaction<'h> {
         let Some((class, shape)) = self.blocks.classes.registered(class) else {
             return Err(Error::Misuse { what: "a class is registered before it is reserved in" });
         };
-        let (block, place) = self.allocator.reserve_in(&mut self.writer.shard, class, shape)?;
+        let (block, place) = self.allocator.reserve_in(self.shard(), class, shape)?;
         self.add_fresh(block, place);
         if shape.has_header() {
             self.write(block, 0, HEADER_BYTES as usize)?.fill(0);
@@ -182,7 +198,7 @@ impl<'h> Transaction<'h> {
     /// Gives reserved blocks back; the caller removed them from their level.
     fn cancel(&mut self, word: Word) {
         if let BlockLocation::Run { run, class, index, .. } = word.place
-            && self.writer.shard.give_back(class, run, index / 64, word.mask)
+            && self.shard().give_back(class, run, index / 64, word.mask)
         {
             return;
         }

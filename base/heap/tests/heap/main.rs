@@ -28,6 +28,7 @@ mod circles;
 mod extremes;
 mod first_touch;
 mod fork;
+mod pack;
 mod pieces;
 mod ranges;
 mod reuse;

@@ -195,7 +195,7 @@ impl LsmEngine for AdamantEngine {
     }
 
     fn compact(&self) -> Result<()> {
-        Ok(self.keyspace.lsm()?.compact()?)
+        Ok(self.keyspace.compact()?)
     }
 
     fn written_by(&self) -> Result<Vec<(String, u64)>> {

@@ -9,6 +9,7 @@ use zerocopy::little_endian::U64;
 use super::batch::{apply, load};
 use super::check::check;
 use super::clear::{clear, free_nodes};
+use super::compact::compact_part;
 use super::cursor::BplusCursor;
 use super::find::{Path, Target, entry_of, head, leaf_of, path};
 use super::insert::{insert_entry, put};
@@ -174,6 +175,15 @@ impl OrderedMap for Bplus {
     fn load_sorted<W: Write>(&self, tx: &mut W, pairs: &[Pair<'_>]) -> Result<u64> {
         check_ascending(pairs)?;
         load(tx, self.head, pairs)
+    }
+
+    fn compact_part<W: Write>(
+        &self,
+        tx: &mut W,
+        from: &[u8],
+        pairs_max: usize,
+    ) -> Result<Option<Vec<u8>>> {
+        compact_part(tx, self.head, from, pairs_max)
     }
 
     fn clear<W: Write>(&self, tx: &mut W) -> Result<()> {

@@ -24,6 +24,7 @@ mod remove;
 mod load;
 
 mod batch;
+mod compact;
 mod check;
 mod clear;
 mod cursor;

@@ -139,7 +139,12 @@ fn drop_branch<W: Write>(
 }
 
 /// Merges inner nodes upwards from `steps[depth]`, which has lost a child, as far as needed.
-fn merge_upwards<W: Write>(tx: &mut W, tree: u64, path: &Path, depth: usize) -> Result<()> {
+pub(super) fn merge_upwards<W: Write>(
+    tx: &mut W,
+    tree: u64,
+    path: &Path,
+    depth: usize,
+) -> Result<()> {
     for depth in (1..=depth).rev() {
         let inner = Inner::at(tx, path.steps[depth].node, path.level(depth))?;
         if inner.len() > INNER_SPARSE || !merge_inner(tx, tree, path, depth)? {

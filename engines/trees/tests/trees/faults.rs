@@ -48,7 +48,7 @@ fn change(heap: &mut Mock, tree: impl OrderedMap, rng: &mut fastrand::Rng) -> Re
     tree.apply_sorted(heap, &operations, &mut Vec::new())
 }
 
-/// Moves and loads, each of which may find the damage.
+/// Moves, loads and compaction, each of which may find the damage.
 fn move_and_load<T: OrderedMap>(heap: &mut Mock, tree: T, rng: &mut fastrand::Rng) {
     let other = T::create(heap).unwrap();
     for _ in 0..30 {
@@ -66,6 +66,12 @@ fn move_and_load<T: OrderedMap>(heap: &mut Mock, tree: T, rng: &mut fastrand::Rn
         let keys: Vec<_> = (0..150).map(|number| format!("key/{start:08}/{number:03}")).collect();
         let pairs: Vec<Pair<'_>> = keys.iter().map(|key| (key.as_bytes(), &b"new"[..])).collect();
         let _ = tree.load_sorted(heap, &pairs);
+    }
+    let (mut next, mut parts) = (Some(Vec::new()), 0);
+    while let Some(from) = next {
+        next = tree.compact_part(heap, &from, 60).ok().flatten();
+        parts += 1;
+        assert!(parts < PAIRS, "the compaction of damage ran on");
     }
 }
 

@@ -3,6 +3,7 @@
 mod bytes;
 mod check_parts;
 mod common;
+mod compact;
 mod faults;
 mod format;
 mod heap;

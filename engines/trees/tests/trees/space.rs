@@ -1,6 +1,7 @@
 //! The device is full at the first, the second, the third .. allocation of a change: the change is
 //! undone, and the map is as before, in memory and after reopening.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -154,6 +155,7 @@ for_each_tree! {
     every_allocation_may_fail
     every_allocation_of_a_move_may_fail
     every_allocation_of_a_load_may_fail
+    every_allocation_of_a_compaction_may_fail
 }
 
 fn every_allocation_may_fail<T: OrderedMap>() {
@@ -272,5 +274,35 @@ fn every_allocation_of_a_load_may_fail<T: OrderedMap>() {
         place.reopen();
         let blocks = place.heap().check().unwrap().blocks;
         verify_whole::<T>(place.heap(), &map, blocks);
+    }
+}
+
+fn every_allocation_of_a_compaction_may_fail<T: OrderedMap>() {
+    let mut place = Place::new();
+    let (tree, _) = create::<T, T>(place.heap());
+    let mut map = Map::new();
+    let filled = place.heap().transaction(Durability::Buffered, |tx| {
+        for number in 0..400_u64 {
+            let key = (number * 77 % 400).swap_bytes().to_le_bytes().to_vec();
+            let value = vec![number as u8; if number % 9 == 0 { 5000 } else { 20 }];
+            tree.insert(tx, &key, &value)?;
+            map.insert(key, value);
+        }
+        Ok::<_, Error>(())
+    });
+    filled.unwrap();
+    let verify = |heap: &Heap, blocks| verify_whole::<T>(heap, &map, blocks);
+    let mut next = Some(Vec::new());
+    while let Some(from) = next {
+        let part = Cell::new(None);
+        let blocks = change(&mut place, verify, |tx| {
+            part.set(tree.compact_part(tx, &from, 60)?);
+            Ok(())
+        });
+        next = part.take();
+        assert!(blocks > 0);
+        verify_tree::<T>(place.heap(), 0, &map);
+        place.reopen();
+        verify_tree::<T>(place.heap(), 0, &map);
     }
 }

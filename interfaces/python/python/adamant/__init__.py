@@ -45,7 +45,7 @@ from adamant._mapping import (
     TransactionExpiring,
     TransactionKeyspace,
 )
-from adamant._native import LsmKeyspace, restore
+from adamant._native import restore
 from adamant._native import __VERSION__ as __version__
 from adamant._store import (
     Batch,
@@ -74,7 +74,6 @@ __all__ = [
     "KeyspaceExists",
     "KeyspaceInfo",
     "Locked",
-    "LsmKeyspace",
     "Missing",
     "NotAKey",
     "NotExpiring",

@@ -22,7 +22,6 @@ __all__ = [
     "Cursor",
     "Expiring",
     "Keyspace",
-    "LsmKeyspace",
     "Reader",
     "Snapshot",
     "SnapshotExpiring",
@@ -101,6 +100,9 @@ class Store:
 
     def backup(self, path: _Path, /) -> None:
         """Copies the store to a path where nothing is, while it is used."""
+
+    def compact(self) -> None:
+        """Compacts all keyspaces, and gives free space back to the file system."""
 
     def shrink(self) -> None:
         """Gives free space of the pool file back to the file system."""
@@ -225,15 +227,10 @@ class Keyspace(Reader[_K, _V]):
     def swap(self, key: _K, other_key: _K, /) -> bool:
         """Swaps the values of two keys, without copying them; False if one of them is not there."""
 
-    def lsm(self) -> LsmKeyspace:
-        """What only a keyspace of the engine lsm has; WrongEngine for the others."""
+    def compact(self) -> None:
+        """Makes the keyspace as small and as fast to read as it can be, while it is used."""
 
     def _update(self, *sources: Any) -> None: ...
-
-@final
-class LsmKeyspace:
-    def compact(self) -> None:
-        """Merges the keyspace into one sorted run."""
 
 @disjoint_base
 class Expiring(Reader[_K, _V]):

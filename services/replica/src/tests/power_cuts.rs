@@ -259,7 +259,7 @@ fn a_snapshot_is_installed_whole_or_not_at_all() {
     // No request makes such a keyspace yet, but it has files of its own.
     let tables = ahead.state().store().keyspace_with(TABLES, lsm()).unwrap();
     tables.put(LAST, value(20)).unwrap();
-    tables.lsm().unwrap().compact().unwrap();
+    tables.compact().unwrap();
     let (meta, _) = ahead.build_snapshot().unwrap();
 
     let disk = SimDisk::new(seed(4));

@@ -59,7 +59,7 @@ impl Workload {
             return match self.random.u8(..10) {
                 0 | 1 => Step::Snapshot,
                 2 => Step::Shrink,
-                3 => Step::Merge(self.some_name()),
+                3 => Step::Compact(self.some_name()),
                 4 => Step::Backup,
                 _ => Step::Commit(self.rare_plan(), durability),
             };

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use adamant::{Durability, Engine, Keyspace, Result, Snapshot, Store};
+use adamant::{Durability, Keyspace, Result, Snapshot, Store};
 use adamant_medium::storage::Directory;
 use adamant_sim::{Mark, Promise, SimDirectory, SimDisk};
 
@@ -63,8 +63,8 @@ pub enum Step {
     Snapshot,
     /// Shrinks the store.
     Shrink,
-    /// Merges the tables of a keyspace of the engine lsm.
-    Merge(&'static str),
+    /// Compacts a keyspace.
+    Compact(&'static str),
     /// Makes a backup on another disk, and verifies it.
     Backup,
 }
@@ -153,11 +153,8 @@ impl Workload {
             Step::Reopen => self.reopen(),
             Step::Snapshot => self.take_snapshot(),
             Step::Shrink => self.store().shrink().map(drop),
-            Step::Merge(name) if !self.has(name) => Ok(()),
-            Step::Merge(name) => {
-                let keyspace = self.store().open_keyspace(name)?;
-                if keyspace.engine() == Engine::Lsm { keyspace.lsm()?.compact() } else { Ok(()) }
-            }
+            Step::Compact(name) if !self.has(name) => Ok(()),
+            Step::Compact(name) => self.store().open_keyspace(name)?.compact(),
             Step::Backup => self.back_up(),
         }
     }

@@ -120,7 +120,7 @@ fn step(&[what, place, one, two, three]: &[u8; STEP_BYTES], setup: Setup) -> Ste
         26 => return Step::Sync,
         27 => return Step::Snapshot,
         28 => return Step::Shrink,
-        29 | 30 => return Step::Merge(name),
+        29 | 30 => return Step::Compact(name),
         _ => return Step::Backup,
     };
     Step::Commit(plan, durability)

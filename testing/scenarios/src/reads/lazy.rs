@@ -6,7 +6,7 @@ use std::ops::Bound;
 use adamant::{Engine, Entry, Error, Keyspace, Slice};
 use fastrand::Rng;
 
-use crate::place::{Place, assert_whole, compact};
+use crate::place::{Place, assert_whole};
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -172,7 +172,7 @@ pub fn an_entry_keeps_its_value(place: &dyn Place) {
     let keyspace = place.keyspace(&store, "main");
     let mut model = Model::new();
     change(&keyspace, &mut model, random, 600);
-    compact(&keyspace);
+    keyspace.compact().unwrap();
     let before = store.snapshot().unwrap();
     let entries: Vec<Entry> = keyspace.iter().entries().map(Result::unwrap).collect();
     let seen: Vec<Entry> = before.iter(&keyspace).entries().map(Result::unwrap).collect();
@@ -186,10 +186,10 @@ pub fn an_entry_keeps_its_value(place: &dyn Place) {
     change(&keyspace, &mut model, random, 2_000);
     assert_kept(&then);
     keyspace.clear().unwrap();
-    compact(&keyspace);
+    keyspace.compact().unwrap();
     drop(before);
     change(&keyspace, &mut Model::new(), random, 600);
-    compact(&keyspace);
+    keyspace.compact().unwrap();
     assert_kept(&then);
     assert!(store.drop_keyspace("main").unwrap());
     assert_kept(&then);
@@ -204,11 +204,11 @@ pub fn entries_of_a_store_that_was_closed(place: &dyn Place) {
     let keyspace = place.keyspace(&store, "main");
     let mut model = Model::new();
     change(&keyspace, &mut model, random, 600);
-    compact(&keyspace);
+    keyspace.compact().unwrap();
     let mut entries: Vec<Entry> = keyspace.iter().entries().map(Result::unwrap).collect();
     // From here on only the entries hold the files of their values.
     change(&keyspace, &mut model, random, 3_000);
-    compact(&keyspace);
+    keyspace.compact().unwrap();
     store.close().unwrap();
     for entry in &entries {
         match entry.value() {

@@ -8,7 +8,6 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use adamant::{Deadline, Engine, Error, Expiring, Keyspace, KeyspaceOptions, Options, Store};
-use adamant_scenarios::place::compact;
 use tempfile::TempDir;
 
 /// A tmpfs, unmounted on drop.
@@ -322,7 +321,7 @@ fn remove_all(directory: &Path, engine: Engine, way: Way) {
     }
     way.remove(&store, &keyspace, count);
     assert!(keyspace.is_empty().unwrap(), "{of}");
-    compact(&keyspace);
+    keyspace.compact().unwrap();
     store.shrink().unwrap();
     let after = allocated_bytes(&path);
     assert!(after + (1 << 20) < before, "{of}: {before} bytes, {after} without the entries");
@@ -379,7 +378,7 @@ fn entries_that_end_are_removed_on_a_disk_that_others_have_filled() {
             remove(&sessions);
             sessions.clear().unwrap();
             assert!(sessions.is_empty().unwrap() && sessions.keyspaces().1.is_empty().unwrap());
-            compact(sessions.keyspaces().0);
+            sessions.keyspaces().0.compact().unwrap();
             store.shrink().unwrap();
             (0..RECORDS).for_each(|n| insert(n).unwrap_or_else(|error| panic!("{of}: {error}")));
             assert!(store.check().unwrap().is_clean(), "{of}");

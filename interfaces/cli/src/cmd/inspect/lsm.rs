@@ -218,7 +218,7 @@ fn compact(target: &LsmTarget, output: &Output) -> Result<()> {
         let lsm = keyspace.lsm()?;
         let before = held(&lsm.stats()?);
         let bar = progress::spinner("compacting");
-        let outcome = lsm.compact();
+        let outcome = keyspace.compact();
         bar.finish_and_clear();
         outcome?;
         let (name, after) = (keyspace.name(), held(&lsm.stats()?));

@@ -66,7 +66,7 @@ pub(crate) fn memtables(path: &Path, seed: u64) -> (Model, Vec<u8>) {
     let damaged = random.usize(1000..2000);
     for number in 0..2000 {
         if number == 1000 {
-            keyspace.lsm().unwrap().compact().unwrap();
+            keyspace.compact().unwrap();
         }
         let value: Vec<u8> = std::iter::repeat_with(|| random.u8(..)).take(150).collect();
         let next = format!("town-{number:04}-{:08x}", random.u32(..)).into_bytes();

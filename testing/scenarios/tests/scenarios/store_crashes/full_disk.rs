@@ -1,6 +1,6 @@
 //! The store on a disk that becomes full, at every possible point.
 
-use adamant::{Durability, Engine, KeyspaceOptions};
+use adamant::{Durability, Engine, KeyspaceOptions, Store};
 use adamant_sim::tally::{seed, states_max};
 use adamant_sim::{Choice, Promise, SimDisk, Tally};
 
@@ -162,4 +162,49 @@ fn remove_some(workload: &mut Workload) {
         workload.commit(&Plan::Batch(changes.to_vec()), ALL[number % 3]).unwrap();
     }
     workload.last().verify(workload.store());
+}
+
+/// With more and more room beside a tree that is full of holes, or has none.
+#[test]
+fn compaction_on_a_full_disk_loses_nothing() {
+    let mut outcomes = [0, 0];
+    for (room, kept_one_in) in (0..24).map(|step| ((step / 2 * 256) << 10, 1 + step as u32 % 2 * 2))
+    {
+        let disk = SimDisk::new(seed(29));
+        let store = Setup::default().open(&disk).unwrap();
+        let tree = store.keyspace("tree").unwrap().with_durability(Durability::Deferred);
+        let key = |number: u32| number.wrapping_mul(0x9e37_79b1).to_le_bytes();
+        for number in 0..20_000 {
+            tree.put(key(number), [number as u8; 60]).unwrap();
+        }
+        for number in (0..20_000).filter(|number| number % kept_one_in != 0) {
+            tree.delete(key(number)).unwrap();
+        }
+        store.shrink().unwrap();
+        disk.set_space_bytes(Some(disk.space_used_bytes() + room));
+        let verify = |store: &Store| {
+            let tree = store.open_keyspace("tree").unwrap();
+            assert_eq!(tree.len().unwrap(), 20_000_u64.div_ceil(kept_one_in.into()));
+            for number in (0..20_000).step_by(kept_one_in as usize) {
+                assert_eq!(tree.get(key(number)).unwrap().unwrap(), [number as u8; 60]);
+            }
+            assert_clean(store);
+        };
+        match store.compact() {
+            Ok(()) => outcomes[0] += 1,
+            Err(error) => {
+                assert!(error.is_out_of_space() && !error.is_poisoned(), "{room}: {error}");
+                outcomes[1] += 1;
+            }
+        }
+        verify(&store);
+        drop((tree, store));
+        let store = Setup::default().open(&disk).unwrap();
+        verify(&store);
+        disk.set_space_bytes(None);
+        store.compact().unwrap();
+        verify(&store);
+    }
+    println!("compacted, out of space: {outcomes:?}");
+    assert!(outcomes[0] > 12 && outcomes[1] > 0, "{outcomes:?}");
 }

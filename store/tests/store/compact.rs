@@ -1,0 +1,188 @@
+//! Compaction while a store is used: it shows nothing but its speed and its size.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use adamant::{Durability, Engine, KeyspaceOptions, Options, Store};
+
+const ENTRIES: u32 = 6_000;
+
+fn key(number: u32) -> String {
+    format!("{:08x}", number.wrapping_mul(0x9e37_79b1))
+}
+
+fn value(number: u32) -> Vec<u8> {
+    let bytes = if number.is_multiple_of(500) { 5_000 + number as usize * 10 } else { 60 };
+    vec![number as u8; bytes]
+}
+
+fn options() -> Options {
+    Options::new().durability(Durability::Deferred)
+}
+
+fn filled(store: &Store, engine: Engine) -> adamant::Keyspace {
+    let keyspace = store.keyspace_with("data", KeyspaceOptions::new().engine(engine)).unwrap();
+    for number in 0..ENTRIES {
+        keyspace.put(key(number), value(number)).unwrap();
+    }
+    keyspace
+}
+
+fn device_bytes(path: &Path) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata(path.join("pool")).unwrap().blocks() * 512
+}
+
+#[test]
+fn compaction_gives_back_what_removals_left() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let store = Store::open_with(&path, options()).unwrap();
+    for engine in Engine::ALL.into_iter().filter(|engine| *engine != Engine::Lsm) {
+        let options = KeyspaceOptions::new().engine(engine);
+        let keyspace = store.keyspace_with(engine.name(), options).unwrap();
+        for number in 0..40 * ENTRIES {
+            keyspace.put(key(number), [7; 60]).unwrap();
+        }
+        // One in twenty stays, everywhere.
+        let (mut seen, mut kept) = (0, Vec::new());
+        keyspace
+            .retain(.., |key, _| {
+                seen += 1;
+                let is_kept = seen % 20 == 0;
+                kept.extend(is_kept.then(|| key.to_vec()));
+                is_kept
+            })
+            .unwrap();
+        store.shrink().unwrap();
+        let before = device_bytes(&path);
+        store.compact().unwrap();
+        let after = device_bytes(&path);
+        println!("{engine}: {before} bytes, then {after}");
+        assert!(after < before / 3, "{engine}: {before} bytes, then {after}");
+        assert!(keyspace.iter().keys().map(|key| key.unwrap()).eq(kept.iter().map(|key| &key[..])));
+        assert!(store.check().unwrap().is_clean());
+        store.drop_keyspace(engine.name()).unwrap();
+    }
+}
+
+/// A second compaction needs no more space than one chunk at a time.
+#[test]
+fn what_is_compact_stays_as_small() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let store = Store::open_with(&path, options()).unwrap();
+    let keyspace = store.keyspace("data").unwrap();
+    for number in 0..20 * ENTRIES {
+        keyspace.put(key(number), [7; 60]).unwrap();
+    }
+    store.compact().unwrap();
+    let first = device_bytes(&path);
+    for _ in 0..3 {
+        keyspace.compact().unwrap();
+        let grown = device_bytes(&path);
+        assert!(grown < first + (8 << 20), "{first} bytes grew to {grown}");
+        store.shrink().unwrap();
+        let again = device_bytes(&path);
+        assert!(again < first + (1 << 20), "{first} bytes, then {again}");
+    }
+}
+
+#[test]
+fn snapshots_iterators_and_transactions_see_nothing_of_it() {
+    for engine in Engine::ALL {
+        let store = Store::in_memory().unwrap();
+        let keyspace = filled(&store, engine);
+        let all: Vec<_> = keyspace.iter().map(|entry| entry.unwrap()).collect();
+        let snapshot = store.snapshot().unwrap();
+        let mut transaction = store.begin().unwrap();
+        let first = transaction.first(&keyspace).unwrap();
+        assert_eq!(first.as_ref(), Some(&all[0]));
+        let mut iter = keyspace.iter();
+        let mut seen: Vec<_> = iter.by_ref().take(700).map(|entry| entry.unwrap()).collect();
+        let borrowed = keyspace.get(key(500)).unwrap().unwrap();
+
+        keyspace.compact().unwrap();
+        assert_eq!(borrowed, value(500), "{engine}");
+        seen.extend(iter.map(|entry| entry.unwrap()));
+        assert_eq!(seen, all, "{engine}");
+        assert!(snapshot.iter(&keyspace).map(|entry| entry.unwrap()).eq(all.iter().cloned()));
+        transaction.put(&keyspace, "new", "value").unwrap();
+        assert!(transaction.commit().is_ok(), "{engine}: compaction is no conflict");
+
+        keyspace.delete(key(7)).unwrap();
+        keyspace.compact().unwrap();
+        assert_eq!(snapshot.get(&keyspace, key(7)).unwrap().unwrap(), value(7), "{engine}");
+        assert_eq!(keyspace.len().unwrap(), u64::from(ENTRIES), "{engine}");
+        assert!(store.check().unwrap().is_clean(), "{engine}");
+    }
+}
+
+/// One thread compacts all the time, one writes and compares with a map, one scans.
+#[test]
+fn writers_and_readers_go_on() {
+    for engine in Engine::ALL {
+        let store = Store::in_memory().unwrap();
+        let keyspace = filled(&store, engine);
+        let mut map: BTreeMap<_, _> =
+            (0..ENTRIES).map(|number| (key(number), value(number))).collect();
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    keyspace.compact().unwrap();
+                }
+            });
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    let keys: Vec<_> = keyspace.iter().keys().map(|key| key.unwrap()).collect();
+                    assert!(keys.is_sorted() && keys.len() > ENTRIES as usize / 2);
+                }
+            });
+            let mut random = fastrand::Rng::with_seed(9);
+            for _ in 0..8_000 {
+                let number = random.u32(..ENTRIES * 2);
+                if random.bool() {
+                    keyspace.put(key(number), value(number + 1)).unwrap();
+                    map.insert(key(number), value(number + 1));
+                } else if map.len() > ENTRIES as usize * 3 / 4 {
+                    assert_eq!(
+                        keyspace.remove(key(number)).unwrap(),
+                        map.remove(&key(number)).is_some()
+                    );
+                }
+            }
+            is_over.store(true, Ordering::Relaxed);
+        });
+        let found: Vec<_> = keyspace.iter().map(|entry| entry.unwrap()).collect();
+        assert!(
+            found
+                .iter()
+                .map(|(key, value)| (&key[..], &value[..]))
+                .eq(map.iter().map(|(key, value)| (key.as_bytes(), &value[..]))),
+            "{engine}"
+        );
+        assert!(store.check().unwrap().is_clean(), "{engine}");
+    }
+}
+
+#[test]
+fn what_is_not_there_is_refused() {
+    let store = Store::in_memory().unwrap();
+    let keyspace = store.keyspace("data").unwrap();
+    keyspace.compact().unwrap();
+    store.compact().unwrap();
+    let mut transaction = store.begin().unwrap();
+    transaction.put(&keyspace, "key", "value").unwrap();
+    keyspace.compact().unwrap();
+    transaction.commit().unwrap();
+    store.drop_keyspace("data").unwrap();
+    assert!(matches!(keyspace.compact(), Err(adamant::Error::KeyspaceDropped { .. })));
+    store.expiring("sessions").unwrap().put("42", "ada", None).unwrap();
+    store.compact().unwrap();
+    let inner = store.open_stored("sessions").unwrap();
+    inner.compact().unwrap();
+    store.close().unwrap();
+    assert!(matches!(inner.compact(), Err(adamant::Error::Closed)));
+}
