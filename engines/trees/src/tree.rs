@@ -292,12 +292,12 @@ pub trait OrderedMap: Copy {
         Ok(present.into_iter().map(u64::from).sum())
     }
 
-    /// Compacts a part of the tree: copies its pairs from a key on, about `pairs_max` of them or 512
-    /// KiB, in the order of their keys, with the nodes that refer to them. Leaves of the B+ tree
-    /// become full, nodes of others as full as inserts make them. In a transaction that packs (`adamant_heap::Transaction::pack`)
-    /// the copies lie side by side. Values above 40 KiB stay in place. Returns the key at which the
-    /// next part begins, `None` behind the last one; the first begins at the empty key. O(log n)
-    /// and a copy for each pair.
+    /// Compacts a part of the tree: copies its pairs from a key on, about `pairs_max` of them or
+    /// 512 KiB, in the order of their keys, with the nodes that refer to them. Leaves of the B+
+    /// tree become full, nodes of other trees as full as inserts make them. In a transaction that
+    /// packs (`adamant_heap::Transaction::pack`) the copies lie side by side. Values above 40 KiB
+    /// stay in place. Returns the key at which the next part begins, `None` behind the last one;
+    /// the first begins at the empty key. O(log n) and a copy for each pair.
     ///
     /// # Errors
     /// `Error::Damaged`, or the heap's, out of space among them.
