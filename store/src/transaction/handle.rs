@@ -10,6 +10,7 @@
 //! other thread.
 
 mod commit;
+mod pop;
 #[cfg(test)]
 mod tests;
 
@@ -32,6 +33,7 @@ use crate::keyspace::iterate::Iter;
 use crate::keyspace::snapshot::Snapshot;
 use crate::limits::{check_key, check_value};
 use crate::reserved::{ReservedValue, Written};
+use crate::transaction::popping::Popping;
 use crate::transaction::writes::{SortedWrites, Writes};
 
 /// Reads and writes of any keyspaces of one store that take effect atomically at the commit; or not
@@ -90,6 +92,8 @@ struct Table {
     notes: RefCell<Notes>,
     /// The pre-read entries at the low end and at the high end.
     ahead: [Option<Ahead>; 2],
+    /// Pops in progress at an end.
+    popping: Option<Popping>,
 }
 
 /// The records of reads in a keyspace.
@@ -533,6 +537,10 @@ impl Transaction {
     ) -> Result<usize> {
         check_key(key)?;
         let table = self.table(keyspace)?;
+        let popping = self.tables[table].popping.as_mut();
+        if popping.is_some_and(|popping| !popping.note_write(key)) && has_value {
+            self.end_popping(table);
+        }
         let empty = &mut self.tables[table].notes.get_mut().empty;
         if has_value && !empty.is_empty() {
             empty.remove(key);
@@ -563,7 +571,7 @@ impl Transaction {
         let mut notes = Notes::default();
         notes.read.is_needless = self.is_alone;
         let (writes, notes, ahead) = (Writes::default(), RefCell::new(notes), [None, None]);
-        self.tables.push(Table { keyspace, writes, notes, ahead });
+        self.tables.push(Table { keyspace, writes, notes, ahead, popping: None });
         Ok(self.tables.len() - 1)
     }
 
@@ -578,7 +586,8 @@ impl Transaction {
         keyspace: &Keyspace,
     ) -> Result<(Parts<'_>, &mut [Option<Ahead>; 2])> {
         let table = self.table(keyspace)?;
-        let Table { keyspace, writes, notes, ahead } = &mut self.tables[table];
+        self.end_popping(table);
+        let Table { keyspace, writes, notes, ahead, .. } = &mut self.tables[table];
         let writes = writes.settle();
         Ok((Parts { keyspace, snapshot: &self.snapshot, writes, notes }, ahead))
     }

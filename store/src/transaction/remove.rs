@@ -1,6 +1,5 @@
-//! Removals of entries that a transaction looks at first: pops, and choices by a closure.
+//! Removals of entries that a closure chooses, in a transaction: `retain` and `extract_if`.
 //!
-//! Purpose: `pop_first`, `pop_last`, `retain` and `extract_if`.
 //! Invariants: nothing is deleted before the closure has seen all entries of the range; so an error
 //! or a panic in it leaves the transaction's writes as they were. What the closure saw counts as
 //! read.
@@ -14,51 +13,6 @@ use crate::keyspace::handle::Keyspace;
 use crate::transaction::handle::Transaction;
 
 impl Transaction {
-    /// Removes the entry with the lowest key and returns it; `None` if there is none. It sees the
-    /// transaction's own writes. The end of the keyspace up to that key counts as read, as by
-    /// [`Transaction::first`]: the commit fails with [`Error::Conflict`](crate::Error::Conflict) if
-    /// another one changed it, such as the pop of another transaction.
-    ///
-    /// O(log n), however much the transaction has removed before it.
-    ///
-    /// ```
-    /// # let store = adamant::Store::in_memory()?;
-    /// let (waiting, running) = (store.keyspace("waiting")?, store.keyspace("running")?);
-    /// waiting.extend([("1", "sweep"), ("2", "mop")])?;
-    /// store.transaction(|tx| {
-    ///     if let Some((number, job)) = tx.pop_first(&waiting)? {
-    ///         tx.put(&running, number, job)?;
-    ///     }
-    ///     Ok::<_, adamant::Error>(())
-    /// })?;
-    /// assert_eq!((waiting.len()?, running.get("1")?), (1, Some("sweep".into())));
-    /// # Ok::<(), adamant::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Transaction::first`] and [`Transaction::delete`].
-    pub fn pop_first(&mut self, keyspace: &Keyspace) -> Result<Option<(Slice, Slice)>> {
-        self.pop(keyspace, 0)
-    }
-
-    /// Removes the entry with the highest key and returns it, like [`Transaction::pop_first`].
-    ///
-    /// # Errors
-    /// As [`Transaction::pop_first`].
-    pub fn pop_last(&mut self, keyspace: &Keyspace) -> Result<Option<(Slice, Slice)>> {
-        self.pop(keyspace, 1)
-    }
-
-    /// The pop at an end: 0 the low one, 1 the high one.
-    fn pop(&mut self, keyspace: &Keyspace, end: usize) -> Result<Option<(Slice, Slice)>> {
-        keyspace.check_writes()?;
-        let found = self.end_of(keyspace, end)?;
-        if let Some((key, _)) = &found {
-            self.delete_own(keyspace, key)?;
-        }
-        Ok(found)
-    }
-
     /// Keeps the entries of a range for which the closure returns true, and deletes the others;
     /// returns how many it deleted. The whole range counts as read. See [`Keyspace::retain`].
     ///

@@ -8,8 +8,8 @@
 
 use adamant_heap::access::Write;
 
-use super::find::{Path, Target, path, prefetch_entry, prefetch_leaf};
-use super::insert::{Outcome, Put, put};
+use super::find::{Path, Target, path, prefetch_entry, prefetch_leaf, upper_bound};
+use super::insert::put;
 use super::layout::{HEAD_PAIRS_AT, Leaf};
 use super::load::{RUN_MIN, fill_gap};
 use super::remove::take;
@@ -72,25 +72,33 @@ fn apply_group<W: Write>(
     (paths, hashes): (&mut [Path; GROUP], &[KeyHash; GROUP]),
     present: &mut Vec<bool>,
 ) -> Result<i64> {
-    let mut change = 0;
-    let mut reshaped = false;
-    for (index, operation) in group.iter().enumerate() {
+    let (mut change, mut reshaped, mut index) = (0, false, 0);
+    while let Some(operation) = group.get(index) {
+        // Earlier changes may have reshaped the tree; what counts is the path of the next one.
         if reshaped {
             paths[index] = path(tx, tree, Target::Key(operation.key))?;
         }
         let (path, hash, key) = (&paths[index], hashes[index], operation.key);
-        let Put { was_there, reshaped: is_reshaped } = match operation.value {
-            Some(value) => put(tx, tree, path, hash, (key, value))?,
-            None => {
-                let Outcome { old, reshaped } = take(tx, tree, path, hash, key)?;
-                old.map_or(Ok(()), |old| free_entry(tx, old))?;
-                Put { was_there: old.is_some(), reshaped }
-            }
-        };
-        // Earlier changes may have reshaped the tree; what counts is the path of the next one.
-        reshaped |= is_reshaped;
-        change += i64::from(operation.value.is_some()) - i64::from(was_there);
-        present.push(was_there);
+        if let Some(value) = operation.value {
+            let put = put(tx, tree, path, hash, (key, value))?;
+            reshaped |= put.reshaped;
+            change += i64::from(!put.was_there);
+            present.push(put.was_there);
+            index += 1;
+            continue;
+        }
+        let is_taken_too =
+            |at: &usize| !reshaped && group[*at].value.is_none() && paths[*at].leaf == path.leaf;
+        let end = index + 1 + (index + 1..group.len()).take_while(is_taken_too).count();
+        let mut olds = [None; GROUP];
+        let keys = (index..end).map(|at| (hashes[at], group[at].key));
+        reshaped |= take(tx, tree, path, keys, &mut olds)?;
+        for old in &olds[..end - index] {
+            old.map_or(Ok(()), |old| free_entry(tx, old))?;
+            change -= i64::from(old.is_some());
+            present.push(old.is_some());
+        }
+        index = end;
     }
     Ok(change)
 }
@@ -105,16 +113,23 @@ fn route_group<W: Write>(
     hashes: &mut [KeyHash; GROUP],
 ) -> Result<bool> {
     let mut first_may_exist = false;
+    // Where the leaf of the change before ends, if that is known.
+    let mut upper: Option<Option<&[u8]>> = None;
     for (index, operation) in group.iter().enumerate() {
         let key = operation.key;
-        // An ascending load stays at the right end. Elsewhere a descent, whose nodes are in the
-        // cache, is cheaper than a lookup of the separator that ends the leaf.
-        let before = index.checked_sub(1).filter(|before| {
-            paths[*before].is_last(paths[*before].height) && group[*before].key <= key
-        });
-        paths[index] = match before {
+        let before = index.checked_sub(1).filter(|before| group[*before].key <= key);
+        let is_below = upper.is_some_and(|upper| upper.is_none_or(|upper| key < upper));
+        paths[index] = match before.filter(|_| is_below) {
             Some(before) => paths[before],
-            None => path(tx, tree, Target::Key(key))?,
+            None => {
+                let found = path(tx, tree, Target::Key(key))?;
+                // A descent, whose nodes are in the cache, is cheaper than a lookup of the
+                // separator, unless the keys lie close together.
+                let is_close = before.is_some_and(|before| paths[before].leaf == found.leaf);
+                let is_known = is_close || found.is_last(found.height);
+                upper = is_known.then(|| upper_bound(tx, &found)).transpose()?;
+                found
+            }
         };
         prefetch_leaf(tx, paths[index].leaf);
         hashes[index] = KeyHash::of(key);

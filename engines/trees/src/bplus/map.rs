@@ -145,11 +145,12 @@ impl OrderedMap for Bplus {
 
     fn take<W: Write>(&self, tx: &mut W, key: &[u8]) -> Result<Option<DetachedEntry>> {
         let path = path(tx, self.head, Target::Key(key))?;
-        let old = take(tx, self.head, &path, KeyHash::of(key), key)?.old;
-        if old.is_some() {
+        let mut old = [None];
+        take(tx, self.head, &path, [(KeyHash::of(key), key)].into_iter(), &mut old)?;
+        if old[0].is_some() {
             add(tx, self.head, HEAD_PAIRS_AT, -1)?;
         }
-        Ok(old.map(DetachedEntry::at))
+        Ok(old[0].map(DetachedEntry::at))
     }
 
     fn insert_entry<W: Write>(

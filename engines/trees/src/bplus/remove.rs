@@ -7,7 +7,6 @@
 use adamant_heap::access::{Read, Write};
 
 use super::find::{Path, lower_bound, lower_of, prefix_len, slot_of, upper_bound, upper_of};
-use super::insert::Outcome;
 use super::layout::{
     CHILDREN_MAX, HEAD_HEIGHT_AT, HEAD_INNER_NODES_AT, HEAD_LEAVES_AT, HEAD_ROOT_AT, Inner,
     LEAF_BITMAP_AT, LEAF_SLOTS, Leaf,
@@ -26,24 +25,30 @@ const INNER_SPARSE: usize = CHILDREN_MAX / 4;
 /// Maximum children of a merged inner node.
 const INNER_MERGED_MAX: usize = CHILDREN_MAX / 4 * 3;
 
-/// Takes the entry of a key out of the leaf of its path. The caller updates the count of pairs.
-pub(super) fn take<W: Write>(
+/// Takes the entries of some keys out of the leaf of their path, with one change of its bitmap;
+/// returns whether it merged. Puts them into `olds`, `None` for a key that is not there. The caller
+/// updates the count of pairs.
+pub(super) fn take<'k, W: Write>(
     tx: &mut W,
     tree: u64,
     path: &Path,
-    hash: KeyHash,
-    key: &[u8],
-) -> Result<Outcome> {
+    keys: impl Iterator<Item = (KeyHash, &'k [u8])>,
+    olds: &mut [Option<u64>],
+) -> Result<bool> {
     let leaf = Leaf::at(tx, path.leaf)?;
-    let Some(index) = slot_of(tx, leaf, hash, key)? else {
-        return Ok(Outcome { old: None, reshaped: false });
-    };
-    let entry = leaf.slot(index).entry();
-    let used = leaf.used() & !(1 << index);
+    let (mut used, before) = (leaf.used(), leaf.used());
+    for (old, (hash, key)) in olds.iter_mut().zip(keys) {
+        // A key that comes twice is gone the second time.
+        let index = slot_of(tx, leaf, hash, key)?.filter(|index| used >> index & 1 == 1);
+        *old = index.map(|index| leaf.slot(index).entry());
+        used &= !index.map_or(0, |index| 1 << index);
+    }
+    if used == before {
+        return Ok(false);
+    }
     tx.update_u64(path.leaf, LEAF_BITMAP_AT, used)?;
     let sparse = used.count_ones() <= LEAF_SPARSE;
-    let reshaped = sparse && path.height > 0 && merge_leaf(tx, tree, path)?;
-    Ok(Outcome { old: Some(entry), reshaped })
+    Ok(sparse && path.height > 0 && merge_leaf(tx, tree, path)?)
 }
 
 /// The positions of the left one of each pair of neighbours that includes `position`, among `len`.

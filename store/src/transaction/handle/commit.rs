@@ -66,7 +66,9 @@ impl Transaction {
 
     /// Sorts the writes, and ends the pre-reads, which keep the snapshot open.
     fn prepare(&mut self) {
-        for table in &mut self.tables {
+        for index in 0..self.tables.len() {
+            self.end_popping(index);
+            let table = &mut self.tables[index];
             table.writes.prepare();
             table.ahead = [None, None];
         }

@@ -132,6 +132,32 @@ fn look(tx: &mut Transaction, all: &Keyspace, model: &Model, random: &mut fastra
     }
 }
 
+/// Pops at an end, among writes there, behind it and at the other end.
+fn pop(tx: &mut Transaction, all: &Keyspace, model: &mut Model, random: &mut fastrand::Rng) {
+    let is_first = random.bool();
+    for _ in 0..random.usize(..20) {
+        let is_first = is_first ^ (random.u8(..8) == 0);
+        let (popped, expected) = match is_first {
+            true => (tx.pop_first(all).unwrap(), model.pop_first()),
+            false => (tx.pop_last(all).unwrap(), model.pop_last()),
+        };
+        assert_eq!(popped.map(|(key, value)| (key.to_vec(), value.to_vec())), expected);
+        let key = vec![random.u8(..12); random.usize(1..3)];
+        match random.u8(..12) {
+            0 => {
+                tx.put(all, &key, "own").unwrap();
+                model.insert(key, b"own".to_vec());
+            }
+            1 => {
+                tx.delete(all, &key).unwrap();
+                model.remove(&key);
+            }
+            2 => assert_eq!(tx.get(all, &key).unwrap().as_deref(), model.get(&key).map(|v| &v[..])),
+            _ => {}
+        }
+    }
+}
+
 /// Random changes of a transaction, savepoints included.
 fn change(
     tx: &mut Transaction,
@@ -171,6 +197,7 @@ fn change(
                     assert_eq!(model.pop_last().map(|(key, _)| key), Some(key.to_vec()));
                 }
             }
+            10 => pop(tx, all, model, random),
             9 if depth < 3 => {
                 let mut after = model.clone();
                 let kept = tx.savepoint(|tx| {
@@ -226,6 +253,60 @@ fn what_was_popped_was_read() {
         assert_eq!(matches!(committed, Err(Error::Conflict { .. })), conflicts, "{changed}");
         all.load_sorted((0..100).map(|key| (number(key), b"v"))).unwrap();
     }
+}
+
+/// No more than what was popped, in whatever way the pops ended.
+#[test]
+fn pops_read_what_they_return() {
+    for is_first in [true, false] {
+        for (changed, conflicts) in [(0, true), (10, true), (49, true), (50, false), (90, false)] {
+            for ending in 0..3 {
+                let (store, all) = filled(Engine::Bplus, 100);
+                let from_end = |at: u32| number(if is_first { at } else { 99 - at });
+                let mut transaction = store.begin().unwrap();
+                for at in 0..50 {
+                    let popped = match is_first {
+                        true => transaction.pop_first(&all).unwrap(),
+                        false => transaction.pop_last(&all).unwrap(),
+                    };
+                    assert_eq!(popped.unwrap().0, from_end(at));
+                }
+                match ending {
+                    0 => {}
+                    1 => transaction.put(&all, from_end(7), "again").unwrap(),
+                    _ => assert_eq!(transaction.range(&all, number(70)..number(71)).count(), {
+                        usize::from(is_first)
+                    }),
+                }
+                all.put(from_end(changed), "other").unwrap();
+                let committed = transaction.commit();
+                let is_conflict = matches!(committed, Err(Error::Conflict { .. }));
+                assert_eq!(is_conflict, conflicts, "{changed}, {is_first}, {ending}");
+                let left = 50 + u64::from(ending == 1);
+                assert_eq!(all.len().unwrap(), if conflicts { 100 } else { left });
+            }
+        }
+    }
+}
+
+/// A pop after the first copies one entry and notes nothing.
+#[test]
+fn pops_in_a_row_are_one_walk() {
+    let (store, all) = filled(Engine::Bplus, 5_000);
+    let mut transaction = store.begin().unwrap();
+    for at in 0..2_000 {
+        assert_eq!(transaction.pop_first(&all).unwrap().unwrap().0, number(at));
+    }
+    assert!(steps(&transaction) <= 2, "{} steps", steps(&transaction));
+    // Jobs that come in at the other end do not end it.
+    for at in 2_000..4_000 {
+        assert_eq!(transaction.pop_first(&all).unwrap().unwrap().0, number(at));
+        transaction.put(&all, number(at + 10_000), "later").unwrap();
+    }
+    assert!(steps(&transaction) <= 2, "{} steps", steps(&transaction));
+    assert_eq!(transaction.iter(&all).count(), 3_000);
+    transaction.commit().unwrap();
+    assert_eq!(all.len().unwrap(), 3_000);
 }
 
 #[test]
