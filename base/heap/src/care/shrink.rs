@@ -32,7 +32,8 @@ const LOG_LEAST_BYTES: u64 = 2 << 20;
 pub struct Shrunk {
     /// Bytes that the pool file became shorter by, free pages at its end.
     pub bytes_released: u64,
-    /// Bytes of free pages within it that take no space any more.
+    /// Bytes of free pages within it that take no space any more; from the first call after the
+    /// heap was opened, those too that took none before.
     pub bytes_punched: u64,
     /// Bytes of log files that were kept ready beyond the present need, and were removed.
     pub log_bytes_released: u64,
@@ -170,8 +171,8 @@ impl BlockAllocator<'_> {
         journal.checkpoint_alone(checkpoints, &[])?;
         self.announce(&mut arena, &plan, image)?;
         // From here on the pages may be holes, whatever fails.
-        plan.holes.iter().for_each(|&(start, end)| arena.holes.add(start, end));
-        arena.holes.add(plan.pages, before);
+        plan.holes.iter().for_each(|&(start, end)| arena.note_punched(start, end));
+        arena.note_punched(plan.pages, before);
         for (start, end) in plan.holes.iter().copied().chain([(plan.pages, before)]) {
             // Memory may hold a copy of the old contents, while the checksum is that of zeros now.
             let (at, len) = (start * PAGE_BYTES, (end - start) * PAGE_BYTES);
@@ -184,7 +185,7 @@ impl BlockAllocator<'_> {
         if plan.pages < before {
             image.cut(plan.pages)?;
             // Growth backs the pages that it adds.
-            arena.holes.remove(plan.pages, before);
+            arena.note_backed(plan.pages, before);
             journal.truncate(checkpoints, plan.pages)?;
         }
         let punched: u64 = plan.holes.iter().map(|(start, end)| end - start).sum();

@@ -526,7 +526,7 @@ impl BlockAllocator<'_> {
                 }
                 result => result.map(|()| wanted)?,
             };
-            arena.holes.remove(first, backed);
+            arena.note_backed(first, backed);
         }
         Ok(())
     }

@@ -110,6 +110,8 @@ pub(crate) struct Arena {
     /// the last growth. They are backed before they are handed out (R5). Whole chunks, or up to the
     /// end of the file; none of them is in use.
     pub(crate) holes: RangeSet,
+    /// Those of them that have none for certain: this process has freed it.
+    punched: RangeSet,
     classes: Vec<ClassRuns>,
     runs: Runs,
     /// Roughly oldest first: (sequence number of the commit that freed it, what).
@@ -137,6 +139,7 @@ impl Arena {
             free: Extents::default(),
             plot: 0..0,
             holes,
+            punched: RangeSet::default(),
             classes: (0..classes.len()).map(|_| ClassRuns::default()).collect(),
             runs: Runs::default(),
             retired: VecDeque::new(),
@@ -471,6 +474,18 @@ impl Arena {
             .map_or(self.tail, |(start, _)| start)
     }
 
+    /// Notes that pages have no space in the file.
+    pub(crate) fn note_punched(&mut self, start: u64, end: u64) {
+        self.holes.add(start, end);
+        self.punched.add(start, end);
+    }
+
+    /// Notes that pages have space in the file, or are cut off.
+    pub(crate) fn note_backed(&mut self, start: u64, end: u64) {
+        self.holes.remove(start, end);
+        self.punched.remove(start, end);
+    }
+
     /// Whole free chunks below a page that are not known to be holes, as ranges (start, end). The
     /// metadata of all zones must be loaded.
     pub(crate) fn free_chunks(&self, end: u64) -> Vec<(u64, u64)> {
@@ -478,7 +493,7 @@ impl Arena {
         for (start, pages) in self.free.ranges() {
             let last = (start + pages).min(end);
             let (first, last) = (start.next_multiple_of(CHUNK_PAGES), last - last % CHUNK_PAGES);
-            self.holes.gaps(first, last, |start, end| found.push((start, end)));
+            self.punched.gaps(first, last, |start, end| found.push((start, end)));
         }
         found
     }

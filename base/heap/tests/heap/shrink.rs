@@ -238,6 +238,35 @@ fn a_file_of_the_system_takes_less_space() {
     assert_clean(&heap);
 }
 
+/// Regression: chunks that were free when the heap was opened were taken for holes.
+#[test]
+fn what_an_earlier_process_freed_is_given_back() {
+    use std::os::unix::fs::MetadataExt;
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let path = folder.path().join("heap");
+    let directory: Arc<dyn Directory> =
+        Arc::new(adamant_heap::OsDirectory::create(&path).expect("can be created"));
+    let mut heap = open(&directory);
+    let blocks: Vec<u64> = (0..6).map(|tag| make(&heap, 2 * MIB, tag)).collect();
+    blocks[1..5].iter().for_each(|block| free(&heap, *block));
+    heap = reopen(heap, &directory);
+    let used = || std::fs::metadata(path.join("pool")).expect("is there").blocks() * 512;
+    for round in 0..3 {
+        let before = used();
+        let shrunk = heap.shrink().expect("can be shrunk");
+        assert!(before - used() >= if round == 0 { 7 * MIB } else { 0 }, "{round}: {shrunk:?}");
+        let shrunk = heap.shrink().expect("can be shrunk");
+        assert_eq!(shrunk.bytes_punched, 0, "nothing is freed twice");
+        let again = make(&heap, 2 * MIB, 7);
+        assert_holds(&heap, again, 2 * MIB, 7);
+        free(&heap, again);
+        heap = reopen(heap, &directory);
+        assert_holds(&heap, blocks[0], 2 * MIB, 0);
+        assert_holds(&heap, blocks[5], 2 * MIB, 5);
+        assert_clean(&heap);
+    }
+}
+
 /// Regression: runs whose blocks are all free stayed: those that shards own, and after an opening
 /// those whose bitmaps were not loaded.
 #[test]

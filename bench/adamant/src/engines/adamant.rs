@@ -140,9 +140,10 @@ impl Engine for AdamantEngine {
         Ok(self.keyspace.retain(.., |key, value| !takes(key, value))?)
     }
 
-    fn compact(directory: &Path, _setup: Setup) -> Result<()> {
-        ::adamant::compact(directory)?;
-        Ok(())
+    fn compact(directory: &Path, setup: Setup) -> Result<()> {
+        let engine = Self::open(directory, setup)?;
+        engine.store.compact()?;
+        engine.close()
     }
 
     fn log_bytes_appended(&self) -> Result<Option<u64>> {
