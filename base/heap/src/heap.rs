@@ -300,8 +300,7 @@ impl Heap {
     pub(crate) fn give_up_runs(&self, writer: &mut Writer) {
         let take_back = |run, words: &[u64]| self.space.arena().take_back(run, words);
         writer.shard.give_up(take_back);
-        writer.packing.give_up(take_back);
-        self.space.arena().set_plot(0..0);
+        self.allocator().give_up_packing(&mut writer.packing);
         self.thread_caches.all().for_each(|mut thread_cache| thread_cache.shard.give_up(take_back));
     }
 

@@ -35,7 +35,7 @@ impl Copied {
         let (mut copied, mut seen) = (Self::default(), 0);
         let mut cursor = tree.cursor(read);
         cursor.seek(Seek::Before(from))?;
-        while seen < pairs_max && copied.bytes.len() < COMPACTED_BYTES_MAX {
+        while seen < pairs_max.max(1) && copied.bytes.len() < COMPACTED_BYTES_MAX {
             let walk = cursor.walk(true, Bound::Unbounded, &mut |(key, value)| {
                 seen += 1;
                 if value.len() <= VALUE_MOVED_BYTES_MAX {

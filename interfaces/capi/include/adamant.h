@@ -567,7 +567,7 @@ int adamant_sync(adamant_store *store);
 /**
  * Makes the store as small and as fast to read as it can be, while others read and write: compacts
  * all keyspaces, and gives the space that this frees back to the file system. Until it is done it
- * takes as much space again as the entries of the largest keyspace.
+ * takes as much space again as all entries.
  *
  * Fails with ADAMANT_OUT_OF_SPACE if there is none; nothing is lost then.
  */

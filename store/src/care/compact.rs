@@ -39,8 +39,8 @@ impl Store {
     /// need stays until they are dropped.
     ///
     /// The pool file may keep its length, with holes in it where data was; [`compact`] makes a new
-    /// one, but needs the store closed. O(n log n) in the entries; needs as much space as the
-    /// largest part of them that lies in trees until it is done.
+    /// one, but needs the store closed. O(n log n) in the entries; until it is done it
+    /// takes as much space again as all trees, whose entries may lie among each other.
     ///
     /// ```
     /// # let directory = tempfile::tempdir()?;
@@ -56,17 +56,19 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// As [`Keyspace::compact`](crate::Keyspace::compact) and [`Store::shrink`]. Nothing is lost; a
-    /// part of it may be compacted.
+    /// As [`Keyspace::compact`](crate::Keyspace::compact), of the first keyspace that fails, and
+    /// [`Store::shrink`]. Nothing is lost, the other keyspaces are compacted, and space was given
+    /// back.
     pub fn compact(&self) -> Result<()> {
+        let mut done = Ok(());
         for keyspace in self.keyspaces()? {
             match self.open_stored(&keyspace.name).and_then(|keyspace| keyspace.compact()) {
                 // Dropped meanwhile.
                 Err(Error::UnknownKeyspace { .. } | Error::KeyspaceDropped { .. }) => {}
-                done => done?,
+                other => done = done.and(other),
             }
         }
-        self.shrink().map(drop)
+        done.and(self.shrink().map(drop))
     }
 }
 

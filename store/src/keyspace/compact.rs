@@ -5,8 +5,9 @@
 //! transactions, between which readers and writers go on; an LSM tree is merged into one run.
 //! Invariants: the entries are the same before and after each part, so versions and conflicts have
 //! nothing to note. Parts that a crash takes leave the entries where they were before.
-//! Thread safety: as all of a keyspace. What others insert behind the part in progress is compacted
-//! with the rest; what they change before it stays as they leave it.
+//! Thread safety: as all of a keyspace. It ends with the key that was the last when it began, or
+//! writers that append could keep it busy for good. What others insert before that and behind the
+//! part in progress is compacted with the rest.
 
 use adamant_heap::Transaction;
 use adamant_heap::durability::Durability;
@@ -24,10 +25,11 @@ impl Keyspace {
     /// scans up to twice as fast; a keyspace of the engine `lsm` is merged into one sorted run
     /// without obsolete versions.
     ///
-    /// A tree is written anew in parts of some 512 entries or 512 KiB, a commit each; values above
-    /// 40 KiB stay where they are. Readers and other writers come in between the parts. The pool
-    /// may grow by as much as the tree takes, since what a part leaves behind lies among what later
-    /// parts have yet to move; [`Store::shrink`](crate::Store::shrink) gives that back, and
+    /// A tree is written anew up to its present last key, in parts of some 512 entries or 512 KiB
+    /// that end with a node, a commit each; values above 40 KiB stay where they are. Readers and
+    /// other writers come in between the parts. The pool may grow by as much as the tree takes,
+    /// since what a part leaves behind lies among what later parts, and other keyspaces, have yet
+    /// to move; [`Store::shrink`](crate::Store::shrink) gives that back, and
     /// [`Store::compact`](crate::Store::compact) does both. If the disk has no room, entries go to
     /// whatever is free in the pool. O(n log n), some 2 us an entry in `bplus`.
     ///
@@ -48,6 +50,7 @@ impl Keyspace {
         if let Some(tree) = self.map()?.lsm() {
             return self.shared.workers().compact_all(self.name(), tree);
         }
+        let Some((last, _)) = self.last()? else { return self.settle() };
         let mut next = Some(Vec::new());
         while let Some(from) = next {
             let part = |transaction: &mut Transaction<'_>| {
@@ -55,7 +58,12 @@ impl Keyspace {
                 // A conversion meanwhile has written all entries anew.
                 let Map::Tree(tree) = map else { return Ok(None) };
                 transaction.pack();
-                tree.compact_part(transaction, &from, PART_ENTRIES)
+                let next = tree.compact_part(transaction, &from, PART_ENTRIES)?;
+                let next = next.filter(|next| next[..] <= *last);
+                if next.is_none() {
+                    transaction.end_packing();
+                }
+                Ok(next)
             };
             next = self.shared.transaction(Durability::Deferred, part)?;
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use adamant::{Durability, Engine, KeyspaceOptions, Options, Store};
 
@@ -165,6 +165,35 @@ fn writers_and_readers_go_on() {
         );
         assert!(store.check().unwrap().is_clean(), "{engine}");
     }
+}
+
+/// Threads that append faster than it compacts do not keep it busy.
+#[test]
+fn it_ends_where_the_keyspace_ended() {
+    let store = Store::in_memory().unwrap();
+    let keyspace = store.keyspace("data").unwrap();
+    let key = |number: u64| number.swap_bytes().to_le_bytes();
+    keyspace.extend((0..2_000).map(|number| (key(number), [0; 20]))).unwrap();
+    let (is_over, next) = (AtomicBool::new(false), AtomicU64::new(10_000));
+    let is_late = || next.load(Ordering::Relaxed) > 20_000_000;
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) && !is_late() {
+                    let start = next.fetch_add(2_000, Ordering::Relaxed);
+                    let mut batch = store.batch();
+                    for number in start..start + 2_000 {
+                        batch.put(&keyspace, key(number), [0; 20]).unwrap();
+                    }
+                    batch.commit().unwrap();
+                }
+            });
+        }
+        keyspace.compact().unwrap();
+        is_over.store(true, Ordering::Relaxed);
+        assert!(!is_late(), "it went on to the end of what came in");
+    });
+    assert!(store.check().unwrap().is_clean());
 }
 
 #[test]

@@ -5,9 +5,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Ranges that may be too short for aligned pages, and are looked at before one that is not.
-const ALIGNED_LOOKED_AT_MAX: usize = 16;
-
 /// Free page ranges.
 #[derive(Debug, Default)]
 pub(crate) struct Extents {
@@ -28,12 +25,10 @@ impl Extents {
     }
 
     /// Takes `pages` pages that begin at a multiple of that number, out of one of the smallest
-    /// ranges that have them. O(log n).
+    /// ranges that have them. O(log n), and a look at each range of less than twice as many.
     pub(crate) fn take_aligned(&mut self, pages: u64) -> Option<u64> {
+        let mut candidates = self.by_pages.range((pages, 0)..).copied();
         // A range of nearly twice as many has them wherever it begins.
-        let sure = (2 * pages - 1, 0);
-        let small = self.by_pages.range((pages, 0)..sure).take(ALIGNED_LOOKED_AT_MAX);
-        let mut candidates = small.chain(self.by_pages.range(sure..).take(1)).copied();
         let aligned = |(found, start): (u64, u64)| {
             let first = start.next_multiple_of(pages);
             (first + pages <= start + found).then_some((found, start, first))

@@ -472,6 +472,13 @@ impl BlockAllocator<'_> {
         Ok(start)
     }
 
+    /// Takes back the runs of a shard that packs, and the pages for its next ones.
+    pub(crate) fn give_up_packing(self, shard: &mut Shard) {
+        let mut arena = self.space.arena();
+        shard.give_up(|run, words| arena.take_back(run, words));
+        arena.set_plot(0..0);
+    }
+
     /// Takes contiguous pages, growing the heap if none are free.
     fn take_pages(self, arena: &mut Arena, pages: u64) -> Result<u64> {
         self.take_by(arena, pages, |arena, backed| arena.take_pages(pages, backed))
@@ -493,7 +500,11 @@ impl BlockAllocator<'_> {
                     None => {
                         let grown = self.grow(needed);
                         self.space.note_growth(grown.is_ok());
-                        grown?;
+                        if let Err(error) = grown
+                            && !(error.is_out_of_space() && arena.set_plot(0..0))
+                        {
+                            return Err(error);
+                        }
                     }
                 },
             }

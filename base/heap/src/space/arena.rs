@@ -447,12 +447,14 @@ impl Arena {
         has_them.then_some(start)
     }
 
-    /// Replaces the plot by these pages, which the caller has taken.
-    pub(crate) fn set_plot(&mut self, plot: Range<u64>) {
+    /// Replaces the plot by these pages, which the caller has taken; returns whether any were left
+    /// of the last one, which are free now.
+    pub(crate) fn set_plot(&mut self, plot: Range<u64>) -> bool {
         let rest = std::mem::replace(&mut self.plot, plot);
         if !rest.is_empty() {
             self.give_pages(rest.start, rest.end - rest.start);
         }
+        !rest.is_empty()
     }
 
     /// Whether any of these pages is known to be free.

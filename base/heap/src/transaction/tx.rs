@@ -142,6 +142,12 @@ impl<'h> Transaction<'h> {
         self.is_packing = true;
     }
 
+    /// Ends that, and makes the room that is left beside these blocks available to others.
+    pub fn end_packing(&mut self) {
+        self.is_packing = false;
+        self.allocator.give_up_packing(&mut self.writer.packing);
+    }
+
     fn shard(&mut self) -> &mut Shard {
         if self.is_packing { &mut self.writer.packing } else { &mut self.writer.shard }
     }

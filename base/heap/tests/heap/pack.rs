@@ -98,3 +98,24 @@ fn what_moved_leaves_whole_chunks_behind() {
     let shrunk = heap.shrink().expect("can be shrunk");
     assert!(shrunk.bytes_released + shrunk.bytes_punched + 4 * CHUNK_BYTES > before, "{shrunk:?}");
 }
+
+/// Others fill the rest of its run; what the transaction reserved stays its own.
+#[test]
+fn room_that_is_left_is_there_for_others() {
+    for commits in [true, false] {
+        let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
+        let heap = open(&directory);
+        let mut packed = 0;
+        let done = heap.transaction::<(), Error>(Durability::Buffered, |tx| {
+            tx.pack();
+            packed = tx.reserve(1_000)?;
+            tx.end_packing();
+            if commits { Ok(()) } else { Err(Error::Misuse { what: "a test" }) }
+        });
+        assert_eq!(done.is_ok(), commits);
+        let other = reserve(&heap, false, &[1_000])[0];
+        assert_eq!(other / CHUNK_BYTES, packed / CHUNK_BYTES, "commits: {commits}");
+        assert_eq!(other == packed, !commits);
+        assert!(heap.check().expect("can be checked").is_clean());
+    }
+}

@@ -88,7 +88,7 @@ fn part<R: Read>(read: &R, path: &Path, pairs_max: usize) -> Result<Part> {
     }
     let (mut end, mut bytes) = (start, 0);
     while end < parent.map_or(1, Inner::len)
-        && part.entries.len() < part.moved + pairs_max
+        && part.entries.len() < part.moved + pairs_max.max(1)
         && bytes < COMPACTED_BYTES_MAX
     {
         bytes += part.add_leaf(read, child(end))?;

@@ -70,7 +70,7 @@ fn shuffled<T: OrderedMap>(heap: &mut Mock, count: u64) -> T {
 
 fn parts_of_any_size_go_on_where_the_last_one_ended<T: OrderedMap>() {
     for count in [0, 1, 47, 48, 49, 300, 4_000] {
-        for pairs_max in [1, 47, 48, 49, 1_000, 10_000] {
+        for pairs_max in [0, 1, 47, 48, 49, 1_000, 10_000] {
             let mut heap = Mock::new();
             let tree = shuffled::<T>(&mut heap, count);
             let parts = compact(&tree, &mut heap, pairs_max);

@@ -208,3 +208,35 @@ fn compaction_on_a_full_disk_loses_nothing() {
     println!("compacted, out of space: {outcomes:?}");
     assert!(outcomes[0] > 12 && outcomes[1] > 0, "{outcomes:?}");
 }
+
+/// Pages that compaction took for its next entries are there for everyone when there are no others.
+#[test]
+fn compaction_keeps_no_room_for_itself() {
+    let room_for = |compacts: bool| {
+        let disk = SimDisk::new(seed(31)).without_history();
+        let store = Setup::default().open(&disk).unwrap();
+        let tree = store.keyspace("tree").unwrap().with_durability(Durability::Deferred);
+        let key = |number: u32| number.wrapping_mul(0x9e37_79b1).to_le_bytes();
+        for number in 0..20_000 {
+            tree.put(key(number), [7; 60]).unwrap();
+        }
+        for number in (0..20_000).filter(|number| number % 3 != 0) {
+            tree.delete(key(number)).unwrap();
+        }
+        store.sync().unwrap();
+        store.shrink().unwrap();
+        disk.set_space_bytes(Some(disk.space_used_bytes() + (1 << 20)));
+        if compacts {
+            tree.compact().unwrap();
+        }
+        let refused = (0_u32..).find_map(|number| {
+            let error = tree.put((1_000_000 + number).to_le_bytes(), [1; 60]).err()?;
+            assert!(error.is_out_of_space(), "{error}");
+            Some(number)
+        });
+        refused.unwrap()
+    };
+    let (compacted, scattered) = (room_for(true), room_for(false));
+    println!("{compacted} entries fit, {scattered} without compaction");
+    assert!(compacted >= scattered, "{compacted} entries fit, {scattered} without compaction");
+}
