@@ -31,7 +31,7 @@ impl Keyspace {
     /// since what a part leaves behind lies among what later parts, and other keyspaces, have yet
     /// to move; [`Store::shrink`](crate::Store::shrink) gives that back, and
     /// [`Store::compact`](crate::Store::compact) does both. If the disk has no room, entries go to
-    /// whatever is free in the pool. O(n log n), some 2 us an entry in `bplus`.
+    /// whatever is free in the pool. O(n log n), some 1 us an entry in `bplus`.
     ///
     /// ```
     /// let store = adamant::Store::in_memory()?;

@@ -25,7 +25,7 @@ use adamant_slice::Slice;
 
 use crate::bounds::KeyRange;
 use crate::common::shared::Shared;
-use crate::common::spans::Spans;
+use crate::common::spans::{self, Spans};
 use crate::common::versions::ReadSet;
 use crate::error::{Error, Result};
 use crate::keyspace::handle::Keyspace;
@@ -109,6 +109,17 @@ pub(crate) struct Notes {
     /// How often a read of the snapshot was started.
     #[cfg(test)]
     pub(crate) begun: u64,
+}
+
+impl Notes {
+    /// Notes that the transaction sees no key from an end of a range up to this one.
+    pub(crate) fn note_empty(&mut self, end: usize, range: &KeyRange, last: Slice) {
+        let (lower, upper) = range.bounds();
+        match end {
+            0 => self.empty.insert(spans::start_of(lower), Some(spans::after(&last))),
+            _ => self.empty.insert(last, spans::end_of(upper)),
+        }
+    }
 }
 
 /// A pre-read of the snapshot at an end of a range.

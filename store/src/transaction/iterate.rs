@@ -454,18 +454,15 @@ impl<'t, T: Shape> Walk<'t, T> {
     fn learn(&mut self, end: usize, passed: Passed) {
         let Passed { first: Some(first), last: Some(last), count } = passed else { return };
         let has_yielded = self.ends[end].has_yielded;
-        let empty = &mut self.tables.notes.borrow_mut().empty;
-        let is_worth_it = !has_yielded || count >= WORTH_NOTING || empty.touches(&first);
-        if !is_worth_it {
-            return;
+        let mut notes = self.tables.notes.borrow_mut();
+        if !has_yielded {
+            // From the end of the range: no entry came before.
+            return notes.note_empty(end, &self.range, last);
         }
-        // From the end of the range, if no entry came before.
-        let (lower, upper) = self.range.bounds();
-        match (end, has_yielded) {
-            (0, false) => empty.insert(spans::start_of(lower), Some(spans::after(&last))),
-            (0, true) => empty.insert(first, Some(spans::after(&last))),
-            (_, false) => empty.insert(last, spans::end_of(upper)),
-            (_, true) => empty.insert(last, Some(spans::after(&first))),
+        let empty = &mut notes.empty;
+        if count >= WORTH_NOTING || empty.touches(&first) {
+            let (lower, highest) = if end == 0 { (first, last) } else { (last, first) };
+            empty.insert(lower, Some(spans::after(&highest)));
         }
     }
 }

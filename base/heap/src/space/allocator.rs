@@ -28,7 +28,7 @@ use crate::layout::{
 };
 use crate::space::arena::{Arena, CHUNK_PAGES};
 use crate::space::borrowed::BorrowedBlocks;
-use crate::space::shard::Shard;
+use crate::space::shard::{Active, Shard};
 use crate::space::state::Space;
 
 /// The heap grows by a sixteenth, at least 1 MiB and at most 64 MiB: a handful of system calls for
@@ -122,14 +122,12 @@ impl BlockAllocator<'_> {
         }
         if is_packing {
             let start = self.take_packed(&mut arena, shape.run_pages);
-            match start.and_then(|run| self.make_run(&mut arena, run, (class, shape), is_open)) {
-                Ok(run) => {
-                    active.begin(run, shape.block_count);
-                    return Ok(());
-                }
+            let made = start
+                .and_then(|run| self.make_run(&mut arena, active, run, (class, shape), is_open));
+            match made {
                 // Blocks in partly full runs are scattered, but take no space.
                 Err(error) if error.is_out_of_space() => {}
-                Err(error) => return Err(error),
+                made => return made,
             }
         }
         if arena.give_run(active, class, is_open) {
@@ -167,9 +165,7 @@ impl BlockAllocator<'_> {
             return Ok(());
         }
         let run = self.take_pages(&mut arena, shape.run_pages)?;
-        self.make_run(&mut arena, run, (class, shape), is_open)?;
-        active.begin(run, shape.block_count);
-        Ok(())
+        self.make_run(&mut arena, active, run, (class, shape), is_open)
     }
 
     /// Turns a run that no shard owns into an open one, unless a thread reads the image right now:
@@ -275,15 +271,16 @@ impl BlockAllocator<'_> {
         })
     }
 
-    /// Makes a run of pages that were taken for it, from `run` on, and returns that; gives them
-    /// back if that fails. No shard owns it yet.
+    /// Makes a run of pages that were taken for it, from `run` on, for a shard that owns none;
+    /// gives them back if that fails.
     fn make_run(
         self,
         arena: &mut Arena,
+        active: &mut Active,
         run: u64,
         (class, shape): (u8, &Class),
         is_open: bool,
-    ) -> Result<u64> {
+    ) -> Result<()> {
         let pages = shape.run_pages;
         let descriptor = |back: u64, flags: u8| Descriptor {
             kind: if back == 0 { KIND_RUN } else { KIND_RUN_CONTINUED },
@@ -313,7 +310,8 @@ impl BlockAllocator<'_> {
             image.store_word(descriptor_offset(run + back), descriptor(back, flags).word())?;
         }
         arena.add_run(run, class, shape, is_open);
-        Ok(run)
+        active.begin(run, shape.block_count);
+        Ok(())
     }
 
     /// Takes contiguous pages for an extent. The caller writes their descriptors.

@@ -200,18 +200,23 @@ fn a_random_user_who_shrinks_loses_nothing() {
     }
 }
 
-/// On files of the system: less space is taken, and reading beyond raises no signal.
-#[test]
-fn a_file_of_the_system_takes_less_space() {
+/// A directory of the system, and the bytes that the pool in it takes.
+fn on_files() -> (tempfile::TempDir, Arc<dyn Directory>, impl Fn() -> u64) {
     use std::os::unix::fs::MetadataExt;
     let folder = tempfile::tempdir().expect("a temporary directory");
     let path = folder.path().join("heap");
-    let directory: Arc<dyn Directory> =
-        Arc::new(adamant_heap::OsDirectory::create(&path).expect("can be created"));
+    let directory = adamant_heap::OsDirectory::create(&path).expect("can be created");
+    let used = move || std::fs::metadata(path.join("pool")).expect("is there").blocks() * 512;
+    (folder, Arc::new(directory), used)
+}
+
+/// On files of the system: less space is taken, and reading beyond raises no signal.
+#[test]
+fn a_file_of_the_system_takes_less_space() {
+    let (_folder, directory, used) = on_files();
     let mut heap = open(&directory);
     let blocks: Vec<u64> = (0..6).map(|tag| make(&heap, 2 * MIB, tag)).collect();
     heap = reopen(heap, &directory);
-    let used = || std::fs::metadata(path.join("pool")).expect("is there").blocks() * 512;
     let before = used();
     // Both kinds of pages of a private mapping are cut off: written to and not.
     let rewritten: Result<(), Error> = heap.transaction(Durability::Sync, |tx| {
@@ -241,16 +246,11 @@ fn a_file_of_the_system_takes_less_space() {
 /// Regression: chunks that were free when the heap was opened were taken for holes.
 #[test]
 fn what_an_earlier_process_freed_is_given_back() {
-    use std::os::unix::fs::MetadataExt;
-    let folder = tempfile::tempdir().expect("a temporary directory");
-    let path = folder.path().join("heap");
-    let directory: Arc<dyn Directory> =
-        Arc::new(adamant_heap::OsDirectory::create(&path).expect("can be created"));
+    let (_folder, directory, used) = on_files();
     let mut heap = open(&directory);
     let blocks: Vec<u64> = (0..6).map(|tag| make(&heap, 2 * MIB, tag)).collect();
     blocks[1..5].iter().for_each(|block| free(&heap, *block));
     heap = reopen(heap, &directory);
-    let used = || std::fs::metadata(path.join("pool")).expect("is there").blocks() * 512;
     for round in 0..3 {
         let before = used();
         let shrunk = heap.shrink().expect("can be shrunk");

@@ -11,7 +11,6 @@ use adamant_slice::Slice;
 
 use super::Transaction;
 use crate::bounds::{Direction, KeyRange};
-use crate::common::spans;
 use crate::error::Result;
 use crate::keyspace::handle::Keyspace;
 use crate::keyspace::iterate::Iter;
@@ -115,14 +114,10 @@ impl Transaction {
         let table = &mut self.tables[table];
         // The first pop has noted all of its own.
         let Some(Popping { end, last, inner: Some(_), .. }) = table.popping.take() else { return };
-        let notes = table.notes.get_mut();
+        let (notes, all) = (table.notes.get_mut(), KeyRange::all());
         notes.read.settle();
-        notes.read.cover(end, &KeyRange::all(), Some(&last));
-        let all = KeyRange::all();
-        match end {
-            0 => notes.empty.insert(spans::start_of(all.bounds().0), Some(spans::after(&last))),
-            _ => notes.empty.insert(last, spans::end_of(all.bounds().1)),
-        }
+        notes.read.cover(end, &all, Some(&last));
+        notes.note_empty(end, &all, last);
         table.ahead[end] = None;
     }
 }
