@@ -68,6 +68,7 @@ fn measure<E: LsmEngine>(
         ground.report.add(&row, RAW, Unit::Milliseconds, waits.len(), longest);
     }
     reads::mixed(&mut ground)?;
+    reads::mixed_by_threads(&mut ground)?;
     tell("open");
     ground.reopen("open.clean")?;
     kill::open_after_kill(&mut ground)?;

@@ -10,8 +10,9 @@ use crate::harness::measure::Stopwatch;
 
 /// Entries of a short scan.
 const SCAN: u64 = 100;
-/// Gets for each put of the mixed row.
+/// Gets for each put of the mixed row of one thread, and threads of the other one.
 const GETS_PER_PUT: usize = 19;
+const MIXED_THREADS: u64 = 4;
 
 /// With a warm cache of a tenth of the data. Rows: `get.uniform.warm`, `get.zipfian.warm`,
 /// `get.missing`, `scan.full`, `scan.short`.
@@ -117,5 +118,37 @@ pub(super) fn mixed<E: LsmEngine>(ground: &mut Ground<'_, E>) -> Result<()> {
     let measured = watch.measured(indices.len() as u64);
     ensure(wrong == 0, || format!("{}: {wrong} gets are wrong", E::NAME))?;
     ground.add_rate("mixed", measured);
+    Ok(())
+}
+
+/// Gets and puts of one entry in turns, zipfian, from four threads. Row: `mixed.50_50.4t`.
+pub(super) fn mixed_by_threads<E: LsmEngine>(ground: &mut Ground<'_, E>) -> Result<()> {
+    let each = amount(ground) / MIXED_THREADS;
+    let (engine, data, version) = (ground.engine()?, &ground.data, ground.version);
+    let work = |indices: Vec<u64>| -> Result<u64> {
+        let mut wrong = 0;
+        for (number, &index) in indices.iter().enumerate() {
+            let (key, value) = (data.key(index), data.value(index, version));
+            if number.is_multiple_of(2) {
+                engine.put(&key, value)?;
+            } else {
+                wrong += u64::from(engine.get(&key)?.is_none_or(|found| found.as_ref() != value));
+            }
+        }
+        Ok(wrong)
+    };
+    let drawn = (0..MIXED_THREADS).map(|thread| {
+        draw(Distribution::Zipfian, ground.set.entries, each, ground.seed + 4 + thread)
+    });
+    let drawn: Vec<_> = drawn.collect();
+    let watch = Stopwatch::start();
+    let wrong = std::thread::scope(|scope| {
+        let threads: Vec<_> = drawn.into_iter().map(|some| scope.spawn(|| work(some))).collect();
+        let results = threads.into_iter().map(|thread| thread.join().expect("no thread panics"));
+        results.sum::<Result<u64>>()
+    })?;
+    let measured = watch.measured(MIXED_THREADS * each);
+    ensure(wrong == 0, || format!("{}: {wrong} gets are wrong", E::NAME))?;
+    ground.add_rate("mixed.50_50.4t", measured);
     Ok(())
 }
