@@ -27,7 +27,7 @@ use crate::file::FileKind;
 use crate::head;
 use crate::key::{Entry, EntryKind, RangeTombstone, Version, check_key};
 use crate::memtable::{
-    CopyLimits, LostRecords, Memtable, Said, Undo, create_buffer, destroy_buffer,
+    Change, CopyLimits, LostRecords, Memtable, Said, create_buffer, destroy_buffer,
 };
 use crate::read::lookup::{Glance, MemtableLookup, look};
 use crate::read::scan::{Count, TableScan, scan};
@@ -205,15 +205,14 @@ impl Lsm {
         changes: impl IntoIterator<Item = (&'w [u8], Option<&'w [u8]>)>,
     ) -> Result<()> {
         let has_room = !self.is_short();
-        self.change(heap, |heap, active, undo| {
+        self.change(heap, |heap, change| {
             for (key, value) in changes {
                 check_key(key)?;
                 if value.is_some() && !has_room {
-                    return Err(self.no_room(active));
+                    return Err(self.no_room(change.memtable()));
                 }
                 let kind = if value.is_some() { EntryKind::Value } else { EntryKind::Tombstone };
-                let pair = (key, value.unwrap_or_default());
-                active.write(heap, Said::Entry(kind), pair, undo)?;
+                change.write(heap, Said::Entry(kind), (key, value.unwrap_or_default()))?;
                 if value.is_some() {
                     self.gaps.fill(key);
                 }
@@ -256,9 +255,9 @@ impl Lsm {
             return Err(Error::RangeEmpty);
         }
         let undone = UndoneGap(Some(Arc::clone(&self.gaps)));
-        self.change(heap, |heap, active, undo| {
-            active.write(heap, Said::Range, (start, end), undo)?;
-            let (start, end, sequence) = (Slice::new(start), Slice::new(end), undo.sequence());
+        self.change(heap, |heap, change| {
+            change.write(heap, Said::Range, (start, end))?;
+            let (start, end, sequence) = (Slice::new(start), Slice::new(end), change.sequence());
             self.gaps.empty(RangeTombstone { start, end, sequence });
             Ok(())
         })?;
@@ -271,11 +270,12 @@ impl Lsm {
     fn change(
         &self,
         heap: &mut Transaction<'_>,
-        work: impl FnOnce(&mut Transaction<'_>, &Memtable, &mut Undo) -> Result<()>,
+        work: impl FnOnce(&mut Transaction<'_>, &mut Change) -> Result<()>,
     ) -> Result<()> {
         let active = Arc::clone(&self.current.load().active);
-        let mut undo = Undo::new(&active, self.context.sequences());
-        work(heap, &active, &mut undo)?;
+        let mut change = Change::begin(heap, &active, self.context.sequences())?;
+        work(heap, &mut change)?;
+        let undo = change.finish(heap)?;
         heap.on_commit(move |_| undo.commit());
         Ok(())
     }

@@ -37,7 +37,7 @@ const CONCURRENT: &str = "-p adamant-slice -p adamant-medium -p adamant-heap -p 
                           --test store";
 /// Parts of their names.
 const WITH_THREADS: &str = "thread latch commit evictor every_order readers writer_queue owners:: lent \
-                            chunked meanwhile beside skip_list whole huge serializability exclusive \
+                            chunked meanwhile beside index whole huge serializability exclusive \
                             write_stall publishes freeing_twice others_wait closing_ends";
 const CONCURRENT_SMOKE: &str = "-p adamant-slice -p adamant-heap --lib --test slice --test heap";
 const WITH_THREADS_SMOKE: &str = "thread latch every_order readers writer_queue owners:: lent::";

@@ -116,51 +116,84 @@ fn change<W: Write>(heap: &mut W, block: u64, (at, word): (usize, u64)) -> Resul
     Ok(heap.update_u64(block, BUFFER_SUM_AT, sum)?)
 }
 
-/// Appends a record. Returns the location of its value, and the chunk that was added for it, if
-/// any.
-pub(crate) fn append<W: Write>(
-    heap: &mut W,
+/// Appends records to a buffer. Its end, which is a word with a checksum, is written once, behind
+/// the last of them.
+#[derive(Debug)]
+pub(crate) struct Appender {
+    /// Heap offset of the buffer.
     block: u64,
-    said: Said,
-    sequence: u64,
-    (key, value): (&[u8], &[u8]),
-) -> Result<(ValuePlace, Option<u64>)> {
-    let mut head = RecordHead::new(said, sequence, key.len(), value.len());
-    let head_len = head.len();
-    let len = head_len + key.len() + value.len();
+    chunks: usize,
+    /// Heap offset of the last chunk, its capacity, and the bytes used of it.
+    chunk: u64,
+    capacity: usize,
+    used: usize,
+}
 
-    let (chunks, used, chunk) = {
+impl Appender {
+    /// Begins to append to the buffer at a heap offset.
+    pub(crate) fn open<R: Read>(heap: &R, block: u64) -> Result<Self> {
         let buffer = heap.read(Ptr::<Buffer>::new(block))?;
         let (chunks, used) = end_of(block, buffer)?;
-        (chunks, used as usize, buffer.chunks[chunks - 1].get())
-    };
-    let capacity = heap.block(chunk)?.len();
-    let is_removal = said != Said::Entry(EntryKind::Value);
-    let kept = if is_removal { 0 } else { kept_bytes(capacity as u64) as usize };
-    // Value offsets have 32 bits: only the first record of a chunk may end beyond that.
-    let end_max = capacity.saturating_sub(kept).min(u32::MAX as usize);
-    let is_room = used.checked_add(len).is_some_and(|end| end <= end_max);
-    let (index, chunk, start, added) = if is_room {
-        (chunks - 1, chunk, used, None)
-    } else {
-        if capacity.saturating_sub(used) >= END_BYTES {
-            let end = place(block, chunks - 1, used).end();
-            heap.write_unused(chunk, used, END_BYTES)?.copy_from_slice(&end);
+        let chunk = buffer.chunks[chunks - 1].get();
+        let capacity = heap.block(chunk)?.len();
+        Ok(Self { block, chunks, chunk, capacity, used: used as usize })
+    }
+
+    /// Appends a record. Returns the location of its value, and the chunk that was added for it, if
+    /// any.
+    pub(crate) fn append<W: Write>(
+        &mut self,
+        heap: &mut W,
+        said: Said,
+        sequence: u64,
+        (key, value): (&[u8], &[u8]),
+    ) -> Result<(ValuePlace, Option<u64>)> {
+        let mut head = RecordHead::new(said, sequence, key.len(), value.len());
+        let head_len = head.len();
+        let len = head_len + key.len() + value.len();
+        let is_removal = said != Said::Entry(EntryKind::Value);
+        let kept = if is_removal { 0 } else { kept_bytes(self.capacity as u64) as usize };
+        // Value offsets have 32 bits: only the first record of a chunk may end beyond that.
+        let end_max = self.capacity.saturating_sub(kept).min(u32::MAX as usize);
+        let is_room = self.used.checked_add(len).is_some_and(|end| end <= end_max);
+        let added =
+            if is_room { None } else { Some(self.next_chunk(heap, len as u64, is_removal)?) };
+        let index = self.chunks - 1;
+        // Beyond the bytes in use: no rollback needs to restore what is there.
+        let bytes = heap.write_unused(self.chunk, self.used, len)?;
+        let (to_head, rest) = bytes.split_at_mut(head_len);
+        let (to_key, to_value) = rest.split_at_mut(key.len());
+        to_head.copy_from_slice(head.finish(place(self.block, index, self.used), key, value));
+        to_key.copy_from_slice(key);
+        to_value.copy_from_slice(value);
+        let at = (self.used + head_len + key.len()) as u32;
+        self.used += len;
+        Ok((ValuePlace { chunk: index as u32, at, len: value.len() as u32 }, added))
+    }
+
+    /// Ends the last chunk and adds another one.
+    fn next_chunk<W: Write>(
+        &mut self,
+        heap: &mut W,
+        bytes_min: u64,
+        is_removal: bool,
+    ) -> Result<u64> {
+        if self.capacity.saturating_sub(self.used) >= END_BYTES {
+            let end = place(self.block, self.chunks - 1, self.used).end();
+            heap.write_unused(self.chunk, self.used, END_BYTES)?.copy_from_slice(&end);
         }
-        let added = add_chunk(heap, block, chunks, len as u64, is_removal)?;
-        (chunks, added, 0, Some(added))
-    };
-    // Beyond the bytes in use: no rollback needs to restore what is there.
-    let bytes = heap.write_unused(chunk, start, len)?;
-    let (to_head, rest) = bytes.split_at_mut(head_len);
-    let (to_key, to_value) = rest.split_at_mut(key.len());
-    to_head.copy_from_slice(head.finish(place(block, index, start), key, value));
-    to_key.copy_from_slice(key);
-    to_value.copy_from_slice(value);
-    heap.update_u64(block, BUFFER_END_AT, end_word(block, index + 1, (start + len) as u64))?;
-    let value_at = (start + head_len + key.len()) as u32;
-    let place = ValuePlace { chunk: index as u32, at: value_at, len: value.len() as u32 };
-    Ok((place, added))
+        let chunk = add_chunk(heap, self.block, self.chunks, bytes_min, is_removal)?;
+        let capacity = heap.block(chunk)?.len();
+        *self = Self { block: self.block, chunks: self.chunks + 1, chunk, capacity, used: 0 };
+        Ok(chunk)
+    }
+
+    /// Writes where the buffer ends now. Without this the transaction, or the savepoint, must be
+    /// undone.
+    pub(crate) fn finish<W: Write>(self, heap: &mut W) -> Result<()> {
+        let end = end_word(self.block, self.chunks, self.used as u64);
+        Ok(heap.update_u64(self.block, BUFFER_END_AT, end)?)
+    }
 }
 
 /// The location of a record; no chunk is so large that a record begins beyond 4 GiB.

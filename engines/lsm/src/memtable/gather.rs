@@ -1,14 +1,15 @@
-//! Bulk loading of the skip list when a buffer is read back.
+//! Bulk loading of a memtable's index when a buffer is read back.
 //!
 //! Purpose: a memtable of 64 MiB with values of 100 bytes has some 450,000 entries. Inserting each
 //! by a search took 20 cache misses, a second in all; sorted first, each is appended after the last
 //! one. Nodes that lie in order are also faster to search.
-//! Invariants: the output is in the list's order: by key, the newest first; of one key in one
+//! Invariants: the output is in the index's order: by key, the newest first; of one key in one
 //! commit the entry that was written last.
 
 use adamant_wire::key::{common_len, head_of};
 
-use super::skip_list::{Place, SkipList};
+use super::index_entry::Place;
+use super::ordered_index::OrderedIndex;
 use crate::error::{Error, Result};
 
 /// Entries, with copies of their keys.
@@ -47,11 +48,11 @@ impl Gathered {
         self.entries.push(Entry { prefix: 0, start, key_len, place });
     }
 
-    /// Adds all entries to an empty list. O(n log n).
+    /// Adds all entries to an empty index. O(n log n).
     ///
     /// # Errors
-    /// [`Error::TransactionTooLarge`]: the list is full.
-    pub(super) fn fill(mut self, list: &SkipList) -> Result<()> {
+    /// [`Error::TransactionTooLarge`]: the index is full.
+    pub(super) fn fill(mut self, index: &OrderedIndex) -> Result<()> {
         let keys = &self.keys[..];
         let common = self.common_len();
         for entry in &mut self.entries {
@@ -62,9 +63,8 @@ impl Gathered {
                 || one.key(keys).cmp(other.key(keys)).then_with(|| other.age().cmp(&one.age()));
             one.prefix.cmp(&other.prefix).then_with(rest)
         });
-        let mut end = list.end();
         for entry in &self.entries {
-            end.add(entry.key(keys), entry.place).ok_or(Error::TransactionTooLarge)?;
+            index.append(entry.key(keys), entry.place).ok_or(Error::TransactionTooLarge)?;
         }
         Ok(())
     }
@@ -84,22 +84,17 @@ mod tests {
     use super::*;
     use crate::key::EntryKind;
 
-    /// All versions in list order.
-    fn all(list: &SkipList) -> Vec<(Vec<u8>, Place)> {
-        let nodes = std::iter::successors(list.first(), |node| list.after(node));
-        let version = |node: super::super::skip_list::Node<'_>| {
-            let mut key = Vec::new();
-            node.key_to(&mut key);
-            (key, node.place())
-        };
-        nodes.map(version).collect()
+    /// All versions in order.
+    fn all(index: &OrderedIndex) -> Vec<(Vec<u8>, Place)> {
+        let entries = std::iter::successors(index.first(), |at| index.after(at));
+        entries.map(|at| (at.key(), at.place())).collect()
     }
 
     #[test]
-    fn the_list_is_as_if_each_had_been_inserted() {
+    fn the_index_is_as_if_each_had_been_inserted() {
         for seed in 0..20 {
             let mut random = fastrand::Rng::with_seed(seed);
-            let (one_by_one, at_once) = (SkipList::new(), SkipList::new());
+            let (one_by_one, at_once) = (OrderedIndex::new(), OrderedIndex::new());
             let mut gathered = Gathered::default();
             let prefix = vec![b'p'; random.usize(0..12)];
             for number in 0..random.u32(0..600) {
@@ -116,7 +111,7 @@ mod tests {
             gathered.fill(&at_once).unwrap();
             assert_eq!(all(&at_once), all(&one_by_one), "seed {seed}");
 
-            // Towers, too: later inserts and searches find the right place.
+            // Later inserts and searches find the right place.
             for number in 0..100 {
                 let mut key = prefix.clone();
                 key.extend((0..random.usize(0..12)).map(|_| random.u8(0..4)));

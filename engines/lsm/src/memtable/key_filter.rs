@@ -1,29 +1,31 @@
 //! The Bloom filter of a memtable.
 //!
-//! Purpose: a get mostly looks for a key that the active memtable does not have. A skip list of
-//! some hundred thousand nodes takes twenty cache misses to tell, a third of a get that ends in a
-//! table; the filter takes one or two. It is a blocked Bloom filter as tables have them
-//! ([`crate::filter`]), in parts that grow with the list's arena, so that no key is ever added
-//! twice.
-//! Invariants: a key that was added always passes, also after its node was removed.
-//! Thread safety: any number of readers beside one writer. Bits are set before the node is linked,
-//! so a thread that may see the node sees them.
+//! Purpose: a get mostly looks for a key that the active memtable does not have. The index takes
+//! three or four cache misses to tell, the filter one or two. It is a blocked Bloom filter as tables
+//! have them ([`crate::filter`]), in parts that grow with the arena of the entries, so that no key
+//! is ever added twice.
+//! Invariants: a key that was added always passes, also after its entry was removed.
+//! Thread safety: any number of readers beside one writer. Bits are set before a leaf has the entry,
+//! so a thread that may see it sees them.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use super::arena::{CHUNKS, SMALL_CHUNKS};
+use super::index_entry::FIRST_WORDS;
 use super::rows::Row;
-use super::words::{CHUNKS, SMALL_CHUNKS, SMALL_WORDS};
 use crate::filter::{line_of, probes_of};
 
-/// Arena words per line. With keys of 20 bytes a node takes 12 words: 24 bits for each, so a few in
-/// ten thousand other keys pass a part. A sixteenth of the arena's memory.
+/// Arena words per line. With keys of 20 bytes an entry takes 11 words: 22 bits for each, so a few
+/// in ten thousand other keys pass a part. A sixteenth of the arena's memory.
 const WORDS_PER_LINE: u32 = 256;
 /// Bits that are set for a key.
 const PROBES: u8 = 6;
 
 /// Index of the last small chunk.
 const LAST_SMALL: usize = SMALL_CHUNKS - 1;
+/// Words of all small chunks.
+const SMALL_WORDS: u32 = (FIRST_WORDS << SMALL_CHUNKS) - FIRST_WORDS;
 
 /// A cache line of bits.
 #[derive(Debug, Default)]
@@ -34,7 +36,7 @@ struct Line([AtomicU64; 8]);
 #[derive(Debug)]
 pub(super) struct KeyFilter {
     /// One part for all small chunks of the arena together, so that a get does not look at a line
-    /// for each of them, and one for each other chunk that has nodes.
+    /// for each of them, and one for each other chunk that has entries.
     parts: Row<OnceLock<Box<[Line]>>, 1>,
     /// Index after the last part.
     parts_end: AtomicUsize,
@@ -45,7 +47,7 @@ impl KeyFilter {
         Self { parts: Row::new(CHUNKS - LAST_SMALL), parts_end: AtomicUsize::new(0) }
     }
 
-    /// Adds the key with that hash, whose node lies in a chunk of `words` words. By one thread at a
+    /// Adds the key with that hash, whose entry lies in a chunk of `words` words. By one thread at a
     /// time.
     pub(super) fn add(&self, hash: u64, (chunk, words): (usize, u32)) {
         let words = if chunk <= LAST_SMALL { SMALL_WORDS } else { words };

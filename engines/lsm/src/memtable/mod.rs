@@ -2,14 +2,16 @@
 //!
 //! ```text
 //! buffer      on the heap: entries in the order in which they came; what is recovered
-//! skip list   in memory: keys in order, and where in the buffer their values lie
+//! index       in memory: keys in order, and where in the buffer their values lie
 //! ```
 
 mod rows;
-mod words;
+mod arena;
+mod index_entry;
 mod key_filter;
 
-mod skip_list;
+mod index_nodes;
+mod ordered_index;
 mod gather;
 
 mod record;
@@ -34,4 +36,4 @@ pub use copied_entries::CopyLimits;
 pub(crate) use key_walk::KeyWalk;
 pub(crate) use record::Said;
 pub use salvage::LostRecords;
-pub(crate) use table::{Memtable, Undo, Wanted};
+pub(crate) use table::{Change, Memtable, Wanted};

@@ -1,8 +1,8 @@
-//! The memtable: a buffer on the heap and the skip list that indexes it.
+//! The memtable: a buffer on the heap and the ordered index of its entries.
 //!
 //! Purpose: the newest entries of a tree, from the commit that wrote them to the table that holds
 //! them.
-//! Invariants: a transaction's writes are in the list at once, under a number that no reader sees.
+//! Invariants: a transaction's writes are in the index at once, under a number that no reader sees.
 //! They become visible with the commit, or are removed when the transaction is undone.
 //! Thread safety: written by the holder of the write permit; read by any thread that holds the
 //! heap's lock, shared or not, because values are read from the heap.
@@ -16,15 +16,16 @@ use adamant_heap::access::{Read, Write};
 use adamant_slice::Slice;
 use adamant_wire::key::{is_above, is_below};
 
-use super::buffer::{self, flush_bytes};
+use super::buffer::{self, Appender, flush_bytes};
 use super::copied_entries::{CopiedEntries, CopyLimits};
 use super::emptied::Emptied;
 use super::gather::Gathered;
+use super::index_entry::{Place, SearchKey};
 use super::key_walk::KeyWalk;
+use super::ordered_index::{OrderedIndex, Position, WayBack};
 use super::record::{Record, Said, ValuePlace};
 use super::rows::Row;
 use super::salvage::{LostRecords, salvage};
-use super::skip_list::{Node, Place, SearchKey, SkipList, WayBack};
 use crate::error::{Error, Result};
 use crate::key::{Entry, EntryKind, Lookup, RangeTombstone, Version};
 use crate::layout::BUFFER_CHUNKS;
@@ -48,7 +49,7 @@ pub(crate) struct Memtable {
     buffer: u64,
     /// Heap offsets of its chunks.
     chunks: Row<AtomicU64, CHUNKS_NEAR>,
-    list: SkipList,
+    index: OrderedIndex,
     emptied: Emptied,
     /// Counters of commits.
     bytes: AtomicU64,
@@ -87,7 +88,7 @@ impl Memtable {
 
     /// Sets what was read back. No reader looks at an earlier sequence number.
     fn fill(&self, gathered: Gathered, ranges: Vec<RangeTombstone>) -> Result<()> {
-        gathered.fill(&self.list)?;
+        gathered.fill(&self.index)?;
         self.emptied.fill(RangeTombstones::new(ranges, &[]));
         Ok(())
     }
@@ -129,7 +130,7 @@ impl Memtable {
         Self {
             buffer,
             chunks: Row::new(BUFFER_CHUNKS),
-            list: SkipList::new(),
+            index: OrderedIndex::new(),
             emptied: Emptied::default(),
             bytes: AtomicU64::new(0),
             entries: AtomicU64::new(0),
@@ -155,7 +156,7 @@ impl Memtable {
 
     /// Bytes of the index.
     pub(crate) fn index_bytes(&self) -> u64 {
-        self.list.bytes() + self.emptied.bytes()
+        self.index.bytes() + self.emptied.bytes()
     }
 
     /// Entries that commits wrote, including range tombstones.
@@ -185,37 +186,6 @@ impl Memtable {
         }
     }
 
-    /// Writes an entry or a range tombstone; `undo` takes it back.
-    pub(crate) fn write<W: Write>(
-        &self,
-        heap: &mut W,
-        said: Said,
-        (key, value): (&[u8], &[u8]),
-        undo: &mut Undo,
-    ) -> Result<()> {
-        let sequence = undo.sequence;
-        let (place, added) = buffer::append(heap, self.buffer, said, sequence, (key, value))?;
-        if let Some(chunk) = added {
-            self.note_chunk(place.chunk as usize, chunk);
-        }
-        match said {
-            Said::Entry(kind) => {
-                let ValuePlace { chunk, at, len } = place;
-                let place = Place { sequence, kind, chunk, at, len };
-                let node = self.list.insert(key, place).ok_or(Error::TransactionTooLarge)?;
-                undo.nodes.push(node);
-            }
-            Said::Range => {
-                let (start, end) = (Slice::new(key), Slice::new(value));
-                self.emptied.add(RangeTombstone { start, end, sequence }, &undo.sequences);
-                undo.has_ranges = true;
-            }
-        }
-        undo.bytes += (key.len() + value.len()) as u64;
-        undo.entries += 1;
-        Ok(())
-    }
-
     /// Heap offset of a chunk; 0 if there is none.
     fn chunk(&self, index: u32) -> u64 {
         let chunk = self.chunks.get(index as usize);
@@ -227,7 +197,7 @@ impl Memtable {
         Ok(heap.part(self.chunk(place.chunk), at, len)?)
     }
 
-    fn node_value<'h, R: Read>(&self, heap: &'h R, place: &Place) -> Result<&'h [u8]> {
+    fn value_at<'h, R: Read>(&self, heap: &'h R, place: &Place) -> Result<&'h [u8]> {
         let Place { chunk, at, len, .. } = *place;
         self.value(heap, &ValuePlace { chunk, at, len })
     }
@@ -235,16 +205,16 @@ impl Memtable {
     /// The newest version of a key up to a sequence number. O(log n), and nearly O(1) if there is
     /// none.
     pub(crate) fn find<R: Read>(&self, heap: &R, lookup: &Lookup<'_>) -> Result<Option<Version>> {
-        if !self.list.may_contain(lookup.hash) {
+        if !self.index.may_contain(lookup.hash) {
             return Ok(None);
         }
         let search = SearchKey::new(lookup.key);
-        let Some(node) = self.list.seek(&search, lookup.sequence_max) else { return Ok(None) };
-        if node.compare(&search).is_ne() {
+        let Some(position) = self.index.seek(&search, lookup.sequence_max) else { return Ok(None) };
+        if position.compare(&search).is_ne() {
             return Ok(None);
         }
-        let place = node.place();
-        let value = Slice::new(self.node_value(heap, &place)?);
+        let place = position.place();
+        let value = Slice::new(self.value_at(heap, &place)?);
         Ok(Some(Version { sequence: place.sequence, kind: place.kind, value }))
     }
 
@@ -253,13 +223,13 @@ impl Memtable {
     /// nothing on the heap.
     pub(crate) fn newest(&self, lookup: &Lookup<'_>) -> u64 {
         let over = self.emptied.over(lookup.key, lookup.sequence_max);
-        if !self.list.may_contain(lookup.hash) {
+        if !self.index.may_contain(lookup.hash) {
             return over;
         }
         let search = SearchKey::new(lookup.key);
-        let node = self.list.seek(&search, lookup.sequence_max);
-        let node = node.filter(|node| node.compare(&search).is_eq());
-        node.map_or(0, |node| node.sequence()).max(over)
+        let position = self.index.seek(&search, lookup.sequence_max);
+        let position = position.filter(|position| position.compare(&search).is_eq());
+        position.map_or(0, |position| position.sequence()).max(over)
     }
 
     /// Whether a commit after `since` wrote a key between bounds. O(keys between them).
@@ -269,8 +239,8 @@ impl Memtable {
         since: u64,
     ) -> bool {
         let mut key = Vec::new();
-        let mut node = self.first_in(lower);
-        while let Some(at) = node {
+        let mut position = self.first_in(lower);
+        while let Some(at) = position {
             key.clear();
             at.key_to(&mut key);
             if !is_below(&key, upper) {
@@ -279,7 +249,7 @@ impl Memtable {
             if at.sequence() > since {
                 return true;
             }
-            node = self.list.after(&at);
+            position = self.index.after(&at);
         }
         false
     }
@@ -288,13 +258,13 @@ impl Memtable {
     /// below `end`. O(entries between them).
     pub(crate) fn has_value_between(&self, start: &[u8], end: &[u8], moment: u64) -> bool {
         let end = SearchKey::new(end);
-        let mut node = self.list.seek(&SearchKey::new(start), u64::MAX);
-        while let Some(at) = node.filter(|at| at.compare(&end).is_lt()) {
+        let mut position = self.index.seek(&SearchKey::new(start), u64::MAX);
+        while let Some(at) = position.filter(|at| at.compare(&end).is_lt()) {
             let place = at.place();
             if place.sequence > moment && place.kind != EntryKind::Tombstone {
                 return true;
             }
-            node = self.list.after(&at);
+            position = self.index.after(&at);
         }
         false
     }
@@ -313,17 +283,17 @@ impl Memtable {
         let mut copy = Copy { piece: CopiedEntries::default(), wanted, seen: 0, last: Vec::new() };
         let (mut key, sequence) = (Vec::new(), wanted.sequence);
         if forward {
-            let mut node = self.first_in(lower);
-            while let Some(at) = node {
+            let mut position = self.first_in(lower);
+            while let Some(at) = position {
                 key.clear();
                 at.key_to(&mut key);
                 if !is_below(&key, upper) {
                     return Ok((copy.piece, None));
                 }
                 let (seen, next) = self.seen_from(at, &SearchKey::new(&key), sequence);
-                node = match copy.add(self, heap, &key, seen)? {
+                position = match copy.add(self, heap, &key, seen)? {
                     Copying::Goes => next,
-                    Copying::Passes(gap) => self.list.seek(&SearchKey::new(&gap.end), u64::MAX),
+                    Copying::Passes(gap) => self.index.seek(&SearchKey::new(&gap.end), u64::MAX),
                     Copying::IsFull => return Ok((copy.piece, Some(Slice::new(&copy.last)))),
                 };
             }
@@ -334,7 +304,7 @@ impl Memtable {
             match copy.add(self, heap, &key, seen)? {
                 Copying::Goes => {}
                 Copying::Passes(gap) => {
-                    way = self.list.back_from(Some((&SearchKey::new(&gap.start), u64::MAX)));
+                    way = self.index.back_from(Some((&SearchKey::new(&gap.start), u64::MAX)));
                 }
                 Copying::IsFull => return Ok((copy.piece, Some(Slice::new(&copy.last)))),
             }
@@ -343,24 +313,24 @@ impl Memtable {
     }
 
     /// Of the versions of a key, of which the newest is given, the first one that is old enough,
-    /// and the first node after all of them.
+    /// and the first position after all of them.
     fn seen_from<'l>(
         &'l self,
-        newest: Node<'l>,
+        newest: Position<'l>,
         key: &SearchKey<'_>,
         sequence: u64,
-    ) -> (Option<Node<'l>>, Option<Node<'l>>) {
-        let (mut seen, mut node) = (None, Some(newest));
-        while let Some(at) = node {
+    ) -> (Option<Position<'l>>, Option<Position<'l>>) {
+        let (mut seen, mut position) = (None, Some(newest));
+        while let Some(at) = position {
             if !at.is(&newest) && at.compare(key).is_ne() {
                 break;
             }
             if seen.is_none() && at.sequence() <= sequence {
                 seen = Some(at);
             }
-            node = self.list.after(&at);
+            position = self.index.after(&at);
         }
-        (seen, node)
+        (seen, position)
     }
 
     /// The expected number of `entries_max` adjacent entries that lie in this memtable, if its keys
@@ -373,23 +343,23 @@ impl Memtable {
 
     /// All versions in order, without their values: reads nothing on the heap.
     pub(crate) fn keys(&self) -> KeyWalk<'_> {
-        KeyWalk::new(&self.list)
+        KeyWalk::new(&self.index)
     }
 
-    fn first_in(&self, lower: Bound<&[u8]>) -> Option<Node<'_>> {
+    fn first_in(&self, lower: Bound<&[u8]>) -> Option<Position<'_>> {
         match lower {
-            Bound::Unbounded => self.list.first(),
-            Bound::Included(key) => self.list.seek(&SearchKey::new(key), u64::MAX),
+            Bound::Unbounded => self.index.first(),
+            Bound::Included(key) => self.index.seek(&SearchKey::new(key), u64::MAX),
             // Numbers begin at 1: after all versions.
-            Bound::Excluded(key) => self.list.seek(&SearchKey::new(key), 0),
+            Bound::Excluded(key) => self.index.seek(&SearchKey::new(key), 0),
         }
     }
 
     fn back_in(&self, upper: Bound<&[u8]>) -> WayBack<'_> {
         match upper {
-            Bound::Unbounded => self.list.back_from(None),
-            Bound::Included(key) => self.list.back_from(Some((&SearchKey::new(key), 0))),
-            Bound::Excluded(key) => self.list.back_from(Some((&SearchKey::new(key), u64::MAX))),
+            Bound::Unbounded => self.index.back_from(None),
+            Bound::Included(key) => self.index.back_from(Some((&SearchKey::new(key), 0))),
+            Bound::Excluded(key) => self.index.back_from(Some((&SearchKey::new(key), u64::MAX))),
         }
     }
 
@@ -402,14 +372,14 @@ impl Memtable {
         entry: Option<&Entry>,
         bytes_max: usize,
     ) -> Result<CopiedEntries> {
-        let mut node = match entry {
-            None => self.list.first(),
+        let mut position = match entry {
+            None => self.index.first(),
             Some(Entry { key, version }) => {
-                self.list.seek(&SearchKey::new(key), version.sequence.saturating_sub(1))
+                self.index.seek(&SearchKey::new(key), version.sequence.saturating_sub(1))
             }
         };
         let (mut piece, mut key) = (CopiedEntries::default(), Vec::new());
-        while let Some(at) = node.filter(|_| piece.bytes() < bytes_max) {
+        while let Some(at) = position.filter(|_| piece.bytes() < bytes_max) {
             let Place { sequence, kind, chunk, at: value_at, len } = at.place();
             key.clear();
             at.key_to(&mut key);
@@ -417,7 +387,7 @@ impl Memtable {
             let said = (Said::Entry(kind), sequence, &key[..]);
             let value = buffer::prove(heap, (self.buffer, self.chunk(chunk)), said, &value)?;
             piece.add(|bytes| bytes.extend_from_slice(&key), (sequence, kind), value);
-            node = self.list.after(&at);
+            position = self.index.after(&at);
         }
         Ok(piece)
     }
@@ -459,7 +429,7 @@ impl Copy<'_> {
         memtable: &Memtable,
         heap: &R,
         key: &[u8],
-        seen: Option<Node<'_>>,
+        seen: Option<Position<'_>>,
     ) -> Result<Copying> {
         let Some(place) = seen.map(|seen| seen.place()) else { return Ok(Copying::Goes) };
         let covers = &mut self.wanted.covers.iter();
@@ -474,7 +444,7 @@ impl Copy<'_> {
             return Ok(Copying::IsFull);
         }
         let with_value = limits.with_values && !is_removed;
-        let value = if with_value { memtable.node_value(heap, &place)? } else { &[] };
+        let value = if with_value { memtable.value_at(heap, &place)? } else { &[] };
         let of = (place.sequence, place.kind);
         self.piece.add(|bytes| bytes.extend_from_slice(key), of, value);
         self.seen += usize::from(!is_removed);
@@ -496,6 +466,81 @@ impl Keeper for Memtable {
     }
 }
 
+/// A change of a memtable, by a transaction, under a number of its own.
+#[derive(Debug)]
+pub(crate) struct Change {
+    appender: Appender,
+    undo: Undo,
+}
+
+impl Change {
+    pub(crate) fn begin<R: Read>(
+        heap: &R,
+        memtable: &Arc<Memtable>,
+        sequences: &Arc<Sequences>,
+    ) -> Result<Self> {
+        let undo = Undo {
+            memtable: Arc::clone(memtable),
+            sequences: Arc::clone(sequences),
+            sequence: sequences.assign(),
+            indexed: Vec::new(),
+            has_ranges: false,
+            bytes: 0,
+            entries: 0,
+        };
+        Ok(Self { appender: Appender::open(heap, memtable.buffer)?, undo })
+    }
+
+    /// The sequence number of the writes.
+    pub(crate) fn sequence(&self) -> u64 {
+        self.undo.sequence
+    }
+
+    /// The memtable.
+    pub(crate) fn memtable(&self) -> &Memtable {
+        &self.undo.memtable
+    }
+
+    /// Writes an entry or a range tombstone.
+    pub(crate) fn write<W: Write>(
+        &mut self,
+        heap: &mut W,
+        said: Said,
+        (key, value): (&[u8], &[u8]),
+    ) -> Result<()> {
+        let Self { appender, undo } = self;
+        let sequence = undo.sequence;
+        let (place, added) = appender.append(heap, said, sequence, (key, value))?;
+        if let Some(chunk) = added {
+            undo.memtable.note_chunk(place.chunk as usize, chunk);
+        }
+        match said {
+            Said::Entry(kind) => {
+                let ValuePlace { chunk, at, len } = place;
+                let place = Place { sequence, kind, chunk, at, len };
+                let indexed = undo.memtable.index.insert(key, place);
+                undo.indexed.push(indexed.ok_or(Error::TransactionTooLarge)?);
+            }
+            Said::Range => {
+                let (start, end) = (Slice::new(key), Slice::new(value));
+                let range = RangeTombstone { start, end, sequence };
+                undo.memtable.emptied.add(range, &undo.sequences);
+                undo.has_ranges = true;
+            }
+        }
+        undo.bytes += (key.len() + value.len()) as u64;
+        undo.entries += 1;
+        Ok(())
+    }
+
+    /// Ends the change: what is left is to commit it, or to take it back. If this fails, or is not
+    /// called, the transaction, or the savepoint, must be undone.
+    pub(crate) fn finish<W: Write>(self, heap: &mut W) -> Result<Undo> {
+        self.appender.finish(heap)?;
+        Ok(self.undo)
+    }
+}
+
 /// The writes of a transaction under one number: they become visible with its commit, or are taken
 /// back when this is dropped before.
 #[derive(Debug)]
@@ -503,34 +548,16 @@ pub(crate) struct Undo {
     memtable: Arc<Memtable>,
     sequences: Arc<Sequences>,
     sequence: u64,
-    nodes: Vec<u32>,
+    indexed: Vec<u32>,
     has_ranges: bool,
     bytes: u64,
     entries: u64,
 }
 
 impl Undo {
-    /// For a change that is about to begin.
-    pub(crate) fn new(memtable: &Arc<Memtable>, sequences: &Arc<Sequences>) -> Self {
-        Self {
-            memtable: Arc::clone(memtable),
-            sequences: Arc::clone(sequences),
-            sequence: sequences.assign(),
-            nodes: Vec::new(),
-            has_ranges: false,
-            bytes: 0,
-            entries: 0,
-        }
-    }
-
-    /// The sequence number of the writes.
-    pub(crate) fn sequence(&self) -> u64 {
-        self.sequence
-    }
-
     /// The transaction has committed: readers see the change from now on.
     pub(crate) fn commit(mut self) {
-        self.nodes.clear();
+        self.indexed.clear();
         self.memtable.count(self.sequence, self.bytes, self.entries);
         self.sequences.show(self.sequence);
         if std::mem::take(&mut self.has_ranges) {
@@ -544,8 +571,8 @@ impl Undo {
 
 impl Drop for Undo {
     fn drop(&mut self) {
-        for node in self.nodes.drain(..) {
-            self.memtable.list.remove(node);
+        for entry in self.indexed.drain(..) {
+            self.memtable.index.remove(entry);
         }
         if self.has_ranges {
             self.memtable.emptied.take_back(self.sequence, &self.sequences);

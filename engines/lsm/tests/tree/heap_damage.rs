@@ -226,7 +226,7 @@ fn a_flush_proves_what_it_writes() {
     assert!(chunks.len() > 1);
     assert_eq!(chunks.iter().map(|chunk| chunk.len / 40).sum::<usize>(), 20);
     for chunk in chunks {
-        // The skip list has its own kind, lengths, number and key: these bytes are not read.
+        // The index has its own kind, lengths, number and key: these bytes are not read.
         let looked_at = |at: &usize| !(4..10).contains(&(at % 40));
         for at in (0..chunk.len / 40 * 40).filter(looked_at) {
             let was = store.heap.view().unwrap().block(chunk.at).unwrap()[at];
