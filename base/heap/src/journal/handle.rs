@@ -91,7 +91,9 @@ impl Journal {
         let Recovered { applied, files, recovery } =
             recover(&pool, log_directory.as_ref(), bytes_max)?;
         remove_if_there(directory.as_ref(), POOL_NEW_NAME)?;
-        let files = Files::new(log_directory, options.log_bytes_max, files);
+        let holds = Arc::<Holds>::default();
+        let held = (Arc::clone(holds.bytes()), options.held_bytes_max);
+        let files = Files::new(log_directory, options.log_bytes_max, files).beside(held);
         if applied.is_durable {
             files.trim()?;
         }
@@ -107,7 +109,7 @@ impl Journal {
             beginning: Mutex::new(()),
             applied_bytes: AtomicU64::new(0),
             held_bytes: AtomicU64::new(0),
-            holds: Arc::default(),
+            holds,
             pace: Pace::default(),
             started: AtomicBool::new(false),
             checkpoint_wanted: Arc::default(),
@@ -489,7 +491,7 @@ impl Shared {
 
     /// The options of most checkpoints.
     fn asked(&self, gives_up: GivingUp) -> CheckpointOptions<'static> {
-        let held_bytes_max = self.options.held_bytes_max.min(self.log.files.bytes_max() / 2);
+        let held_bytes_max = self.log.files.held_bytes_max();
         CheckpointOptions { is_last: false, is_alone: false, gives_up, held_bytes_max, holes: &[] }
     }
 

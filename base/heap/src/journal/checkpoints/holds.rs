@@ -8,11 +8,13 @@
 //! then its pages are dirty, and so stay in memory (R6).
 //! See docs/decisions/0090-held-extents.md. Thread safety: any thread; a mutex around a list.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
 use crate::journal::records::chain::Cursor;
+use crate::layout::PAGE_BYTES;
 
 /// For an extent that is in use: no record frees it.
 const IN_USE: u64 = u64::MAX;
@@ -59,6 +61,8 @@ pub(crate) struct Holds {
     list: Mutex<Vec<Hold>>,
     /// Number of holds: saves callers that free extents the lock.
     count: AtomicUsize,
+    /// Bytes of held extents: so much more log than otherwise there may be.
+    bytes: Arc<AtomicU64>,
     /// Runs while a checkpoint is made, after it has read the position of the holds.
     #[cfg(test)]
     pub(in crate::journal) meanwhile: Meanwhile,
@@ -82,6 +86,8 @@ impl Holds {
         let mut list = self.list.lock();
         let done = work(&mut list);
         self.count.store(list.len(), Ordering::Release);
+        let pages: u64 = list.iter().map(|hold| hold.end - hold.start).sum();
+        self.bytes.store(pages * PAGE_BYTES, Ordering::Release);
         done
     }
 
@@ -126,10 +132,12 @@ impl Holds {
 
     /// Pages that stay dirty, at most.
     pub(crate) fn pages(&self) -> u64 {
-        if self.is_none() {
-            return 0;
-        }
-        self.list.lock().iter().map(|hold| hold.end - hold.start).sum()
+        self.bytes.load(Ordering::Acquire) / PAGE_BYTES
+    }
+
+    /// The bytes of all held extents, as they change.
+    pub(in crate::journal) fn bytes(&self) -> &Arc<AtomicU64> {
+        &self.bytes
     }
 
     /// The end of the extent of a dirty page that is held back. `before`: a position before which

@@ -2,7 +2,8 @@
 //!
 //! Purpose: space for the log. Invariants: a file in use is given back only by `recycle`, after the
 //! checkpoint that no longer needs it is durable (R1). All files together stay within `bytes_max`,
-//! unless `prepare` was told that one record needs more; `trim` ends that. Once space was given
+//! unless `prepare` was told that one record needs more; `trim` ends that. Extents that are held back
+//! from the pool keep a part of the log, which does not count. Once space was given
 //! back no more files are kept than a small log needs, until one more is prepared. Files held for a
 //! backup come on top, and are released when the device has no space for writers.
 //! Thread safety: any thread; one thread at a time prepares files, outside of the lock that
@@ -11,6 +12,7 @@
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use adamant_medium::error::Error as MediumError;
 use adamant_medium::storage::Directory;
@@ -26,6 +28,10 @@ use crate::journal::records::options::LOG_BYTES_MIN;
 pub(in crate::journal) const FILES_MIN: usize = 2;
 /// Bytes of those.
 const LEAST_BYTES: u64 = FILES_MIN as u64 * LOG_FILE_BYTES_MIN;
+/// The part of the bytes of held extents that their records take beside them, a quarter; and how
+/// many times its limit the log may take more for all of that.
+const HELD_HEADS_PART: u64 = 4;
+const HELD_LIMITS_MAX: u64 = 2;
 
 /// A log file in use.
 #[derive(Clone, Debug)]
@@ -56,6 +62,9 @@ struct State {
     is_small: bool,
     /// Bytes that are kept beside these.
     kept_bytes: u64,
+    /// The largest limit since space was given back: files are not removed and made again as held
+    /// extents come and go.
+    bytes_max_largest: u64,
 }
 
 /// The space of log files that were given back: none is added until this is dropped.
@@ -72,7 +81,10 @@ impl Drop for LentLogSpace<'_> {
 #[derive(Debug)]
 pub(in crate::journal) struct Files {
     directory: Arc<dyn Directory>,
+    /// Without what held extents keep.
     bytes_max: u64,
+    /// Bytes of held extents, and how much of the log they may keep.
+    held: (Arc<AtomicU64>, u64),
     preparing: Mutex<()>,
     state: Mutex<State>,
 }
@@ -96,8 +108,13 @@ impl Files {
             }
         }
         let bytes_max = bytes_max.max(LOG_BYTES_MIN);
-        let preparing = Mutex::new(());
-        Self { directory, bytes_max, preparing, state: Mutex::new(state) }
+        let (preparing, held) = (Mutex::new(()), (Arc::default(), 0));
+        Self { directory, bytes_max, held, preparing, state: Mutex::new(state) }
+    }
+
+    /// With the bytes of held extents, as they change, and how much of the log they may keep.
+    pub(in crate::journal) fn beside(self, held: (Arc<AtomicU64>, u64)) -> Self {
+        Self { held, ..self }
     }
 
     /// Whether the files are memory.
@@ -107,7 +124,21 @@ impl Files {
 
     /// Bytes of all files at most.
     pub(in crate::journal) fn bytes_max(&self) -> u64 {
-        self.bytes_max
+        self.bytes_max.saturating_add(self.held_bytes())
+    }
+
+    /// Bytes of the log that held extents may keep: half of what there is without them, and what
+    /// comes on top for them.
+    pub(in crate::journal) fn held_bytes_max(&self) -> u64 {
+        self.held.1.min((self.bytes_max / 2).saturating_add(self.held_bytes()))
+    }
+
+    /// Bytes of the log beside its limit: those of held extents and of their records' heads.
+    fn held_bytes(&self) -> u64 {
+        let (held, held_bytes_max) = &self.held;
+        let held = held.load(Ordering::Acquire);
+        let bytes_max = self.bytes_max.saturating_mul(HELD_LIMITS_MAX).min(*held_bytes_max);
+        held.saturating_add(held / HELD_HEADS_PART).min(bytes_max)
     }
 
     /// Bytes of all files.
@@ -122,7 +153,7 @@ impl Files {
 
     /// Bytes of spare files and of those that may be added.
     pub(in crate::journal) fn room_bytes(&self) -> u64 {
-        self.spare_bytes().saturating_add(self.bytes_max.saturating_sub(self.bytes()))
+        self.spare_bytes().saturating_add(self.bytes_max().saturating_sub(self.bytes()))
     }
 
     /// Makes the names of all files durable.
@@ -199,7 +230,7 @@ impl Files {
         }
         let most = LOG_FILE_BYTES_MAX.min(self.bytes_max / 4).max(LOG_FILE_BYTES_MIN);
         let wanted = (state.bytes_largest * 2).clamp(LOG_FILE_BYTES_MIN, most);
-        let left = self.bytes_max.saturating_sub(state.bytes);
+        let left = self.bytes_max().saturating_sub(state.bytes);
         let bytes = if beyond_max { wanted } else { wanted.min(left) };
         bytes / LOG_FILE_BYTES_MIN * LOG_FILE_BYTES_MIN
     }
@@ -308,6 +339,7 @@ impl Files {
             state.is_small = true;
             state.kept_bytes = kept_bytes.saturating_add(LEAST_BYTES);
             state.bytes_largest = LOG_FILE_BYTES_MIN;
+            state.bytes_max_largest = 0;
         }
         self.trim()
     }
@@ -351,6 +383,7 @@ impl Files {
             debug_assert!(state.used.is_empty(), "files in use hold records");
             state.is_given = true;
             state.bytes_largest = LOG_FILE_BYTES_MIN;
+            state.bytes_max_largest = 0;
             // The log continues in the smallest.
             state.spare.make_contiguous().sort_by_key(|file| file.bytes);
             LentLogSpace(self)
@@ -369,7 +402,9 @@ impl Files {
     /// Those of the medium.
     pub(in crate::journal) fn trim(&self) -> Result<()> {
         let mut state = self.state.lock();
-        while let Some(at) = Self::too_many(&state, self.bytes_max) {
+        let bytes_max = self.bytes_max().max(state.bytes_max_largest);
+        state.bytes_max_largest = bytes_max;
+        while let Some(at) = Self::too_many(&state, bytes_max) {
             let is_older = |file: &&Arc<LogFile>| file.number != state.number_newest;
             for file in state.spare.iter().filter(is_older) {
                 file.forget_header()?;

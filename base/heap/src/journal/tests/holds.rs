@@ -269,3 +269,45 @@ fn a_hold_does_not_keep_a_full_log_from_going_on() {
         world.verify(&world.disk, 0);
     }
 }
+
+/// Held extents come on top of the log's limit, up to twice as much; what they keep beyond that is
+/// given up.
+#[test]
+fn the_log_is_longer_by_what_is_held() {
+    const LIMIT: u64 = 4 << 20;
+    for (others_bytes, held_most) in [(0, LIMIT / 2), (4 << 20, 7 << 20), (1 << 30, 10 << 20)] {
+        let mut world = World::new(3, small_log());
+        let (page, pages) = EXTENTS[0];
+        world.journal.holds().add(page, pages);
+        // Nothing is written to these, but there may be.
+        world.journal.holds().add(1 << 20, others_bytes / PAGE_BYTES);
+        let (mut held_bytes, mut allocated_bytes) = (0, 0);
+        for round in 0..3000 {
+            let (mut state, mut record) = (world.last(), RecordBuilder::new());
+            world.write(&mut state, &mut record, 8192, 8000);
+            if round == 0 {
+                world.write(&mut state, &mut record, range(0).start, 5000);
+            }
+            world.states.truncate(1);
+            world.journal.wait_for_space().expect("space");
+            let sequence = world.journal.append(&record).expect("append");
+            world.journal.finish(sequence, Durability::Buffered).expect("finish");
+            world.states[0] = state;
+            if round % 50 == 0 {
+                world.journal.checkpoint().expect("checkpoint");
+            }
+            let stats = world.journal.stats();
+            held_bytes = held_bytes.max(stats.log_held_bytes);
+            allocated_bytes = allocated_bytes.max(stats.log_allocated_bytes);
+        }
+        // A checkpoint is made after 400 KB, so a hold is given up that much too late.
+        assert!((held_most / 2..held_most + (1 << 20)).contains(&held_bytes), "{held_bytes}");
+        let limit = LIMIT + (others_bytes + others_bytes / 4).min(2 * LIMIT) + (1 << 20);
+        assert!(allocated_bytes <= limit, "{allocated_bytes} of {limit}");
+        let copy = world.disk.copy();
+        drop(open(&copy).expect("recovered"));
+        world.verify(&copy, 0);
+        world.journal.close().expect("closed");
+        world.verify(&world.disk, 0);
+    }
+}
