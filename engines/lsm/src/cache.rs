@@ -1,7 +1,7 @@
 //! The block cache and the table cache of a store.
 //!
 //! Purpose: one cache of blocks, bounded in bytes, and one of open files, bounded in number, for
-//! all keyspaces. Both are Clock-PRO (`quick_cache`): an entry that is used once, as by a scan, is
+//! all keyspaces; and a limit of what tables pin beside it. Both are Clock-PRO (`quick_cache`): an entry that is used once, as by a scan, is
 //! evicted before one that is used often.
 //! Invariants: a block is verified before it is cached, and never changes. File numbers are never
 //! used again, so no cached entry is ever wrong.
@@ -11,6 +11,7 @@ use crate::file::FileKind;
 use std::fmt;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use adamant_medium::storage::File;
 use adamant_slice::Slice;
@@ -30,13 +31,15 @@ const BLOCK_BYTES_GUESS: u64 = 4096;
 pub struct CacheOptions {
     /// Bytes of blocks.
     pub block_bytes: u64,
+    /// Bytes of indexes and filters that open tables pin beside the cached blocks.
+    pub pinned_bytes: u64,
     /// Open files.
     pub file_count: usize,
 }
 
 impl Default for CacheOptions {
     fn default() -> Self {
-        Self { block_bytes: 64 << 20, file_count: 256 }
+        Self { block_bytes: 64 << 20, pinned_bytes: 64 << 20, file_count: 256 }
     }
 }
 
@@ -123,6 +126,8 @@ impl Hasher for Mixer {
 pub struct Cache {
     blocks: QuickCache<BlockKey, CachedBlock, ByBytes, Mixing>,
     files: QuickCache<FileKey, Arc<dyn File>>,
+    pinned_bytes: AtomicU64,
+    pinned_bytes_max: u64,
 }
 
 impl Cache {
@@ -144,7 +149,8 @@ impl Cache {
             Default::default(),
             DefaultLifecycle::default(),
         );
-        Self { blocks, files }
+        let pinned_bytes_max = options.pinned_bytes;
+        Self { blocks, files, pinned_bytes: AtomicU64::new(0), pinned_bytes_max }
     }
 
     /// The block at `offset` of a file; loaded by `load` on a miss.
@@ -186,6 +192,26 @@ impl Cache {
     /// Closes a file that is about to be removed. Its blocks are evicted in time.
     pub(crate) fn forget_file(&self, key: FileKey) {
         self.files.remove(&key);
+    }
+
+    /// Whether a table may pin another part.
+    #[inline]
+    pub(crate) fn can_pin(&self) -> bool {
+        self.pinned_bytes() < self.pinned_bytes_max
+    }
+
+    /// Counts bytes that a table has pinned, or has given back.
+    pub(crate) fn pin(&self, bytes: u64) {
+        self.pinned_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn unpin(&self, bytes: u64) {
+        self.pinned_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes that open tables have pinned.
+    pub fn pinned_bytes(&self) -> u64 {
+        self.pinned_bytes.load(Ordering::Relaxed)
     }
 
     /// Drops all blocks and files.

@@ -127,8 +127,11 @@ pub(crate) fn heap_in(
 
 /// The LSM trees in a directory.
 pub(crate) fn lsm_trees_in(directory: Arc<dyn Directory>, options: &Options) -> LsmTrees {
-    let cache =
-        CacheOptions { block_bytes: options.cache_bytes_max, file_count: options.open_files_max };
+    let cache = CacheOptions {
+        block_bytes: options.cache_bytes_max,
+        pinned_bytes: options.pinned_bytes_max,
+        file_count: options.open_files_max,
+    };
     let mut lsm = options.lsm.clone();
     // On a full device a memtable is written to space from the log.
     let room = options.log_bytes_max.max(LOG_BYTES_MIN) - LOG_BYTES_MIN / 4 * 3;

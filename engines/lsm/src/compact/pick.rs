@@ -158,7 +158,7 @@ pub(crate) fn pick(
     });
     most_needed
         .or_else(|| pick_for_blobs(tree_version, options, parked))
-        .or_else(|| pick_for_absences(tree_version, base, picker, parked))
+        .or_else(|| pick_for_absences(tree_version, (base, pace), picker, parked))
         .or_else(|| pick_for_small(tree_version, options, parked))
 }
 
@@ -294,11 +294,19 @@ fn is_mostly_absences(file: &TableFile) -> bool {
     meta.range_tombstones > 0 || meta.tombstones * 2 > meta.entries
 }
 
+/// Whether level 0 is to be merged for its tombstones: while there are writers only if they may
+/// remove a quarter of all entries, since that merge rewrites the base.
+fn frees_enough(tree_version: &TreeVersion, pace: Pace) -> bool {
+    let tombstones: u64 = tree_version.levels[0].iter().map(|file| file.meta.tombstones).sum();
+    let entries: u64 = tree_version.levels.iter().flatten().map(|file| file.meta.entries).sum();
+    pace == Pace::Rest || tombstones * 4 >= entries
+}
+
 /// Moves down a table that is mostly tombstones, even if no level is too large: only on the last
 /// level does that free space.
 fn pick_for_absences(
     tree_version: &TreeVersion,
-    base: usize,
+    (base, pace): (usize, Pace),
     picker: &mut Picker,
     parked: &Parked,
 ) -> Option<Job> {
@@ -308,7 +316,8 @@ fn pick_for_absences(
         picker.is_stepped_over = false;
         return job_of_level0(tree_version, base, parked);
     }
-    let upper = tree_version.levels.iter().enumerate().take(last);
+    let first = if frees_enough(tree_version, pace) { 0 } else { 1 };
+    let upper = tree_version.levels.iter().enumerate().take(last).skip(first);
     upper.into_iter().find_map(|(level, files)| {
         let is_worth_it = |file: &&Arc<TableFile>| {
             is_mostly_absences(file) && (level == 0 || parked.lets(tree_version, file, level + 1))

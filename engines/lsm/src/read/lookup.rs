@@ -103,9 +103,18 @@ impl TableLookup {
     fn version(&self, key: &[u8]) -> Result<Option<Version>> {
         let lookup = Lookup { key, hash: self.hash, sequence_max: self.sequence };
         let Some(version) = self.tree_version.find(&lookup)? else { return Ok(None) };
-        let covered = self.covered.max(self.tree_version.covered(key, self.sequence)?);
+        let range = self.tree_version.range_over(key, self.sequence)?;
+        let covered = self.covered.max(range.map_or(0, |range| range.sequence));
         Ok((version.sequence > covered).then_some(version))
     }
+}
+
+/// The newer one of two range tombstones.
+pub(super) fn newer<'r>(
+    one: Option<&'r RangeTombstone>,
+    other: Option<&'r RangeTombstone>,
+) -> Option<&'r RangeTombstone> {
+    one.into_iter().chain(other).max_by_key(|range| range.sequence)
 }
 
 /// Whether a range tombstone is newer than `since` and holds keys between bounds.
@@ -144,24 +153,24 @@ impl TreeVersion {
         if version.sequence > oldest_seen {
             return Ok(true);
         }
-        if self.covered(key, oldest_seen)? > version.sequence {
+        let range = self.range_over(key, oldest_seen)?;
+        if range.is_some_and(|range| range.sequence > version.sequence) {
             return Ok(false);
         }
         let newest = self.find(&Lookup::new(key, oldest_seen))?;
         Ok(newest.is_none_or(|newest| newest.sequence <= version.sequence))
     }
 
-    /// The newest commit up to a sequence number that removed a range with this key, according to
-    /// tables; 0 if there is none. Fails if a table that must be searched cannot be read: keys that
-    /// it removes must not come back.
-    pub(crate) fn covered(&self, key: &[u8], sequence: u64) -> Result<u64> {
+    /// The newest range tombstone over a key up to a sequence number, of those in tables. Fails if a
+    /// table that must be searched cannot be read: keys that it removes must not come back.
+    pub(crate) fn range_over(&self, key: &[u8], sequence: u64) -> Result<Option<&RangeTombstone>> {
         let at = (Bound::Included(key), Bound::Included(key));
-        let mut newest = 0;
+        let mut newest = None;
         for (level, ranged) in self.ranged.iter().enumerate().filter(|(_, files)| !files.is_empty())
         {
             let files = if level == 0 { ranged } else { within(ranged, at) };
             for file in files.iter().filter(|file| file.overlaps(at.0, at.1)) {
-                newest = newest.max(file.open()?.covers(key, sequence).unwrap_or(0));
+                newest = newer(newest, file.open()?.range_over(key, sequence));
             }
         }
         Ok(newest)

@@ -14,13 +14,17 @@ use adamant_heap::access::Read;
 use adamant_slice::Slice;
 
 use crate::error::Result;
-use crate::key::{BlobPointer, EntryKind};
+use crate::key::{BlobPointer, EntryKind, RangeTombstone};
 use crate::memtable::{CopiedWalk, CopyLimits, Wanted};
+use crate::read::lookup::newer;
 use crate::read::sources::{Source, Sources, TableRun};
 use crate::tombstones::fragments::Fragments;
 use crate::version::gaps::{self, Gaps, Steps};
 use crate::version::later::{Scanned, ScannedBlob};
 use crate::version::tree_version::{LEVELS, TreeVersion, within};
+
+/// Keys below one range tombstone that a scan steps over, one by one, before it searches the end.
+const KEYS_STEPPED: u32 = 8;
 
 /// The second part of a scan.
 pub struct TableScan {
@@ -132,7 +136,7 @@ impl TableScan {
         each: &mut impl FnMut(&[u8], Scanned<'_>) -> bool,
     ) -> Result<Option<Slice>> {
         // The newest visible version of a key comes first; the others are skipped.
-        let mut seen = LastKey::default();
+        let (mut seen, mut covered) = (LastKey::default(), Covered::default());
         while let Some(next) = sources.next() {
             let (key, (sequence, kind)) = (next.key(), next.said());
             if sequence <= self.sequence && seen.is_new(key) {
@@ -144,6 +148,9 @@ impl TableScan {
                     }
                 } else if let Some(gap) = steps.step(key) {
                     sources.skip_to(&gap.end)?;
+                    continue;
+                } else if let Some(range) = covered.again(self.range_over(key)?) {
+                    sources.pass(range)?;
                     continue;
                 }
             }
@@ -161,7 +168,7 @@ impl TableScan {
     ) -> Result<Option<Slice>> {
         // The newest visible version of a key comes last, so it is known only at the next key.
         let (mut key, mut value) = (Vec::new(), Vec::new());
-        let mut said = None;
+        let (mut said, mut covered) = (None, Covered::default());
         loop {
             let next = sources.next();
             if next.is_none_or(|next| next.key() != key)
@@ -174,6 +181,9 @@ impl TableScan {
                     }
                 } else if let Some(gap) = steps.step(&key) {
                     sources.skip_to(&gap.start)?;
+                    continue;
+                } else if let Some(range) = covered.again(self.range_over(&key)?) {
+                    sources.pass(range)?;
                     continue;
                 }
             }
@@ -198,8 +208,12 @@ impl TableScan {
         if kind == EntryKind::Tombstone || self.seen.over(key).is_some() {
             return Ok(false);
         }
-        Ok(sequence
-            > covered_by(&self.covers, key).max(self.tree_version.covered(key, self.sequence)?))
+        Ok(self.range_over(key)?.is_none_or(|range| range.sequence < sequence))
+    }
+
+    /// The newest range tombstone over a key.
+    fn range_over(&self, key: &[u8]) -> Result<Option<&RangeTombstone>> {
+        range_over(&self.covers, &self.tree_version, key, self.sequence)
     }
 
     /// Converts a stored value to the form in which it is handed on.
@@ -215,11 +229,35 @@ impl TableScan {
     }
 }
 
-/// The newest commit that removed a range with a key, according to memtables; 0 if there is none.
+/// The newest range tombstone over a key, of memtables and up to a sequence number of tables.
 #[inline]
-fn covered_by(covers: &[Fragments], key: &[u8]) -> u64 {
+fn range_over<'r>(
+    covers: &'r [Fragments],
+    tree_version: &'r TreeVersion,
+    key: &[u8],
+    sequence: u64,
+) -> Result<Option<&'r RangeTombstone>> {
     let over = covers.iter().filter_map(|cover| cover.over(key));
-    over.map(|fragment| fragment.sequence).max().unwrap_or(0)
+    let newest = over.max_by_key(|fragment| fragment.sequence);
+    Ok(newer(newest, tree_version.range_over(key, sequence)?))
+}
+
+/// The range tombstone over the last keys.
+#[derive(Default)]
+struct Covered<'r> {
+    range: Option<&'r RangeTombstone>,
+    keys: u32,
+}
+
+impl<'r> Covered<'r> {
+    /// Takes the range over the next key. Returns it if it covers many in a row, so that passing
+    /// over the rest is worth a search in a table.
+    fn again(&mut self, range: Option<&'r RangeTombstone>) -> Option<&'r RangeTombstone> {
+        let is_same = range.zip(self.range).is_some_and(|(one, other)| std::ptr::eq(one, other));
+        self.keys = if is_same { self.keys + 1 } else { 0 };
+        self.range = range;
+        range.filter(|_| self.keys >= KEYS_STEPPED)
+    }
 }
 
 /// The key whose newest version was seen.
@@ -274,8 +312,8 @@ impl Count {
         while let Some(next) = sources.next() {
             let (key, (written, kind)) = (next.key(), next.said());
             if written <= sequence && seen.is_new(key) && kind != EntryKind::Tombstone {
-                let covered = covered_by(&covers, key).max(tree_version.covered(key, sequence)?);
-                count += u64::from(written > covered);
+                let range = range_over(&covers, &tree_version, key, sequence)?;
+                count += u64::from(range.is_none_or(|range| range.sequence < written));
             }
             sources.advance()?;
         }

@@ -15,7 +15,7 @@ use adamant_wire::key::head_of;
 
 use crate::block::Cursor;
 use crate::error::Result;
-use crate::key::EntryKind;
+use crate::key::{EntryKind, RangeTombstone};
 use crate::memtable::{CopiedWalk, KeyWalk};
 use crate::table::TableRange;
 use crate::version::tree_version::TableFile;
@@ -76,6 +76,23 @@ impl<'l> TableRun<'l> {
             }
             _ => None,
         };
+        self.advance()
+    }
+
+    /// Passes over the keys of a range tombstone in the current table, if it has nothing newer;
+    /// stays where it is otherwise.
+    fn pass(&mut self, removed: &'l RangeTombstone) -> Result<bool> {
+        let is_older =
+            |(file, _): &mut (&Arc<TableFile>, _)| file.meta.sequence_max <= removed.sequence;
+        if !removed.contains(self.key()) {
+            return Ok(true);
+        }
+        let Some((file, _)) = self.current.take_if(is_older) else { return Ok(true) };
+        let (lower, upper) = match self.forward {
+            true => (Bound::Included(&removed.end[..]), self.bounds.1),
+            false => (self.bounds.0, Bound::Excluded(&removed.start[..])),
+        };
+        self.current = Some((file, file.open()?.range(lower, upper)));
         self.advance()
     }
 
@@ -225,9 +242,27 @@ impl<'l> Sources<'l> {
     /// Those of tables.
     #[inline]
     pub(crate) fn advance(&mut self) -> Result<()> {
+        self.move_next(|source| source.advance())
+    }
+
+    /// Moves the source of the next entry past the keys of a range tombstone, as far as its current
+    /// table has nothing newer: maybe past none.
+    ///
+    /// # Errors
+    /// Those of tables.
+    pub(crate) fn pass(&mut self, removed: &'l RangeTombstone) -> Result<()> {
+        self.move_next(|source| match source {
+            Source::Tables(run) => run.pass(removed),
+            _ => Ok(true),
+        })
+    }
+
+    /// Moves the source of the next entry; the closure returns whether it still has one.
+    #[inline]
+    fn move_next(&mut self, moves: impl FnOnce(&mut Source<'l>) -> Result<bool>) -> Result<()> {
         let Some(head) = self.heads.first_mut() else { return Ok(()) };
         let source = &mut self.sources[head.source];
-        if source.advance()? {
+        if moves(source)? {
             head.prefix = head_of(source.key(), 0);
         } else {
             self.heads.swap_remove(0);

@@ -8,6 +8,7 @@ mod ranges;
 
 mod writer;
 
+mod pins;
 mod reader;
 
 mod in_row;

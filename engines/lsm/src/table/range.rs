@@ -16,9 +16,7 @@ use adamant_wire::key::NEXT;
 use super::in_row::InRow;
 use super::index;
 use super::reader::Table;
-use crate::block::{
-    Backward, BlockHandle, BlockKind, Cursor, EntryBlock, Forward, Malformed, Read,
-};
+use crate::block::{Backward, BlockHandle, Cursor, EntryBlock, Forward, Malformed, Read};
 use crate::error::Result;
 use crate::key::Entry;
 
@@ -311,7 +309,7 @@ impl<C: Cursor> Walk<C> {
                 return Err(damaged(OUT_OF_ORDER));
             }
             self.index_offset = handle.offset;
-            let block = table.entries(handle, BlockKind::Index)?;
+            let block = table.index(handle)?;
             let bound = bounds.start::<C>().filter(|_| self.is_seeking);
             self.index = Some(Level::of_index(table, block, handle.offset, bound)?);
         }

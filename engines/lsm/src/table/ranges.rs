@@ -73,35 +73,36 @@ impl Ranges {
         &self.sorted
     }
 
-    /// The largest sequence number up to `sequence_max` of those over the key. O(log n) where few
-    /// ranges overlap, O(n) at worst.
-    pub(crate) fn covers(&self, key: &[u8], sequence_max: u64) -> Option<u64> {
+    /// The newest one over the key, up to `sequence_max`. O(log n) where few ranges overlap, O(n) at
+    /// worst.
+    pub(crate) fn over(&self, key: &[u8], sequence_max: u64) -> Option<&RangeTombstone> {
         let mut newest = None;
         self.search(0, self.sorted.len(), key, sequence_max, &mut newest);
         newest
     }
 
     /// The recursion is as deep as the tree is high: 64 at most.
-    fn search(
-        &self,
+    fn search<'r>(
+        &'r self,
         start: usize,
         end: usize,
         key: &[u8],
         sequence_max: u64,
-        newest: &mut Option<u64>,
+        newest: &mut Option<&'r RangeTombstone>,
     ) {
         if start == end {
             return;
         }
         let middle = start + (end - start) / 2;
         let reach = &self.reaches[middle];
-        let is_known = newest.is_some_and(|newest| newest >= reach.sequence_max);
+        let is_known = newest.is_some_and(|newest| newest.sequence >= reach.sequence_max);
         if is_known || reach.sequence_min > sequence_max || &*reach.end_max <= key {
             return;
         }
         let range = &self.sorted[middle];
-        if range.contains(key) && range.sequence <= sequence_max {
-            *newest = (*newest).max(Some(range.sequence));
+        let is_newer = newest.is_none_or(|newest| newest.sequence < range.sequence);
+        if is_newer && range.sequence <= sequence_max && range.contains(key) {
+            *newest = Some(range);
         }
         self.search(start, middle, key, sequence_max, newest);
         if &*range.start <= key {
@@ -152,7 +153,9 @@ mod tests {
                 let (key, sequence_max) = ([random.u8(..)], random.u64(0..110));
                 let over = sorted.iter().filter(|range| range.contains(&key));
                 let visible = over.map(|range| range.sequence).filter(|&s| s <= sequence_max);
-                assert_eq!(ranges.covers(&key, sequence_max), visible.max());
+                let found = ranges.over(&key, sequence_max);
+                assert_eq!(found.map(|range| range.sequence), visible.max());
+                assert!(found.is_none_or(|range| range.contains(&key)));
             }
         }
     }

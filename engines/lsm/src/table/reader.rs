@@ -3,7 +3,8 @@
 //! Purpose: resolves a key to its version through the top of the index, a filter, a part of the
 //! index and a data block.
 //! Invariants: meta block, top of the index and range tombstones are in memory while the table is
-//! open; everything else comes through the cache, and was verified when it was read. Content that
+//! open, and pinned parts of the index and filters; everything else comes through the cache, and was
+//! verified when it was read. Content that
 //! no writer can have written is an error with its location.
 //! Thread safety: immutable, shared freely.
 
@@ -16,6 +17,7 @@ use adamant_slice::Slice;
 use super::index::{self, Partition};
 use super::layout::{FOOTER_BYTES, FOOTER_MAGIC, Footer, TABLE};
 use super::meta::{Places, TableMeta};
+use super::pins::{Pinned, Pins};
 use super::ranges::{self, Ranges};
 use super::writer::footer_checksum;
 use crate::block::{
@@ -40,6 +42,7 @@ pub struct Table {
     /// The top of the index and its offset; `None` if there are no entries.
     top: Option<(EntryBlock, u64)>,
     ranges: Ranges,
+    pins: Pins,
 }
 
 /// The metadata at the end of a table, and the locations of its parts.
@@ -111,8 +114,10 @@ impl Table {
             None => None,
         };
         let ranges = Ranges::new(read_ranges(&*file, seed, &places, &meta)?);
+        let (block, offset) = top.as_ref().map_or((None, 0), |(block, at)| (Some(block), *at));
+        let pins = Pins::new(block, &cache).map_err(damaged(offset))?;
         let path = file.path().into();
-        Ok(Self { directory, identity, seed, path, cache, meta, top, ranges })
+        Ok(Self { directory, identity, seed, path, cache, meta, top, ranges, pins })
     }
 
     /// Counts, bounds and references.
@@ -134,7 +139,10 @@ impl Table {
     pub fn memory_bytes(&self) -> usize {
         let top = self.top.as_ref().map_or(0, |(block, _)| block.bytes().len());
         let range = |range: &RangeTombstone| range.start.len() + range.end.len() + 128;
-        size_of::<Self>() + top + self.range_tombstones().iter().map(range).sum::<usize>()
+        size_of::<Self>()
+            + self.pins.bytes() as usize
+            + top
+            + self.range_tombstones().iter().map(range).sum::<usize>()
     }
 
     /// Closes the descriptor that the cache may hold of the file, which is about to be removed.
@@ -143,7 +151,7 @@ impl Table {
     }
 
     /// The newest version of a key that is not newer than `sequence_max`. Its value shares the
-    /// memory of the block. Does not look at range tombstones: see [`Table::covers`].
+    /// memory of the block. Does not look at range tombstones: see [`Table::range_over`].
     ///
     /// # Errors
     /// As [`Table::find`].
@@ -158,12 +166,20 @@ impl Table {
     /// `Missing`, `Unsupported`, `Damaged`; those of the storage backend.
     pub fn find(&self, lookup: &Lookup<'_>) -> Result<Option<Version>> {
         let Some(partition) = self.partition_for(lookup)? else { return Ok(None) };
-        if !self.filter_passes(&partition, lookup)? {
+        let pinned = self.pinned(&partition)?;
+        if !self.filter_passes((&partition, pinned), lookup)? {
             return Ok(None);
         }
         let (key, sequence_max) = (lookup.key, lookup.sequence_max);
-        let index = self.entries(partition.index, BlockKind::Index)?;
         let damaged = self.damaged(partition.index.offset);
+        let cached;
+        let index = match pinned {
+            Some(pinned) => &pinned.index,
+            None => {
+                cached = self.entries(partition.index, BlockKind::Index)?;
+                &cached
+            }
+        };
         let Some(found) = index.seek(key, sequence_max).map_err(&damaged)? else {
             return Ok(None);
         };
@@ -179,15 +195,15 @@ impl Table {
     /// As [`Table::find`].
     pub fn may_contain(&self, lookup: &Lookup<'_>) -> Result<bool> {
         match self.partition_for(lookup)? {
-            Some(partition) => self.filter_passes(&partition, lookup),
+            Some(partition) => self.filter_passes((&partition, self.pinned(&partition)?), lookup),
             None => Ok(false),
         }
     }
 
-    /// The largest sequence number up to `sequence_max` of the range tombstones over the key.
+    /// The newest range tombstone over the key, up to `sequence_max`.
     #[inline]
-    pub fn covers(&self, key: &[u8], sequence_max: u64) -> Option<u64> {
-        self.ranges.covers(key, sequence_max)
+    pub fn range_over(&self, key: &[u8], sequence_max: u64) -> Option<&RangeTombstone> {
+        self.ranges.over(key, sequence_max)
     }
 
     /// All range tombstones, by start and then the newest first.
@@ -207,16 +223,54 @@ impl Table {
         partition.map(Some).map_err(self.damaged(*offset))
     }
 
-    fn filter_passes(&self, partition: &Partition, lookup: &Lookup<'_>) -> Result<bool> {
+    /// A part of the index and its filter, if there is room to pin them.
+    fn pinned(&self, partition: &Partition) -> Result<Option<&Pinned>> {
+        self.pins.get(partition, || {
+            let Partition { index, filter } = *partition;
+            let block = EntryBlock::new(self.read(index, BlockKind::Index)?);
+            let index = block.map_err(self.damaged(index.offset))?;
+            let filter = filter.map(|handle| self.read(handle, BlockKind::Filter)).transpose()?;
+            Ok(Pinned { index, filter })
+        })
+    }
+
+    fn filter_passes(
+        &self,
+        (partition, pinned): (&Partition, Option<&Pinned>),
+        lookup: &Lookup<'_>,
+    ) -> Result<bool> {
         let Some(handle) = partition.filter else { return Ok(true) };
+        let cached;
+        let payload = match pinned.and_then(|pinned| pinned.filter.as_ref()) {
+            Some(filter) => filter,
+            None => {
+                cached = self.cached_filter(handle)?;
+                &cached
+            }
+        };
+        let filter = Filter::new(payload).map_err(self.damaged(handle.offset))?;
+        Ok(filter.may_contain(lookup.hash))
+    }
+
+    /// A block of the index.
+    pub(super) fn index(&self, handle: BlockHandle) -> Result<EntryBlock> {
+        match self.pins.known(handle.offset) {
+            Some(pinned) => Ok(pinned.index.clone()),
+            None => self.entries(handle, BlockKind::Index),
+        }
+    }
+
+    /// The payload of a filter, from the cache or the file.
+    fn cached_filter(&self, handle: BlockHandle) -> Result<Slice> {
         let block = self.cache.block(key_of(self.identity), handle.offset, || {
             Ok(CachedBlock::Bytes(self.read(handle, BlockKind::Filter)?))
         })?;
-        let CachedBlock::Bytes(payload) = block else {
-            return Err(self.damaged(handle.offset)(Malformed("expected a filter")));
-        };
-        let filter = Filter::new(&payload).map_err(self.damaged(handle.offset))?;
-        Ok(filter.may_contain(lookup.hash))
+        match block {
+            CachedBlock::Bytes(payload) => Ok(payload),
+            CachedBlock::Entries(_) => {
+                Err(self.damaged(handle.offset)(Malformed("expected a filter")))
+            }
+        }
     }
 
     /// A block of entries, from the cache or the file.

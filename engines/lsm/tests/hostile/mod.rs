@@ -83,7 +83,11 @@ fn read(directory: &Arc<dyn Directory>) -> u32 {
     if let Ok(mut stream) = TableStream::open(directory, IDENTITY) {
         whole += u32::from(stream.all(|entry| entry.is_ok()));
     }
-    let cache = Arc::new(Cache::new(CacheOptions { block_bytes: 8 << 10, file_count: 1 }));
+    let cache = Arc::new(Cache::new(CacheOptions {
+        block_bytes: 8 << 10,
+        pinned_bytes: 1 << 10,
+        file_count: 1,
+    }));
     let Ok(table) = Table::open(directory, IDENTITY, &cache) else { return whole };
     let table = Arc::new(table);
     for number in 0..ENTRY_COUNT + 4 {
@@ -91,7 +95,7 @@ fn read(directory: &Arc<dyn Directory>) -> u32 {
         whole += u32::from(table.get(&key, u64::MAX).is_ok());
         whole += u32::from(table.get(&key, u64::from(number) * 300).is_ok());
         whole += u32::from(table.get(&key[..9], u64::MAX).is_ok());
-        let _ = table.covers(&key, 2);
+        let _ = table.range_over(&key, 2);
     }
     let (low, high) = (key(5), key(50));
     for (lower, upper) in [

@@ -78,7 +78,8 @@ fn a_value_that_was_read_is_shared() {
     let [first, again] = [0, 1].map(|_| file.get(&pointers[0], b"a").unwrap());
     assert_eq!(first.as_ptr(), again.as_ptr());
     // A cache without capacity is no error.
-    let cache = Arc::new(Cache::new(CacheOptions { block_bytes: 0, file_count: 0 }));
+    let cache =
+        Arc::new(Cache::new(CacheOptions { block_bytes: 0, pinned_bytes: 0, file_count: 0 }));
     let file = BlobFile::open(&directory, identity(5), &cache).unwrap();
     assert_eq!(file.get(&pointers[0], b"a").unwrap(), first);
     assert_eq!((cache.block_bytes(), cache.file_count()), (0, 1));

@@ -17,7 +17,7 @@ use adamant_slice::Slice;
 const NUMBER: u64 = 3;
 
 fn small_cache() -> Arc<Cache> {
-    Arc::new(Cache::new(CacheOptions { block_bytes: 32 << 10, file_count: 2 }))
+    Arc::new(Cache::new(CacheOptions { block_bytes: 32 << 10, pinned_bytes: 0, file_count: 2 }))
 }
 
 /// The expected content of a table of few entries, with blocks of every kind.

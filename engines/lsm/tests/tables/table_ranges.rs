@@ -38,7 +38,8 @@ fn the_newest_that_is_visible_covers_a_key() {
             let (key, sequence_max) = (key(&mut random), random.u64(0..1100));
             let over = ranges.iter().filter(|range| range.contains(&key));
             let newest = over.map(|range| range.sequence).filter(|&s| s <= sequence_max).max();
-            assert_eq!(table.covers(&key, sequence_max), newest);
+            let found = table.range_over(&key, sequence_max);
+            assert_eq!(found.map(|range| range.sequence), newest);
             assert_eq!(table.get(&key, 2000).unwrap(), newest_of(&model, &key));
         }
         let starts = ranges.iter().map(|range| &range.start);
@@ -70,7 +71,8 @@ fn a_table_may_hold_range_tombstones_only() {
     assert_eq!((meta.sequence_min, meta.sequence_max), (9, 9));
     let table = open(&directory, 1).unwrap();
     assert_eq!(table.get(b"c", 10).unwrap(), None);
-    assert_eq!((table.covers(b"l", 9), table.covers(b"l", 8)), (Some(9), None));
+    let over = |at| table.range_over(b"l", at).map(|range| range.sequence);
+    assert_eq!((over(9), over(8)), (Some(9), None));
     assert!(table.range(std::ops::Bound::Unbounded, std::ops::Bound::Unbounded).next().is_none());
 }
 

@@ -4,7 +4,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use adamant_heap::{Directory, Durability, MemoryDirectory};
+use adamant_heap::{Directory, Durability, MemoryDirectory, Transaction};
 use adamant_lsm::{Error, NEWEST};
 use adamant_slice::Slice;
 
@@ -238,4 +238,49 @@ fn gaps_side_by_side_become_one() {
         assert!(store.tree.gaps() <= 2, "{} gaps", store.tree.gaps());
     }
     assert!(store.tree.stepped() <= u64::from(ENTRIES), "each is stepped over once");
+}
+
+/// After opening no gap is known, and a range tombstone tells scans what to pass over in tables,
+/// though newer values lie between.
+#[test]
+fn a_scan_passes_over_what_a_range_tombstone_covers_in_tables() {
+    const ENTRIES: u32 = 20_000;
+    let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
+    let mut options = small_options();
+    (options.memtable_bytes_max, options.table_bytes_max) = (64 << 20, 64 << 20);
+    let store = Store::open(&directory, options.clone()).unwrap();
+    let number = |number: u32| number.swap_bytes().to_le_bytes();
+    let keys: Vec<_> = (0..ENTRIES).map(number).collect();
+    let flush = || {
+        let seen = || Ok(store.context.sequences().visible());
+        store.tree.rotate(&store.heap).unwrap();
+        while store.tree.flush(&store.heap, &seen, &|_| Ok(())).unwrap() {}
+    };
+    let commit = |work: &dyn Fn(&mut Transaction<'_>) -> Result<(), Error>| {
+        store.heap.transaction(Durability::Buffered, work).unwrap();
+        flush();
+    };
+    let newer = [50, 9_000, 19_950];
+    commit(&|tx| store.tree.write(tx, keys.iter().map(|key| (&key[..], Some(&b"item"[..])))));
+    commit(&|tx| store.tree.remove_range(tx, &number(10), &number(ENTRIES - 10)));
+    commit(&|tx| store.tree.write(tx, newer.map(|at| (&keys[at][..], Some(&b"new"[..])))));
+    store.heap.close().unwrap();
+    drop(store);
+
+    let store = Store::open(&directory, options).unwrap();
+    let left = (0..10).chain(newer).chain(ENTRIES as usize - 10..ENTRIES as usize);
+    let left: Vec<_> = left.map(|at| keys[at].to_vec()).collect();
+    for forward in [true, false] {
+        let all = (Bound::Unbounded, Bound::Unbounded);
+        let found = store.scan(all, forward, NEWEST, 100).unwrap();
+        let mut found: Vec<_> = found.into_iter().map(|(key, _)| key).collect();
+        if !forward {
+            found.reverse();
+        }
+        assert_eq!(found, left, "forward {forward}");
+    }
+    let stepped = store.tree.stepped();
+    assert!(stepped < 200, "{stepped} steps");
+    let report = store.check();
+    assert!(report.is_clean(), "{:#?}", report.findings);
 }

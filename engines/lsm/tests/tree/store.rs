@@ -86,7 +86,11 @@ impl Store {
         let directories = (directory.subdirectory("tables")?, directory.subdirectory("blobs")?);
         // Before any file in them is named.
         directory.sync()?;
-        let cache = Arc::new(Cache::new(CacheOptions { block_bytes: 4_000, file_count: 3 }));
+        let cache = Arc::new(Cache::new(CacheOptions {
+            block_bytes: 4_000,
+            pinned_bytes: 2_000,
+            file_count: 3,
+        }));
         let context = Arc::new(TreeContext::new(
             directories,
             [7; 16],

@@ -53,6 +53,9 @@ pub const ADAMANT_OPTION_LSM_BLOB_BYTES_MIN: c_int = 18;
 /// Bytes of addresses that the pool takes, which is how large it can become while the store is
 /// open. Default: 64 GiB, or sixteen times what the pool has.
 pub const ADAMANT_OPTION_ADDRESS_BYTES_MAX: c_int = 19;
+/// Bytes of indexes and filters of the engine lsm that stay in memory beside the cache. Default: 64
+/// MiB.
+pub const ADAMANT_OPTION_PINNED_BYTES_MAX: c_int = 20;
 
 /// Options of a store. To be freed by adamant_options_free, also after a store was opened with
 /// them.
@@ -134,6 +137,7 @@ fn set(store: &mut Options, option: c_int, value: u64) -> Result<bool> {
         ADAMANT_OPTION_HUGE_BYTES_MAX => options.huge_bytes_max(value),
         ADAMANT_OPTION_SNAPSHOT_BYTES_MAX => options.snapshot_bytes_max(value),
         ADAMANT_OPTION_CACHE_BYTES_MAX => options.cache_bytes_max(value),
+        ADAMANT_OPTION_PINNED_BYTES_MAX => options.pinned_bytes_max(value),
         ADAMANT_OPTION_OPEN_FILES_MAX => {
             options.open_files_max(usize::try_from(value).unwrap_or(usize::MAX))
         }

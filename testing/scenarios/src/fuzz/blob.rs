@@ -129,7 +129,11 @@ fn read(
             assert!(is_sealed || is_right(), "a value that nobody wrote");
         }
     }
-    let cache = Arc::new(Cache::new(CacheOptions { block_bytes: 8 << 10, file_count: 1 }));
+    let cache = Arc::new(Cache::new(CacheOptions {
+        block_bytes: 8 << 10,
+        pinned_bytes: 1 << 10,
+        file_count: 1,
+    }));
     let Ok(file) = BlobFile::open(directory, IDENTITY, &cache) else { return 0 };
     let mut whole = 0;
     for (number, (pointer, written)) in (0..VALUES).zip(pointers.iter().zip(written)) {
