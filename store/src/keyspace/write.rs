@@ -214,9 +214,6 @@ impl Keyspace {
 
     /// Pre-reads what a change of a key needs, in an engine that may have to read the device.
     fn pre_read(&self, key: &[u8], with_value: bool) -> Result<Option<PreRead>> {
-        if self.engine() != Engine::Lsm {
-            return Ok(None);
-        }
         let view = self.shared.view()?;
         let map = self.state.map(&view, self.shared.catalogue())?;
         map.pre_read(view, key, with_value)
@@ -247,10 +244,9 @@ impl Keyspace {
         pre_reads: Option<bool>,
         body: impl Fn(&mut Transaction<'_>, &Map, Option<PreRead>) -> Result<T> + Sync,
     ) -> Result<T> {
-        if self.engine() == Engine::Lsm {
-            let pre_read =
-                pre_reads.map(|with_value| self.pre_read(key, with_value)).transpose()?;
-            return self.change(key, |transaction, map| body(transaction, map, pre_read.flatten()));
+        if let Some(with_value) = pre_reads.filter(|_| self.engine() == Engine::Lsm) {
+            let pre_read = self.pre_read(key, with_value)?;
+            return self.change(key, |transaction, map| body(transaction, map, pre_read));
         }
         self.check_writes()?;
         let keys = |each: &mut KeyVisitor<'_>| each(&self.state, key);
