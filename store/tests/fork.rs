@@ -142,6 +142,7 @@ fn store_calls(calls: &mut Calls, store: &Store, scratch: &Path) {
     calls.refused("check", || store.check());
     calls.refused("heap", || store.heap().map(drop));
     calls.refused("backup", || store.backup(&path));
+    calls.refused("backup_linked", || store.backup_linked(&path));
     calls.refused("backup_into", || {
         store.backup_into(&(std::sync::Arc::new(adamant::OsDirectory::create(&path)?) as _))
     });

@@ -4,6 +4,7 @@
 //! each implement them.
 //! Thread safety: all methods take `&self` and may be called from any thread.
 
+use std::any::Any;
 use std::fmt::Debug;
 use std::io;
 use std::path::Path;
@@ -15,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::names::name_of;
 
 /// A directory and the names in it: text, as [`crate::names`] makes it of names that are no UTF-8.
-pub trait Directory: Send + Sync + Debug {
+pub trait Directory: Any + Send + Sync + Debug {
     /// For messages only.
     fn path(&self) -> &Path;
     /// Opens a file for reading and writing; `None` if there is none of that name.
@@ -30,6 +31,13 @@ pub trait Directory: Send + Sync + Debug {
     fn exchange(&self, one: &str, other: &str) -> Result<()> {
         let _ = other;
         Err(unsupported("exchange names in", self.path(), one))
+    }
+    /// Gives a file in here the same name in another directory, too: a hard link. Durable after
+    /// `sync` of that one. False if there is no file of that name; an error that
+    /// [`Error::is_unsupported`] if it cannot be done there; then nothing happened.
+    fn link(&self, name: &str, target: &dyn Directory) -> Result<bool> {
+        let _ = target;
+        Err(unsupported("link", self.path(), name))
     }
     /// Removes a file. Durable after `sync`.
     fn remove(&self, name: &str) -> Result<()>;
@@ -189,7 +197,7 @@ pub trait File: Send + Sync + Debug {
     }
 }
 
-fn unsupported(operation: &'static str, directory: &Path, name: &str) -> Error {
+pub(crate) fn unsupported(operation: &'static str, directory: &Path, name: &str) -> Error {
     Error::io(operation, &directory.join(name_of(name)), None, 0, io::ErrorKind::Unsupported.into())
 }
 

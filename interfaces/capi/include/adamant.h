@@ -330,6 +330,12 @@
 #define ADAMANT_OPTION_ADDRESS_BYTES_MAX 19
 
 /**
+ * Bytes of indexes and filters of the engine lsm that stay in memory beside the cache. Default: 64
+ * MiB.
+ */
+#define ADAMANT_OPTION_PINNED_BYTES_MAX 20
+
+/**
  * Changes to any keyspaces of one store that become one commit. For one thread at a time. To be
  * freed by adamant_batch_free.
  */
@@ -580,6 +586,13 @@ int adamant_compact(adamant_store *store);
  * Fails with ADAMANT_TARGET if something is there.
  */
 int adamant_backup(const adamant_store *store, const char *path);
+
+/**
+ * As adamant_backup, but the files of keyspaces of the engine lsm become hard links if the copy is
+ * on the same file system: they never change, so that takes no time and no space. Damage of the
+ * device hits both stores.
+ */
+int adamant_backup_linked(const adamant_store *store, const char *path);
 
 /**
  * Copies a backup, or any store that nobody has open, to a path where nothing is, and verifies it

@@ -253,7 +253,7 @@ static void test_inspection(adamant_store *store, const char *folder)
     adamant_value *json = NULL;
     adamant_store *copy = NULL;
     adamant_keyspace *accounts = NULL;
-    char *path = path_in(folder, "copy"), *restored;
+    char *path = path_in(folder, "copy"), *restored, *linked;
 
     OK(adamant_stats(store, &json));
     CHECK(strstr((const char *)adamant_value_bytes(json).data, "\"pool_bytes\":") != NULL);
@@ -266,6 +266,10 @@ static void test_inspection(adamant_store *store, const char *folder)
 
     OK(adamant_backup(store, path));
     CODE(ADAMANT_TARGET, adamant_backup(store, path));
+    CODE(ADAMANT_TARGET, adamant_backup_linked(store, path));
+    linked = path_in(folder, "linked");
+    OK(adamant_backup_linked(store, linked));
+    free(linked);
     restored = path_in(folder, "restored");
     OK(adamant_restore(path, restored));
     CODE(ADAMANT_TARGET, adamant_restore(path, restored));

@@ -38,6 +38,8 @@ static void test_null(adamant_store *store, adamant_keyspace *keyspace, const ch
     BAD(adamant_compact(NULL));
     BAD(adamant_backup(NULL, folder));
     BAD(adamant_backup(store, NULL));
+    BAD(adamant_backup_linked(NULL, folder));
+    BAD(adamant_backup_linked(store, NULL));
     BAD(adamant_restore(NULL, folder));
     BAD(adamant_restore(folder, NULL));
     BAD(adamant_stats(NULL, &value));
@@ -284,6 +286,7 @@ static void test_openers(const char *folder)
     OK(adamant_options_set(options, ADAMANT_OPTION_HUGE_BYTES_MAX, 0));
     OK(adamant_options_set(options, ADAMANT_OPTION_SNAPSHOT_BYTES_MAX, 1 << 20));
     OK(adamant_options_set(options, ADAMANT_OPTION_CACHE_BYTES_MAX, 1 << 20));
+    OK(adamant_options_set(options, ADAMANT_OPTION_PINNED_BYTES_MAX, 1 << 20));
     OK(adamant_options_set(options, ADAMANT_OPTION_OPEN_FILES_MAX, 16));
     OK(adamant_options_set(options, ADAMANT_OPTION_LSM_MEMTABLE_BYTES_MAX, 1 << 20));
     OK(adamant_options_set(options, ADAMANT_OPTION_LSM_TABLE_BYTES_MAX, 1 << 20));

@@ -106,6 +106,7 @@ fn with_options(mut options: Options, given: &Bound<'_, PyDict>) -> PyResult<Opt
             "huge_bytes_max" => options.huge_bytes_max(value.extract()?),
             "snapshot_bytes_max" => options.snapshot_bytes_max(value.extract()?),
             "cache_bytes_max" => options.cache_bytes_max(value.extract()?),
+            "pinned_bytes_max" => options.pinned_bytes_max(value.extract()?),
             "open_files_max" => options.open_files_max(value.extract()?),
             _ => {
                 let words = format!("there is no option {name:?} of a store");
@@ -178,10 +179,13 @@ impl Store {
     }
 
     /// Copies the store to a free path, while it is in use.
-    #[pyo3(signature = (path, /))]
-    fn backup(&self, py: Python<'_>, path: &Bound<'_, PyAny>) -> PyResult<()> {
+    #[pyo3(signature = (path, /, *, link=false))]
+    fn backup(&self, py: Python<'_>, path: &Bound<'_, PyAny>, link: bool) -> PyResult<()> {
         let path = path_of(path)?;
-        self.detached(py, |store| store.backup(path))
+        self.detached(py, |store| match link {
+            true => store.backup_linked(path),
+            false => store.backup(path),
+        })
     }
 
     /// Compacts all keyspaces, and gives free space back to the file system.

@@ -40,7 +40,7 @@ def test_keyspaces(db: adamant.Store) -> None:
 
 
 def test_backup_and_restore(tmp_path: Path) -> None:
-    backup, copy = tmp_path / "backup", tmp_path / "copy"
+    backup, copy, linked = (tmp_path / name for name in ("backup", "copy", "linked"))
     with adamant.open(tmp_path / "store") as db:
         words = db.keyspace("words", codec="utf-8")
         words["one"] = "1"
@@ -50,7 +50,11 @@ def test_backup_and_restore(tmp_path: Path) -> None:
             db.backup(backup)
         with pytest.raises(adamant.InvalidArgument):
             db.backup(tmp_path / "store" / "within")
+        db.keyspace("visits", engine="lsm", codec="utf-8")["k"] = "v"
+        db.backup(linked, link=True)
     adamant.restore(backup, copy)
+    with adamant.open(linked) as db:
+        assert dict(db.keyspace("visits", codec="utf-8")) == {"k": "v"}
     for path in (backup, copy):
         with adamant.open(path) as db:
             assert dict(db.keyspace("words", codec="utf-8")) == {"one": "1"}
@@ -120,6 +124,7 @@ def test_options_are_taken(path: Path) -> None:
         memory_bytes_max=64 << 20,
         snapshot_bytes_max=1 << 20,
         cache_bytes_max=1 << 20,
+        pinned_bytes_max=1 << 20,
         open_files_max=16,
     ) as db:
         db.keyspace("test").update({b"%d" % number: b"x" * 1000 for number in range(20_000)})

@@ -49,13 +49,26 @@ impl Store {
     pub fn backup(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         self.refuse_inside(path)?;
-        self.copy_to(path, UNFINISHED_SUFFIX)
+        self.copy_to(path, UNFINISHED_SUFFIX, false)
     }
 
-    /// Like [`Store::backup`], with another suffix while it is made.
-    pub(crate) fn copy_to(&self, path: &Path, suffix: &str) -> Result<()> {
+    /// As [`Store::backup`], but the files of keyspaces of the engine `lsm` become hard links if
+    /// the copy is on the same file system, and are copied otherwise. They never change, so that
+    /// takes no time and no space for them, however many they are: only the pool is copied. A file
+    /// goes when neither store needs it. Damage of the device hits both stores.
+    ///
+    /// # Errors
+    /// As [`Store::backup`].
+    pub fn backup_linked(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
+        self.refuse_inside(path)?;
+        self.copy_to(path, UNFINISHED_SUFFIX, true)
+    }
+
+    /// Like [`Store::backup`], with another suffix while it is made, and with links if asked.
+    pub(crate) fn copy_to(&self, path: &Path, suffix: &str, links: bool) -> Result<()> {
         let (parent, name) = parent_of(path)?;
-        self.copy_in(parent, &name, suffix)
+        self.copy_in(parent, &name, (suffix, links))
     }
 
     /// Like [`Store::copy_to`], to a name in a directory of any storage backend.
@@ -63,10 +76,10 @@ impl Store {
         &self,
         parent: Arc<dyn Directory>,
         name: &str,
-        suffix: &str,
+        (suffix, links): (&str, bool),
     ) -> Result<()> {
         let unfinished = Unfinished::create(parent, name, suffix)?;
-        self.backup_into(&unfinished.directory()?)?;
+        self.back_up(&unfinished.directory()?, links)?;
         unfinished.finish()
     }
 
@@ -76,13 +89,17 @@ impl Store {
     /// # Errors
     /// As [`Store::backup`]; the directory holds no store then, but maybe a part of one.
     pub fn backup_into(&self, directory: &Arc<dyn Directory>) -> Result<()> {
+        self.back_up(directory, false)
+    }
+
+    fn back_up(&self, directory: &Arc<dyn Directory>, links: bool) -> Result<()> {
         let heap = self.shared.heap()?;
         let lsm_trees = self.shared.catalogue().lsm_trees();
         // Taken before the heap is copied, so that no file which the copy names is deleted.
         let _pin = lsm_trees.pin_files();
         heap.back_up(directory.as_ref())?;
         if lsm_trees.environment().is_some() {
-            lsm_trees.copy_files(directory.as_ref())?;
+            lsm_trees.copy_files(directory.as_ref(), links)?;
         }
         Ok(())
     }

@@ -50,6 +50,6 @@ pub fn restore(backup: impl AsRef<Path>, path: impl AsRef<Path>) -> Result<()> {
     store.refuse_inside(path)?;
     // Only an empty directory can be removed so; the copy refuses any other.
     let _ = std::fs::remove_dir(path);
-    store.copy_to(path, UNFINISHED_SUFFIX)?;
+    store.copy_to(path, UNFINISHED_SUFFIX, false)?;
     store.close()
 }

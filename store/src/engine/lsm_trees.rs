@@ -1,6 +1,6 @@
 //! The LSM trees of a store: what they share, and which are open.
 //!
-//! Purpose: a tree has skip lists and a cache in memory, so it is opened once, whatever the number
+//! Purpose: a tree has indexes and a cache in memory, so it is opened once, whatever the number
 //! of handles. The shared tree context is made with the first tree: a store without one has neither
 //! their directories nor their cache.
 //! Invariants: a tree is listed from the transaction that makes it, unless that is undone, to the
@@ -206,13 +206,24 @@ impl LsmTrees {
     }
 
     /// Copies all finished files to the directory of another store, and makes them durable there.
-    pub(crate) fn copy_files(&self, target: &dyn Directory) -> Result<()> {
+    /// With `links` they are hard links where that can be done: finished files never change, and
+    /// are durable.
+    pub(crate) fn copy_files(&self, target: &dyn Directory, links: bool) -> Result<()> {
         let mut piece = vec![0; COPY_BYTES];
         for name in [TABLES_NAME, BLOBS_NAME] {
             let from = self.directory.subdirectory(name)?;
             let to = target.subdirectory(name)?;
             let is_finished = |name: &String| number_of(name).is_some_and(|(_, finished)| finished);
             for file in from.list()?.into_iter().filter(is_finished) {
+                if links {
+                    match from.link(&file, &*to) {
+                        Err(error) if error.is_unsupported() => {}
+                        linked => {
+                            linked?;
+                            continue;
+                        }
+                    }
+                }
                 let Some(source) = from.open(&file)? else { continue };
                 let copy = to.create(&file)?;
                 let (len, mut at) = (source.len()?, 0);

@@ -50,10 +50,20 @@ struct Work {
 const BACKUP: Work = Work {
     run: |disk| {
         let store = open(disk, APP)?;
-        store.copy_in(root(disk), COPY, ".backing-up")
+        store.copy_in(root(disk), COPY, (".backing-up", false))
     },
     name: COPY,
     begins: "rename copy.backing-up",
+};
+
+/// From the first link on, since the source may lose nothing.
+const BACKUP_LINKED: Work = Work {
+    run: |disk| {
+        let store = open(disk, APP)?;
+        store.copy_in(root(disk), COPY, (".backing-up", true))
+    },
+    name: COPY,
+    begins: "link",
 };
 
 const COMPACT: Work = Work {
@@ -247,6 +257,11 @@ fn a_backup_has_its_name_whole_or_not_at_all() {
 }
 
 #[test]
+fn a_linked_backup_has_its_name_whole_or_not_at_all() {
+    try_power_cuts(&BACKUP_LINKED, true);
+}
+
+#[test]
 fn a_store_made_smaller_takes_its_place_in_one_step() {
     try_power_cuts(&COMPACT, true);
 }
@@ -264,6 +279,11 @@ fn a_repaired_store_takes_its_place_in_three_steps_where_there_is_no_other_way()
 #[test]
 fn a_backup_that_fails_says_so_and_leaves_no_name() {
     try_faults(&BACKUP);
+}
+
+#[test]
+fn a_linked_backup_that_fails_says_so_and_leaves_no_name() {
+    try_faults(&BACKUP_LINKED);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Directories, files and locks of a [`SimDisk`].
 
+use std::any::Any;
 use std::fmt;
 use std::io;
 use std::panic::Location;
@@ -121,6 +122,22 @@ impl Directory for SimDirectory {
         let (one, other) = (one.into(), other.into());
         inner.record(Operation::Exchange { directory: self.number, one, other });
         Ok(())
+    }
+
+    fn link(&self, name: &str, target: &dyn Directory) -> Result<bool> {
+        check_name("link", &self.path, name)?;
+        let target = (target as &dyn Any).downcast_ref::<Self>();
+        let Some(target) = target.filter(|target| target.disk.is(&self.disk)) else {
+            return Err(self.error("link", name, io::ErrorKind::Unsupported));
+        };
+        let mut inner = self.disk.inner();
+        let Some(Node::File(file)) = self.node(&inner, name) else { return Ok(false) };
+        if target.node(&inner, name).is_some() {
+            return Err(target.error("link", name, io::ErrorKind::AlreadyExists));
+        }
+        inner.check(Call::Create, "link", &target.path.join(name))?;
+        inner.record(Operation::Link { directory: target.number, name: name.into(), file });
+        Ok(true)
     }
 
     fn remove(&self, name: &str) -> Result<()> {

@@ -52,6 +52,11 @@ pub(crate) struct Inner {
 }
 
 impl SimDisk {
+    /// Whether it is the same disk.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+
     /// An empty disk. The seed is for the random bytes that it gives to programs.
     pub fn new(seed: u64) -> SimDisk {
         Self::from_state(State::new(), 0, seed, Sites::default())
@@ -307,6 +312,7 @@ impl Inner {
         let failed = |failed: &bool| if *failed { ", failing" } else { "" };
         match operation {
             Operation::Create { path, .. } => format!("create {}", path.display()),
+            Operation::Link { name, .. } => format!("link {name}"),
             Operation::CreateDirectory { name, .. } => format!("create directory {name}"),
             Operation::Rename { source, target, .. } => format!("rename {source} to {target}"),
             Operation::Exchange { one, other, .. } => format!("exchange {one} and {other}"),

@@ -28,6 +28,12 @@ pub(crate) enum Operation {
         file: u64,
         path: Arc<Path>,
     },
+    /// A second name of a file.
+    Link {
+        directory: u64,
+        name: String,
+        file: u64,
+    },
     CreateDirectory {
         directory: u64,
         name: String,
@@ -126,10 +132,12 @@ impl State {
     pub(crate) fn space_pages(&self) -> u64 {
         let named = self.directories.values().flat_map(|names| names.visible().values());
         let files = named.filter_map(|node| match node {
-            Node::File(file) => Some(self.file(*file).space().count()),
+            Node::File(file) => Some(*file),
             Node::Directory(_) => None,
         });
-        files.sum()
+        // Some may have several names.
+        let files: BTreeSet<u64> = files.collect();
+        files.into_iter().map(|file| self.file(file).space().count()).sum()
     }
 
     /// Applies operation `number` of the history.
@@ -145,6 +153,9 @@ impl State {
             }
             Operation::Rename { directory, source, target } => {
                 self.names(*directory).rename(number, source.clone(), target.clone());
+            }
+            Operation::Link { directory, name, file } => {
+                self.names(*directory).add(number, name.clone(), Node::File(*file));
             }
             Operation::Exchange { directory, one, other } => {
                 self.names(*directory).exchange(number, one.clone(), other.clone());

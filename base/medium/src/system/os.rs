@@ -10,6 +10,7 @@
 //! only in a process that ignores SIGXFSZ: by default that signal kills it first. We change no
 //! signal handlers: they belong to the program.
 
+use std::any::Any;
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -24,7 +25,7 @@ use crate::address::persist::{Flushing, Persist};
 use crate::address::region::Region;
 use crate::error::{Error, Result};
 use crate::names::{name_of, text_of};
-use crate::storage::{Directory, File, Lock, check_name};
+use crate::storage::{Directory, File, Lock, check_name, unsupported};
 use crate::system::dax;
 use crate::system::handle::{Handle, Handles, source_of};
 use crate::system::lock::OsLock;
@@ -180,6 +181,28 @@ impl Directory for OsDirectory {
             };
             Error::io("exchange names in", &self.path.join(one), None, 0, source)
         })
+    }
+
+    fn link(&self, name: &str, target: &dyn Directory) -> Result<bool> {
+        check_name("link", &self.path, name)?;
+        let Some(target) = (target as &dyn Any).downcast_ref::<Self>() else {
+            return Err(unsupported("link", &self.path, name));
+        };
+        target.check_writable("link", name)?;
+        let to = target.duplicate("link", name)?;
+        let name_at = &*name_of(name);
+        let linked = self.directory.with(|directory| {
+            rustix::fs::linkat(directory, name_at, &to, name_at, AtFlags::empty())
+        });
+        match linked {
+            Ok(()) => Ok(true),
+            Err(Errno::NOENT) => Ok(false),
+            // Another file system, or one without links, or too many of them.
+            Err(Errno::XDEV | Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS | Errno::MLINK) => {
+                Err(unsupported("link", &self.path, name))
+            }
+            Err(error) => Err(self.error("link", name, error)),
+        }
     }
 
     fn remove(&self, name: &str) -> Result<()> {

@@ -118,8 +118,9 @@ fn a_keyspace_is_converted_to_lsm_and_back() {
     }
     shell.ok(["lsm", "compact", "store"]);
     shell.ok(["backup", "store", "copy"]);
+    shell.ok(["backup", "store", "linked", "--link"]);
     shell.ok(["compact", "store"]);
-    for path in ["store", "copy"] {
+    for path in ["store", "copy", "linked"] {
         assert_eq!(shell.ok(["export", path]), kept, "{path}");
         shell.ok(["check", path]);
     }

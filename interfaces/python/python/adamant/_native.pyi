@@ -98,8 +98,12 @@ class Store:
     def sync(self) -> None:
         """Makes everything committed so far survive power loss, whatever its commit waited for."""
 
-    def backup(self, path: _Path, /) -> None:
-        """Copies the store to a path where nothing is, while it is used."""
+    def backup(self, path: _Path, /, *, link: bool = False) -> None:
+        """Copies the store to a path where nothing is, while it is used.
+
+        link: share the files of keyspaces of the engine lsm by hard links, if the copy is on the same
+        file system. That takes no time and no space for them; damage of the device hits both stores.
+        """
 
     def compact(self) -> None:
         """Compacts all keyspaces, and gives free space back to the file system."""

@@ -416,6 +416,7 @@ def open(
     huge_bytes_max: int | None = None,
     snapshot_bytes_max: int | None = None,
     cache_bytes_max: int | None = None,
+    pinned_bytes_max: int | None = None,
     open_files_max: int | None = None,
 ) -> Store:
     """Opens the store at a path, which is a directory; creates it if there is nothing.
@@ -438,6 +439,7 @@ def open(
         "huge_bytes_max": huge_bytes_max,
         "snapshot_bytes_max": snapshot_bytes_max,
         "cache_bytes_max": cache_bytes_max,
+        "pinned_bytes_max": pinned_bytes_max,
         "open_files_max": open_files_max,
     }
     return Store(path, options)

@@ -11,7 +11,10 @@ use crate::{opening, progress};
 pub(crate) fn run(args: &BackupArgs, output: &Output) -> Result<()> {
     let store = opening::readable(&args.store)?;
     let bar = progress::spinner("copying");
-    let made = store.backup(&args.target);
+    let made = match args.link {
+        true => store.backup_linked(&args.target),
+        false => store.backup(&args.target),
+    };
     bar.finish_and_clear();
     made?;
     store.close()?;
