@@ -66,7 +66,8 @@ pub struct Options {
     /// The most bytes of the log that are kept for writes to blocks reserved by
     /// [`crate::Write::reserve_held`] that the pool file does not have yet. While there are such
     /// blocks the log may be longer by their bytes and a quarter, up to three times `log_bytes_max`
-    /// in all. Beyond that, and half of `log_bytes_max`, they are copied to the pool file after all.
+    /// in all. Beyond that, and half of `log_bytes_max`, they are copied to the pool file after
+    /// all.
     pub log_held_bytes_max: u64,
     /// The most milliseconds after which a deferred commit is made durable.
     pub deferred_ms_max: u64,

@@ -1,8 +1,8 @@
 //! The block cache and the table cache of a store.
 //!
 //! Purpose: one cache of blocks, bounded in bytes, and one of open files, bounded in number, for
-//! all keyspaces; and a limit of what tables pin beside it. Both are Clock-PRO (`quick_cache`): an entry that is used once, as by a scan, is
-//! evicted before one that is used often.
+//! all keyspaces; and a limit of what tables pin beside it. Both are Clock-PRO (`quick_cache`): an
+//! entry that is used once, as by a scan, is evicted before one that is used often.
 //! Invariants: a block is verified before it is cached, and never changes. File numbers are never
 //! used again, so no cached entry is ever wrong.
 //! Thread safety: shared freely. A block that several threads miss is read once.

@@ -358,8 +358,8 @@ pub(crate) struct BackupArgs {
     pub(crate) store: PathBuf,
     /// Folder that the copy is to be; nothing may be there
     pub(crate) target: PathBuf,
-    /// Share the files of keyspaces of the engine lsm by hard links, if the copy is on the same file
-    /// system
+    /// Share the files of keyspaces of the engine lsm by hard links, if the copy is on the same
+    /// file system
     #[arg(long)]
     pub(crate) link: bool,
 }

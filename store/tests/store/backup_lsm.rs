@@ -1,6 +1,6 @@
-//! Backups of LSM trees. A backup pins the files that it is about to copy: the copied heap refers to them, whatever
-//! becomes of them in the store meanwhile. Otherwise a merge or a dropped keyspace at the wrong
-//! moment would leave a backup that opens and cannot be read.
+//! Backups of LSM trees. A backup pins the files that it is about to copy: the copied heap refers
+//! to them, whatever becomes of them in the store meanwhile. Otherwise a merge or a dropped
+//! keyspace at the wrong moment would leave a backup that opens and cannot be read.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;

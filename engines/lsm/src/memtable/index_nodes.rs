@@ -5,8 +5,8 @@
 //! belong into a node begin with the same `skip` bytes.
 //! Thread safety: a sequence lock (Boehm, "Can seqlocks get along with programming language memory
 //! models?", MSPC 2012). The writer makes its number odd, changes what it guards, and makes it even
-//! again; a reader that finds another number than before reads again. All that is guarded is atomic,
-//! so what a reader sees meanwhile is wrong at worst.
+//! again; a reader that finds another number than before reads again. All that is guarded is
+//! atomic, so what a reader sees meanwhile is wrong at worst.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 

@@ -1,12 +1,12 @@
 //! The Bloom filter of a memtable.
 //!
 //! Purpose: a get mostly looks for a key that the active memtable does not have. The index takes
-//! three or four cache misses to tell, the filter one or two. It is a blocked Bloom filter as tables
-//! have them ([`crate::filter`]), in parts that grow with the arena of the entries, so that no key
-//! is ever added twice.
+//! three or four cache misses to tell, the filter one or two. It is a blocked Bloom filter as
+//! tables have them ([`crate::filter`]), in parts that grow with the arena of the entries, so that
+//! no key is ever added twice.
 //! Invariants: a key that was added always passes, also after its entry was removed.
-//! Thread safety: any number of readers beside one writer. Bits are set before a leaf has the entry,
-//! so a thread that may see it sees them.
+//! Thread safety: any number of readers beside one writer. Bits are set before a leaf has the
+//! entry, so a thread that may see it sees them.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -47,8 +47,8 @@ impl KeyFilter {
         Self { parts: Row::new(CHUNKS - LAST_SMALL), parts_end: AtomicUsize::new(0) }
     }
 
-    /// Adds the key with that hash, whose entry lies in a chunk of `words` words. By one thread at a
-    /// time.
+    /// Adds the key with that hash, whose entry lies in a chunk of `words` words. By one thread at
+    /// a time.
     pub(super) fn add(&self, hash: u64, (chunk, words): (usize, u32)) {
         let words = if chunk <= LAST_SMALL { SMALL_WORDS } else { words };
         let index = chunk.saturating_sub(LAST_SMALL);

@@ -5,9 +5,10 @@
 //! each key, so an insertion into some hundred thousand entries takes three or four cache misses,
 //! where a skip list took 15 to 20.
 //! Invariants: entries are ordered by key, then by sequence number, the newest first. Entries and
-//! nodes are never freed before the index, so a reader that stands on a removed entry finds its way.
-//! Thread safety: any number of readers beside one writer. A leaf has a sequence lock, and the inner
-//! nodes have one together; a reader that met a change begins again.
+//! nodes are never freed before the index, so a reader that stands on a removed entry finds its
+//! way.
+//! Thread safety: any number of readers beside one writer. A leaf has a sequence lock, and the
+//! inner nodes have one together; a reader that met a change begins again.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -128,7 +129,7 @@ impl OrderedIndex {
     }
 
     /// Reads until no split came in between.
-    fn read<'i, T>(&'i self, read: impl Fn() -> Result<T, Changed>) -> T {
+    fn read<T>(&self, read: impl Fn() -> Result<T, Changed>) -> T {
         let proven = || {
             let begun = self.splits.begin()?;
             let result = read()?;
@@ -146,7 +147,8 @@ impl OrderedIndex {
         }
     }
 
-    /// The leaf in which a target belongs, and the number of its lock; `None` if the index is empty.
+    /// The leaf in which a target belongs, and the number of its lock; `None` if the index is
+    /// empty.
     #[inline]
     fn leaf_of(&self, target: Target<'_, '_>) -> Result<Option<(&Leaf, u64)>, Changed> {
         let mut node = self.root.load(Ordering::Relaxed);

@@ -161,8 +161,8 @@ impl TreeVersion {
         Ok(newest.is_none_or(|newest| newest.sequence <= version.sequence))
     }
 
-    /// The newest range tombstone over a key up to a sequence number, of those in tables. Fails if a
-    /// table that must be searched cannot be read: keys that it removes must not come back.
+    /// The newest range tombstone over a key up to a sequence number, of those in tables. Fails if
+    /// a table that must be searched cannot be read: keys that it removes must not come back.
     pub(crate) fn range_over(&self, key: &[u8], sequence: u64) -> Result<Option<&RangeTombstone>> {
         let at = (Bound::Included(key), Bound::Included(key));
         let mut newest = None;

@@ -73,8 +73,8 @@ impl Ranges {
         &self.sorted
     }
 
-    /// The newest one over the key, up to `sequence_max`. O(log n) where few ranges overlap, O(n) at
-    /// worst.
+    /// The newest one over the key, up to `sequence_max`. O(log n) where few ranges overlap, O(n)
+    /// at worst.
     pub(crate) fn over(&self, key: &[u8], sequence_max: u64) -> Option<&RangeTombstone> {
         let mut newest = None;
         self.search(0, self.sorted.len(), key, sequence_max, &mut newest);

@@ -3,9 +3,9 @@
 //! Purpose: resolves a key to its version through the top of the index, a filter, a part of the
 //! index and a data block.
 //! Invariants: meta block, top of the index and range tombstones are in memory while the table is
-//! open, and pinned parts of the index and filters; everything else comes through the cache, and was
-//! verified when it was read. Content that
-//! no writer can have written is an error with its location.
+//! open, and pinned parts of the index and filters; everything else comes through the cache, and
+//! was verified when it was read. Content that no writer can have written is an error with its
+//! location.
 //! Thread safety: immutable, shared freely.
 
 use std::path::Path;

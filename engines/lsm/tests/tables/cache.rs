@@ -59,7 +59,7 @@ fn what_is_pinned_is_read_once_and_given_back() {
         let cache = Arc::new(Cache::new(cache));
         let table = Table::open(&directory, identity(1), &cache).unwrap();
         let opened_bytes = table.memory_bytes();
-        for ((key, sequence), _) in &model {
+        for (key, sequence) in model.keys() {
             assert_eq!(table.get(key, sequence.0).unwrap(), newest(&model, key, sequence.0));
         }
         let pinned = cache.pinned_bytes();

@@ -2,10 +2,10 @@
 //!
 //! Purpose: space for the log. Invariants: a file in use is given back only by `recycle`, after the
 //! checkpoint that no longer needs it is durable (R1). All files together stay within `bytes_max`,
-//! unless `prepare` was told that one record needs more; `trim` ends that. Extents that are held back
-//! from the pool keep a part of the log, which does not count. Once space was given
-//! back no more files are kept than a small log needs, until one more is prepared. Files held for a
-//! backup come on top, and are released when the device has no space for writers.
+//! unless `prepare` was told that one record needs more; `trim` ends that. Extents that are held
+//! back from the pool keep a part of the log, which does not count. Once space was given back no
+//! more files are kept than a small log needs, until one more is prepared. Files held for a backup
+//! come on top, and are released when the device has no space for writers.
 //! Thread safety: any thread; one thread at a time prepares files, outside of the lock that
 //! `take_spare` needs. Locks: `preparing`, then `state`.
 
