@@ -20,7 +20,6 @@ use parking_lot::Mutex;
 
 use crate::compact::{
     Job, Outcome, Pace, Parked, Picker, compact, flush, is_bottom, load, pick, pick_all, reclaim,
-    wants_rest,
 };
 use crate::error::{Error, Result};
 use crate::file::FileKind;
@@ -591,16 +590,14 @@ impl Lsm {
 
     /// Whether there is a memtable to be flushed, or tables to be merged.
     pub fn has_work(&self) -> bool {
-        let tree_version = self.current.load();
-        let options = (self.context.options(), Pace::Rest);
-        self.is_full()
-            || !tree_version.frozen.is_empty()
-            || pick(&tree_version, options, &mut Picker::default(), &self.parked.lock()).is_some()
+        self.is_full() || !self.current.load().frozen.is_empty() || self.wants_rest()
     }
 
-    /// Whether [`Lsm::compact_at_rest`] may find work that [`Lsm::compact_once`] does not.
+    /// Whether [`Lsm::compact_at_rest`] finds work, maybe such as [`Lsm::compact_once`] does not.
     pub fn wants_rest(&self) -> bool {
-        wants_rest(&self.current.load(), self.context.options())
+        let options = (self.context.options(), Pace::Rest);
+        let parked = self.parked.lock();
+        pick(&self.current.load(), options, &mut Picker::default(), &parked).is_some()
     }
 
     /// As [`Lsm::compact_once`], for an idle store: also does what is worth it only then.

@@ -4,12 +4,14 @@
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 use adamant::{
     Durability, Engine, Keyspace, KeyspaceOptions, LsmOptions, LsmStats, Options, Slice, Store,
 };
+use adamant_sim::{SimDirectory, SimDisk};
 
 fn small() -> Options {
     let mut lsm = LsmOptions::default();
@@ -523,4 +525,69 @@ fn a_handle_from_before_a_conversion_deletes_ranges() {
         assert_eq!(handle.retain("0100".."1500", |_, _| false).unwrap(), 1_400);
         assert_eq!(handle.pop_last().unwrap().map(|(key, _)| key), Some("0099".into()));
     }
+}
+
+/// Removed entries that no merge would need go when no commits come.
+#[test]
+fn an_idle_store_frees_what_was_deleted() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = small().durability(Durability::Deferred);
+    let store = Store::open_with(directory.path().join("store"), options).unwrap();
+    let data = keyspace(&store, "data");
+    let write = |keys: std::ops::Range<u32>, is_there: bool| {
+        let mut batch = store.batch();
+        for key in keys {
+            match is_there {
+                true => batch.put(&data, key.swap_bytes().to_le_bytes(), [7; 100]).unwrap(),
+                false => batch.delete(&data, key.swap_bytes().to_le_bytes()).unwrap(),
+            }
+        }
+        batch.commit().unwrap();
+    };
+    write(0..20_000, true);
+    data.compact().unwrap();
+    write(0..4_000, false);
+    // What fills the memtable, so that the tombstones come into a table.
+    write(20_000..20_700, true);
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        let levels = data.lsm().unwrap().levels().unwrap();
+        let tables = levels.iter().flatten();
+        let (entries, tombstones) = tables.fold((0, 0), |(entries, tombstones), table| {
+            (entries + table.entries, tombstones + table.tombstones)
+        });
+        if entries >= 16_000 && tombstones == 0 && entries < 17_000 {
+            break;
+        }
+        assert!(Instant::now() < deadline, "{entries} entries, {tombstones} tombstones");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// The log is longer while memtables are; when these are gone, that is space for others.
+#[test]
+fn a_log_beyond_its_limit_gives_way_on_a_full_disk() {
+    const LIMIT: u64 = 16 << 20;
+    let disk = SimDisk::new(1).without_history();
+    let mut lsm = LsmOptions::default();
+    lsm.memtable_bytes_max = 12 << 20;
+    let options = Options::new().durability(Durability::Buffered).lsm(lsm).log_bytes_max(LIMIT);
+    let store = Store::open_directory(Arc::new(SimDirectory::root(&disk)), options).unwrap();
+    let (data, tree) = (keyspace(&store, "data"), store.keyspace("tree").unwrap());
+    let log_bytes = || store.stats().unwrap().heap.journal.log_allocated_bytes;
+    let (mut random, mut most) = (fastrand::Rng::with_seed(1), 0);
+    let mut value = |bytes| (0..bytes).map(|_| random.u8(..)).collect::<Vec<_>>();
+    for number in 0..30_000_u32 {
+        data.put(number.wrapping_mul(0x9E37_79B9).to_le_bytes(), value(1_000)).unwrap();
+        most = most.max(log_bytes());
+    }
+    assert!(most > LIMIT + (2 << 20) && most <= 3 * LIMIT, "{most}");
+    drop(data);
+    store.drop_keyspace("data").unwrap();
+    store.sync().unwrap();
+    disk.set_space_bytes(Some(disk.space_used_bytes() + (8 << 20)));
+    let full = (0_u32..).find_map(|at| tree.put(at.to_le_bytes(), value(3_000)).err());
+    assert!(full.as_ref().is_some_and(|error| error.is_out_of_space()), "{full:?}");
+    assert!(log_bytes() <= LIMIT, "{} are kept", log_bytes());
+    assert!(store.check().unwrap().is_clean());
 }

@@ -81,5 +81,7 @@ fn measure<E: LsmEngine>(
     let count = ground.engine()?.count()?;
     let expected = set.entries / 2;
     ensure(count == expected, || format!("{}: {count} entries, not {expected}", E::NAME))?;
-    ground.close()
+    ground.close()?;
+    tell("ingest");
+    writes::ingest(&mut ground)
 }

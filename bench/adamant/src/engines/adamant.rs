@@ -8,7 +8,8 @@ use ::adamant::{
 };
 
 use crate::harness::engine::{
-    Changes, Chooses, Direction, Durability, Engine, LsmEngine, LsmSetup, Setup, Space,
+    Changes, Chooses, Direction, Durability, Engine, LsmEngine, LsmSetup, Setup, SortedEntries,
+    Space,
 };
 use crate::harness::error::Result;
 use crate::harness::key::Key;
@@ -197,6 +198,11 @@ impl LsmEngine for AdamantEngine {
 
     fn compact(&self) -> Result<()> {
         Ok(self.keyspace.compact()?)
+    }
+
+    fn ingest(&self, _beside: &Path, entries: &mut SortedEntries<'_>) -> Result<()> {
+        self.keyspace.load_sorted(entries)?;
+        Ok(())
     }
 
     fn written_by(&self) -> Result<Vec<(String, u64)>> {

@@ -239,6 +239,9 @@ pub struct LsmSetup {
     pub memtable_bytes: u64,
 }
 
+/// Entries in the order of their keys.
+pub type SortedEntries<'e> = dyn Iterator<Item = (Key, &'e [u8])> + 'e;
+
 /// An engine that is a log-structured merge tree, or has one. Its writes survive the death of the
 /// process; blocks are compressed by LZ4, those of the newest tables by the engine's default.
 pub trait LsmEngine: Engine {
@@ -253,6 +256,13 @@ pub trait LsmEngine: Engine {
     /// # Errors
     /// The engine's.
     fn compact(&self) -> Result<()>;
+
+    /// Brings entries in, in the order of their keys, by the engine's way around its memtable.
+    /// `beside`: a free path on the same file system.
+    ///
+    /// # Errors
+    /// The engine's.
+    fn ingest(&self, beside: &Path, entries: &mut SortedEntries<'_>) -> Result<()>;
 
     /// Bytes written since it was opened, by purpose, as far as the engine counts them.
     ///

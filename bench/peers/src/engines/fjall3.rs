@@ -9,7 +9,7 @@ use std::sync::Arc;
 use ::fjall::compaction::Leveled;
 use ::fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Slice};
 use adamant_bench::harness::engine::{
-    Direction, Durability, Engine, LsmEngine, LsmSetup, Setup, Space,
+    Direction, Durability, Engine, LsmEngine, LsmSetup, Setup, SortedEntries, Space,
 };
 use adamant_bench::harness::error::Result;
 use adamant_bench::harness::key::Key;
@@ -152,6 +152,14 @@ impl LsmEngine for Fjall3Engine {
         };
         let keyspace = database.keyspace("bench", sized)?;
         Ok(Self { database, keyspace, durability: Durability::Buffered })
+    }
+
+    fn ingest(&self, _beside: &Path, entries: &mut SortedEntries<'_>) -> Result<()> {
+        let mut ingestion = self.keyspace.start_ingestion()?;
+        for (key, value) in entries {
+            ingestion.write(&key[..], value)?;
+        }
+        Ok(ingestion.finish()?)
     }
 
     fn compact(&self) -> Result<()> {

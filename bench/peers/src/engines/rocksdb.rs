@@ -8,10 +8,10 @@ use std::path::Path;
 
 use ::rocksdb::{
     BlockBasedOptions, BottommostLevelCompaction, Cache, CompactOptions, DB, DBCompressionType,
-    DBPinnableSlice, Options, WriteBatch, WriteOptions,
+    DBPinnableSlice, IngestExternalFileOptions, Options, SstFileWriter, WriteBatch, WriteOptions,
 };
 use adamant_bench::harness::engine::{
-    Direction, Durability, Engine, LsmEngine, LsmSetup, Setup, Space,
+    Direction, Durability, Engine, LsmEngine, LsmSetup, Setup, SortedEntries, Space,
 };
 use adamant_bench::harness::error::Result;
 use adamant_bench::harness::key::Key;
@@ -24,6 +24,9 @@ const FILTER_BITS: f64 = 10.0;
 
 /// Written bytes after which a file is handed to the disk, so that its sync has little to do.
 const BYTES_PER_SYNC: u64 = 1 << 20;
+
+/// Bytes of a file that is ingested.
+const INGESTED_BYTES: u64 = 64 << 20;
 
 /// A database.
 pub struct RocksDbEngine {
@@ -167,6 +170,30 @@ impl LsmEngine for RocksDbEngine {
         options.set_max_bytes_for_level_base(4 * setup.memtable_bytes);
         options.set_level_compaction_dynamic_level_bytes(true);
         Ok(Self { database: DB::open(&options, directory)?, durability: Durability::Buffered })
+    }
+
+    /// Files of its own making, as large as its tables, which it takes as they are.
+    fn ingest(&self, beside: &Path, entries: &mut SortedEntries<'_>) -> Result<()> {
+        let options = options(0)?;
+        std::fs::create_dir(beside)?;
+        let mut entries = entries.peekable();
+        let mut files = Vec::new();
+        while entries.peek().is_some() {
+            let path = beside.join(format!("{}.sst", files.len()));
+            let mut writer = SstFileWriter::create(&options);
+            writer.open(&path)?;
+            for (key, value) in entries.by_ref() {
+                writer.put(key, value)?;
+                if writer.file_size() >= INGESTED_BYTES {
+                    break;
+                }
+            }
+            writer.finish()?;
+            files.push(path);
+        }
+        let mut options = IngestExternalFileOptions::default();
+        options.set_move_files(true);
+        Ok(self.database.ingest_external_file_opts(&options, files)?)
     }
 
     fn compact(&self) -> Result<()> {

@@ -9,5 +9,5 @@ mod run;
 mod tests;
 
 pub(crate) use output::Outcome;
-pub(crate) use pick::{Job, Pace, Parked, Picker, is_bottom, pick, pick_all, wants_rest};
+pub(crate) use pick::{Job, Pace, Parked, Picker, is_bottom, pick, pick_all};
 pub(crate) use run::{compact, flush, load, reclaim};

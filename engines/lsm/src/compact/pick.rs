@@ -134,12 +134,6 @@ fn score(
     }
 }
 
-/// Whether level 0 is to be merged when the store is idle.
-pub(crate) fn wants_rest(tree_version: &TreeVersion, options: &Options) -> bool {
-    let (_, targets) = targets(tree_version, options);
-    score(tree_version, 0, &targets, (options, Pace::Rest)) >= 1000
-}
-
 /// The most urgent job that reads no parked file, if there is one.
 pub(crate) fn pick(
     tree_version: &TreeVersion,
@@ -295,11 +289,14 @@ fn is_mostly_absences(file: &TableFile) -> bool {
 }
 
 /// Whether level 0 is to be merged for its tombstones: while there are writers only if they may
-/// remove a quarter of all entries, since that merge rewrites the base.
+/// remove a quarter of all entries, or ranges of any size, since that merge rewrites the base.
 fn frees_enough(tree_version: &TreeVersion, pace: Pace) -> bool {
-    let tombstones: u64 = tree_version.levels[0].iter().map(|file| file.meta.tombstones).sum();
+    let of_level0 = || tree_version.levels[0].iter().map(|file| &file.meta);
+    let tombstones: u64 = of_level0().map(|meta| meta.tombstones).sum();
     let entries: u64 = tree_version.levels.iter().flatten().map(|file| file.meta.entries).sum();
-    pace == Pace::Rest || tombstones * 4 >= entries
+    pace == Pace::Rest
+        || of_level0().any(|meta| meta.range_tombstones > 0)
+        || tombstones * 4 >= entries
 }
 
 /// Moves down a table that is mostly tombstones, even if no level is too large: only on the last
@@ -316,7 +313,9 @@ fn pick_for_absences(
         picker.is_stepped_over = false;
         return job_of_level0(tree_version, base, parked);
     }
-    let first = if frees_enough(tree_version, pace) { 0 } else { 1 };
+    // Scans are slow because of them, however few they are.
+    let is_wanted = std::mem::take(&mut picker.is_stepped_over);
+    let first = if is_wanted || frees_enough(tree_version, pace) { 0 } else { 1 };
     let upper = tree_version.levels.iter().enumerate().take(last).skip(first);
     upper.into_iter().find_map(|(level, files)| {
         let is_worth_it = |file: &&Arc<TableFile>| {

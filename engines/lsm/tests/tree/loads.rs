@@ -133,6 +133,43 @@ fn absences_go_when_nothing_is_below_them() {
     assert_is_clean(&store);
 }
 
+/// Few tombstones wait until no commits come; ranges, which may remove much, are merged at once; and
+/// so are tombstones that scans step over.
+#[test]
+fn tombstones_are_merged_at_the_latest_when_the_store_is_idle() {
+    const ENTRIES: u32 = 20_000;
+    let seen = |store: &Store| Ok(store.context.sequences().visible());
+    for (is_range, is_scanned) in [(false, false), (false, true), (true, false)] {
+        let store = store(Options::default());
+        let keys: Vec<_> = (0..ENTRIES).map(|key| key.swap_bytes().to_le_bytes()).collect();
+        let pairs = keys.iter().map(|key| (&key[..], Some(&[7; 100][..])));
+        commit(&store, |tx| store.tree.write(tx, pairs));
+        flush(&store);
+        store.tree.compact_all(&store.heap, &|| seen(&store), &|_| Ok(())).unwrap();
+        let removed = keys[..4_900].iter().map(|key| (&key[..], None));
+        commit(&store, |tx| match is_range {
+            true => store.tree.remove_range(tx, &keys[0], &keys[4_900]),
+            false => store.tree.write(tx, removed),
+        });
+        flush(&store);
+        if is_scanned {
+            let view = store.heap.view().unwrap();
+            assert!(store.first(&view, true, NEWEST).unwrap().is_some());
+            drop(view);
+            flush(&store);
+        }
+        let once = || store.tree.compact_once(&store.heap, &|| seen(&store), &|_| Ok(())).unwrap();
+        assert_eq!(once(), is_range || is_scanned, "a range {is_range}, a scan {is_scanned}");
+        while store.tree.wants_rest() {
+            let at_rest = store.tree.compact_at_rest(&store.heap, &|| seen(&store), &|_| Ok(()));
+            assert!(at_rest.unwrap(), "there is work");
+        }
+        let entries: u64 = store.tree.stats().levels.iter().map(|level| level.entries).sum();
+        assert_eq!(entries, u64::from(ENTRIES) - 4_900);
+        assert_is_clean(&store);
+    }
+}
+
 #[test]
 fn ranges_that_were_made_empty_fill_a_memtable_and_become_few() {
     let mut options = small_options();

@@ -308,18 +308,26 @@ impl Files {
         any
     }
 
-    /// Does work that takes space of the device; if there is none, again without the held files.
+    /// Does work that takes space of the device; if there is none, again without the held files and
+    /// those that held extents needed once.
     ///
     /// # Errors
     /// Those of `work`, and of removing files.
     pub(in crate::journal) fn with_space(&self, work: impl Fn() -> Result<()>) -> Result<()> {
         match work() {
-            Err(error) if error.is_out_of_space() && self.give_up_held() => {
+            Err(error) if error.is_out_of_space() && (self.give_up_held() | self.has_more()) => {
                 self.trim()?;
                 work()
             }
             done => done,
         }
+    }
+
+    /// Whether there are more files than the limit allows now, which `trim` removes from here on.
+    fn has_more(&self) -> bool {
+        let mut state = self.state.lock();
+        state.bytes_max_largest = 0;
+        state.bytes > self.bytes_max() && !state.spare.is_empty()
     }
 
     /// For messages.

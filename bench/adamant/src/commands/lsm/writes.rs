@@ -5,7 +5,7 @@ use std::time::Instant;
 use crate::commands::lsm::ground::{Ground, MEBIBYTE};
 use crate::harness::data::shuffled;
 use crate::harness::engine::LsmEngine;
-use crate::harness::error::Result;
+use crate::harness::error::{Result, ensure};
 use crate::harness::key::Key;
 use crate::harness::measure::{
     Measured, Stopwatch, memory_anonymous_bytes, memory_bytes, memory_peak_bytes,
@@ -31,12 +31,35 @@ pub(super) fn load<E: LsmEngine>(ground: &mut Ground<'_, E>) -> Result<()> {
     ground.space("load", ground.set.entries)
 }
 
-/// All entries in another order. Rows: `overwrite` and so on, `overwrite.commit.longest`.
+/// All entries in another order, three times. Rows: `overwrite` and so on, and the same of the third
+/// time.
 pub(super) fn overwrite<E: LsmEngine>(ground: &mut Ground<'_, E>) -> Result<()> {
     let indices: Vec<u64> = shuffled(ground.set.entries).collect();
-    ground.version += 1;
-    write(ground, "overwrite", &indices, BATCH, true)?;
-    ground.space("overwrite", ground.set.entries)
+    for row in ["overwrite", "overwrite.second", "overwrite.third"] {
+        ground.version += 1;
+        write(ground, row, &indices, BATCH, true)?;
+        ground.space(row, ground.set.entries)?;
+    }
+    Ok(())
+}
+
+/// All entries in the order of their keys, into a new engine. Row: `ingest`.
+pub(super) fn ingest<E: LsmEngine>(ground: &mut Ground<'_, E>) -> Result<()> {
+    let (path, beside) =
+        (ground.path().with_file_name("ingested"), ground.path().with_file_name("files"));
+    let mut indices: Vec<u64> = (0..ground.set.entries).collect();
+    indices.sort_by_cached_key(|index| ground.data.key(*index).to_vec());
+    let engine = E::open_lsm(&path, ground.setup())?;
+    let (data, version) = (&ground.data, ground.version);
+    let watch = Stopwatch::start();
+    let mut entries = indices.iter().map(|&index| (data.key(index), data.value(index, version)));
+    engine.ingest(&beside, &mut entries)?;
+    let measured = watch.measured(ground.set.entries);
+    let count = engine.count()?;
+    ensure(count == ground.set.entries, || format!("{}: {count} entries came in", E::NAME))?;
+    engine.close()?;
+    ground.add_rate("ingest", measured);
+    Ok(())
 }
 
 /// Every second entry. Rows: `delete` and so on.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use adamant_slice::Slice;
 
-use crate::compact::pick::{Job, Pace, Parked, Picker, pick, pick_all, targets, wants_rest};
+use crate::compact::pick::{Job, Pace, Parked, Picker, pick, pick_all, targets};
 use crate::memtable::Memtable;
 use crate::options::Options;
 use crate::table::{BlobReference, TableMeta};
@@ -430,7 +430,6 @@ fn level_0_is_merged_when_it_is_full_and_at_rest_when_a_third_of_that() {
         };
         assert_eq!(picked(&tree.options, Pace::Busy), if tables < 12 { 0 } else { tables });
         assert_eq!(picked(&tree.options, Pace::Rest), if tables < 4 { 0 } else { tables });
-        assert_eq!(wants_rest(&tree.tree_version, &tree.options), tables >= 4);
         let half = tree.tree_version.level_bytes(0) / 2;
         let few = Options { base_bytes_min: half, ..tree.options.clone() };
         assert_eq!(picked(&few, Pace::Busy), tables, "twice as large as the base, however few");
