@@ -770,10 +770,10 @@ impl Lsm {
     /// # Errors
     /// `NotAscending`; those of keys, the storage backend and the heap. Then the transaction must
     /// be undone.
-    pub fn load(
+    pub fn load<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         self: &Arc<Self>,
         heap: &mut Transaction<'_>,
-        pairs: &[(Slice, Slice)],
+        pairs: &[(K, V)],
     ) -> Result<bool> {
         if pairs.is_empty() {
             return Ok(true);
@@ -790,30 +790,34 @@ impl Lsm {
     ///
     /// # Errors
     /// As [`Lsm::load`].
-    pub fn prepare_load(self: &Arc<Self>, pairs: &[(Slice, Slice)]) -> Result<Option<Load>> {
+    pub fn prepare_load<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        self: &Arc<Self>,
+        pairs: &[(K, V)],
+    ) -> Result<Option<Load>> {
         self.prepare_load_on(&self.tree_version(), pairs)
     }
 
-    fn prepare_load_on(
+    fn prepare_load_on<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         self: &Arc<Self>,
         tree_version: &TreeVersion,
-        pairs: &[(Slice, Slice)],
+        pairs: &[(K, V)],
     ) -> Result<Option<Load>> {
         let (Some((first, _)), Some((last, _))) = (pairs.first(), pairs.last()) else {
             return Ok(None);
         };
-        let bounds = (Bound::Included(&first[..]), Bound::Included(&last[..]));
+        let bounds = (Bound::Included(first.as_ref()), Bound::Included(last.as_ref()));
         if tree_version.are_in_memtables(bounds) {
             return Ok(None);
         }
         let level = if tree_version.are_in_tables(bounds) { 0 } else { LEVELS - 1 };
         let sequence = self.context.sequences().assign();
         let entries = pairs.iter().map(|(key, value)| {
-            let version = Version { sequence, kind: EntryKind::Value, value: value.clone() };
-            Ok(Entry { key: key.clone(), version })
+            let value = Slice::new(value.as_ref());
+            let version = Version { sequence, kind: EntryKind::Value, value };
+            Ok(Entry { key: Slice::new(key.as_ref()), version })
         });
         let outcome = load(&self.context, tree_version, level, entries)?;
-        let keys = (first.clone(), last.clone());
+        let keys = (Slice::new(first.as_ref()), Slice::new(last.as_ref()));
         Ok(Some(Load { tree: Arc::clone(self), outcome, level, sequence, keys }))
     }
 }

@@ -204,9 +204,7 @@ impl Keyspace {
         let Some(tree) = map.lsm().filter(|tree| !tree.may_hold(bounds)) else {
             return Ok(false);
         };
-        let pairs: Vec<_> =
-            pairs.iter().map(|(key, value)| (Slice::from(*key), Slice::from(*value))).collect();
-        let load = tree.prepare_load(&pairs).map_err(Error::of_lsm(self.name()))?;
+        let load = tree.prepare_load(pairs).map_err(Error::of_lsm(self.name()))?;
         let Some(load) = load else { return Ok(false) };
         let commit = |transaction: &mut Transaction<'_>| {
             load.commit(transaction).map_err(Error::of_lsm(self.name()))

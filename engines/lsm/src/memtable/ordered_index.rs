@@ -139,11 +139,13 @@ impl OrderedIndex {
         loop {
             match proven() {
                 Ok(result) => return result,
-                Err(Changed) if attempts < SPINS => std::hint::spin_loop(),
+                Err(Changed) if attempts < SPINS => {
+                    attempts += 1;
+                    std::hint::spin_loop();
+                }
                 // The writer may have lost its processor within a change.
                 Err(Changed) => std::thread::sleep(PAUSE),
             }
-            attempts += 1;
         }
     }
 
@@ -533,6 +535,8 @@ mod tests {
                 leaf = next;
             }
             assert_eq!(leaves, 3_200 / SLOTS);
+            // The root, and seven nodes of half its size: a search reads one node of each level.
+            assert_eq!(index.levels.load(Ordering::Relaxed), 2);
         }
     }
 
