@@ -10,7 +10,6 @@ use std::ops::Bound;
 
 use adamant_heap::Transaction;
 use adamant_heap::durability::Durability;
-use adamant_slice::Slice;
 use adamant_trees::Pair;
 
 use crate::common::chunked::piece_len;
