@@ -120,9 +120,11 @@ impl BackgroundWorkers {
         })
     }
 
-    /// Starts the threads if there is work for them and they are not running.
+    /// Starts the threads if there is work for them, or space to be given back, and they are not
+    /// running; wakes them.
     pub(crate) fn start(self: &Arc<Self>) -> Result<()> {
-        if !self.background || !self.lsm_trees.all().iter().any(|tree| tree.has_work()) {
+        let has_work = || self.lsm_trees.all().iter().any(|tree| tree.has_work());
+        if !self.background || !(self.has_room.load(Ordering::Relaxed) || has_work()) {
             return Ok(());
         }
         let mut threads = self.threads.lock();
@@ -384,7 +386,7 @@ impl BackgroundWorkers {
 
     /// Merges all of a keyspace's tree into one sorted run. If there is no space for that, first
     /// gains what other ways give.
-    pub(crate) fn compact_all(&self, name: &str, tree: &Arc<Lsm>) -> Result<()> {
+    pub(crate) fn compact_all(self: &Arc<Self>, name: &str, tree: &Arc<Lsm>) -> Result<()> {
         let compact = || {
             let done = tree.compact_all(&self.heap, &|| self.oldest_seen(), &|_| Ok(()));
             done.map_err(Error::of_lsm(name))
@@ -393,6 +395,9 @@ impl BackgroundWorkers {
             Err(error) if error.is_out_of_space() && self.make_room(true) => compact()?,
             done => done?,
         }
+        // A memtable was flushed: an idle store gives its space back.
+        self.has_room.store(true, Ordering::Relaxed);
+        self.start()?;
         self.lsm_trees.delete_obsolete(&self.heap)
     }
 

@@ -564,6 +564,29 @@ fn an_idle_store_frees_what_was_deleted() {
     }
 }
 
+/// The memtable that a compaction by hand has flushed leaves no space behind.
+#[test]
+fn an_idle_store_gives_back_what_a_compaction_has_freed() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = Options::new().durability(Durability::Deferred);
+    let store = Store::open_with(directory.path().join("store"), options).unwrap();
+    let data = keyspace(&store, "data");
+    data.extend((0..20_000_u32).map(|number| (number.to_le_bytes(), [7; 1_000]))).unwrap();
+    for number in 0..20_000_u32 {
+        data.put(number.to_le_bytes(), [8; 1_000]).unwrap();
+    }
+    let pool = directory.path().join("store/pool");
+    // What the file takes of the device: it may have holes.
+    let pool_bytes = || pool.metadata().unwrap().blocks() * 512;
+    assert!(pool_bytes() > 16 << 20, "{}", pool_bytes());
+    data.compact().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while pool_bytes() > 8 << 20 {
+        assert!(Instant::now() < deadline, "{} bytes", pool_bytes());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
 /// The log is longer while memtables are; when these are gone, that is space for others.
 #[test]
 fn a_log_beyond_its_limit_gives_way_on_a_full_disk() {
