@@ -133,8 +133,8 @@ fn absences_go_when_nothing_is_below_them() {
     assert_is_clean(&store);
 }
 
-/// Few tombstones wait until no commits come; ranges, which may remove much, are merged at once; and
-/// so are tombstones that scans step over.
+/// Few tombstones wait until no commits come; ranges, which may remove much, are merged at once;
+/// and so are tombstones that scans step over.
 #[test]
 fn tombstones_are_merged_at_the_latest_when_the_store_is_idle() {
     const ENTRIES: u32 = 20_000;

@@ -31,8 +31,8 @@ pub(super) fn load<E: LsmEngine>(ground: &mut Ground<'_, E>) -> Result<()> {
     ground.space("load", ground.set.entries)
 }
 
-/// All entries in another order, three times. Rows: `overwrite` and so on, and the same of the third
-/// time.
+/// All entries in another order, three times. Rows: `overwrite` and so on, and the same of the
+/// third time.
 pub(super) fn overwrite<E: LsmEngine>(ground: &mut Ground<'_, E>) -> Result<()> {
     let indices: Vec<u64> = shuffled(ground.set.entries).collect();
     for row in ["overwrite", "overwrite.second", "overwrite.third"] {
