@@ -182,6 +182,8 @@ const LSM_CRASHES: Test = LSM_TREE.test("crashes::crashes");
 const LSM_THREADS: Test = LSM_TREE.test("threads::each_moment_is_seen_whole_beside_all_work");
 const LSM_MODEL: Test = LSM_TREE.test("model::it_agrees_with_maps");
 const EMPTIED: Test = LSM_TREE.test("emptied::what_is_removed_stays_away_at_each_moment");
+const PASSED_OVER: Test =
+    LSM_TREE.test("emptied::a_scan_passes_over_what_a_range_tombstone_covers_in_tables");
 const BACKUP_LSM: Test =
     STORE_WHOLE.test("backup_lsm::files_that_are_let_go_while_they_are_copied_are_in_the_copy");
 const ORPHANS: Test =
@@ -323,6 +325,7 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("R9.memtables-flush-in-any-order", &[LSM_MODEL, LSM_CRASHES]),
     mutant("R9.ranges-forget-what-snapshots-see", &[EMPTIED]),
     mutant("R9.gaps-hide-what-is-written", &[EMPTIED]),
+    mutant("R9.scans-pass-over-what-is-newer", &[PASSED_OVER, EMPTIED]),
     mutant("R9.an-undone-transaction-leaves-entries", &[LSM_MODEL, LSM_CRASHES]),
     mutant("checksum.log-frame", &[FRAME_BITS, LOG_DAMAGE]),
     mutant("checksum.log-frame-beyond", &[LOOK_ALIKE]),
