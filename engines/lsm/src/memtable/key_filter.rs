@@ -1,7 +1,7 @@
 //! The Bloom filter of a memtable.
 //!
-//! Purpose: a get mostly looks for a key that the active memtable does not have. The index takes
-//! three or four cache misses to tell, the filter one or two. It is a blocked Bloom filter as
+//! Purpose: a get mostly looks for a key that the active memtable does not have. The index reads
+//! a node of each level to tell, the filter one or two lines. It is a blocked Bloom filter as
 //! tables have them ([`crate::filter`]), in parts that grow with the arena of the entries, so that
 //! no key is ever added twice.
 //! Invariants: a key that was added always passes, also after its entry was removed.
