@@ -276,9 +276,7 @@ impl BackgroundWorkers {
     #[cold]
     fn maintain(self: &Arc<Self>) {
         // If no thread can be started, the caller that filled a memtable does the work.
-        if let Err(error) = self.start() {
-            warn!(target: events::STORE, %error, "a thread could not be started");
-        }
+        self.try_start();
         self.tell_debt(false);
         if self.has_threads() {
             return self.write_stall().wake();
@@ -291,6 +289,13 @@ impl BackgroundWorkers {
         };
         if let Err(error) = done {
             warn!(target: events::STORE, %error, "flushing or merging failed; it will be tried again");
+        }
+    }
+
+    /// As [`BackgroundWorkers::start`], for a caller that has done its own work.
+    fn try_start(self: &Arc<Self>) {
+        if let Err(error) = self.start() {
+            warn!(target: events::STORE, %error, "a thread could not be started");
         }
     }
 
@@ -397,7 +402,7 @@ impl BackgroundWorkers {
         }
         // A memtable was flushed: an idle store gives its space back.
         self.has_room.store(true, Ordering::Relaxed);
-        self.start()?;
+        self.try_start();
         self.lsm_trees.delete_obsolete(&self.heap)
     }
 
