@@ -47,24 +47,11 @@ struct Work {
     begins: &'static str,
 }
 
-const BACKUP: Work = Work {
-    run: |disk| {
-        let store = open(disk, APP)?;
-        store.copy_in(root(disk), COPY, (".backing-up", false))
-    },
-    name: COPY,
-    begins: "rename copy.backing-up",
-};
+const BACKUP: Work =
+    Work { run: |disk| back_up(disk, false), name: COPY, begins: "rename copy.backing-up" };
 
 /// From the first link on, since the source may lose nothing.
-const BACKUP_LINKED: Work = Work {
-    run: |disk| {
-        let store = open(disk, APP)?;
-        store.copy_in(root(disk), COPY, (".backing-up", true))
-    },
-    name: COPY,
-    begins: "link",
-};
+const BACKUP_LINKED: Work = Work { run: |disk| back_up(disk, true), name: COPY, begins: "link" };
 
 const COMPACT: Work = Work {
     run: |disk| {
@@ -83,6 +70,10 @@ const REPAIR: Work = Work {
     name: APP,
     begins: "rename app.repairing",
 };
+
+fn back_up(disk: &SimDisk, links: bool) -> Result<()> {
+    open(disk, APP)?.copy_in(root(disk), COPY, (".backing-up", links))
+}
 
 fn root(disk: &SimDisk) -> Arc<dyn Directory> {
     Arc::new(SimDirectory::root(disk))

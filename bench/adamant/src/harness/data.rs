@@ -106,6 +106,20 @@ impl Data {
         (key_bytes + self.value_bytes()) as u64
     }
 
+    /// The indices of the first `entries` records, in the order of their keys.
+    pub fn in_key_order(&self, entries: u64) -> Vec<u64> {
+        // The first 8 bytes mostly decide.
+        let start = |index| {
+            let key = self.key(index);
+            (0..8).fold(0, |start, at| start << 8 | key.get(at).map_or(0, |byte| u64::from(*byte)))
+        };
+        let mut order: Vec<(u64, u64)> = (0..entries).map(|index| (start(index), index)).collect();
+        order.sort_unstable_by(|one, other| {
+            one.0.cmp(&other.0).then_with(|| self.key(one.1).cmp(&self.key(other.1)))
+        });
+        order.into_iter().map(|(_, index)| index).collect()
+    }
+
     /// The key of record `index`. Synthetic ones are random bytes, so that the order of indices is
     /// a random one.
     pub fn key(&self, index: u64) -> Key {

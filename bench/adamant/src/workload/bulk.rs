@@ -29,10 +29,10 @@ pub fn bulk_load<E: Engine>(
     report: &mut Report,
     order: Order,
 ) -> Result<()> {
-    let mut indices: Vec<u64> = (0..session.entries).collect();
-    if order == Order::Sorted {
-        indices.sort_by_cached_key(|index| session.data.key(*index).to_vec());
-    }
+    let indices = match order {
+        Order::Random => (0..session.entries).collect(),
+        Order::Sorted => session.data.in_key_order(session.entries),
+    };
     let watch = Stopwatch::start();
     session.engine().transaction(&mut |transaction| {
         indices.iter().try_for_each(|&index| {

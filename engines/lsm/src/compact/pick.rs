@@ -309,12 +309,11 @@ fn pick_for_absences(
 ) -> Option<Job> {
     let last = (0..LEVELS).rev().find(|&level| !tree_version.levels[level].is_empty())?;
     let has_absences = || tree_version.levels[0].iter().any(|file| is_mostly_absences(file));
-    if picker.is_stepped_over && last == 0 && tree_version.levels[0].len() > 1 && has_absences() {
-        picker.is_stepped_over = false;
-        return job_of_level0(tree_version, base, parked);
-    }
     // Scans are slow because of them, however few they are.
     let is_wanted = std::mem::take(&mut picker.is_stepped_over);
+    if is_wanted && last == 0 && tree_version.levels[0].len() > 1 && has_absences() {
+        return job_of_level0(tree_version, base, parked);
+    }
     let first = if is_wanted || frees_enough(tree_version, pace) { 0 } else { 1 };
     let upper = tree_version.levels.iter().enumerate().take(last).skip(first);
     upper.into_iter().find_map(|(level, files)| {

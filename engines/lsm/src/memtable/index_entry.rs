@@ -4,7 +4,7 @@
 //! Invariants: an entry does not change after it was made, and is freed with the whole index.
 //!
 //! ```text
-//! entry   value chunk | value at | value length | sequence (2 words) | kind, key length (2 words)
+//! entry   value chunk | value at | value length | sequence (2 words) | kind, key length
 //!         key, 4 bytes a word, the first byte highest
 //! ```
 //! Keys are compared 4 bytes at a time, as numbers; the last one is padded with zeros, and of keys

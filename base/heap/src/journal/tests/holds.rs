@@ -8,7 +8,7 @@ use fastrand::Rng;
 use super::disk::Disk;
 use super::model::{PAGES, create, open, options, small_log};
 use crate::durability::Durability;
-use crate::journal::{Journal, JournalOptions, RecordBuilder};
+use crate::journal::{Journal, JournalOptions, JournalStats, RecordBuilder};
 use crate::layout::{PAGE_BYTES, file_offset};
 
 const DATA_BYTES: usize = (PAGES * PAGE_BYTES) as usize;
@@ -168,6 +168,34 @@ impl World {
         journal.close().expect("closed");
     }
 
+    /// A round of thousands, of which only the last state is kept: writes over the same bytes, and
+    /// to an extent if there is one; every 50 rounds a checkpoint.
+    fn go_round(&mut self, round: usize, extent: Option<usize>) -> JournalStats {
+        let (mut state, mut record) = (self.last(), RecordBuilder::new());
+        self.write(&mut state, &mut record, 8192, 8000);
+        if let Some(extent) = extent {
+            self.write(&mut state, &mut record, range(extent).start, 5000);
+        }
+        self.states.truncate(1);
+        self.journal.wait_for_space().expect("space");
+        let sequence = self.journal.append(&record).expect("append");
+        self.journal.finish(sequence, Durability::Buffered).expect("finish");
+        self.states[0] = state;
+        if round.is_multiple_of(50) {
+            self.journal.checkpoint().expect("checkpoint");
+        }
+        self.journal.stats()
+    }
+
+    /// The only state that is kept is there after a crash now, and after closing.
+    fn verify_last(&self) {
+        let copy = self.disk.copy();
+        drop(open(&copy).expect("recovered"));
+        self.verify(&copy, 0);
+        self.journal.close().expect("closed");
+        self.verify(&self.disk, 0);
+    }
+
     fn verify(&self, disk: &Disk, sequence: u64) {
         let pool = disk.bytes("pool");
         let found = &pool[file_offset(0) as usize..][..DATA_BYTES];
@@ -243,30 +271,12 @@ fn a_hold_does_not_keep_a_full_log_from_going_on() {
             world.disk.faults().free_bytes.store(0, Ordering::Relaxed);
         }
         for round in 0..3000 {
-            let (mut state, mut record) = (world.last(), RecordBuilder::new());
-            world.write(&mut state, &mut record, 8192, 8000);
-            if round % 100 == 0 {
-                let extent = round / 100 % 3;
-                world.write(&mut state, &mut record, range(extent).start, 5000);
-            }
-            world.states.truncate(1);
-            world.journal.wait_for_space().expect("space");
-            let sequence = world.journal.append(&record).expect("append");
-            world.journal.finish(sequence, Durability::Buffered).expect("finish");
-            world.states[0] = state;
-            if round % 50 == 0 {
-                world.journal.checkpoint().expect("checkpoint");
-            }
-            let stats = world.journal.stats();
+            let stats = world.go_round(round, (round % 100 == 0).then_some(round / 100 % 3));
             held_bytes = held_bytes.max(stats.log_held_bytes);
             assert!(stats.log_allocated_bytes <= 4 << 20, "{stats:?}");
         }
         assert!(held_bytes > 300_000 && held_bytes <= 2 << 20, "{held_bytes}");
-        let copy = world.disk.copy();
-        drop(open(&copy).expect("recovered"));
-        world.verify(&copy, 0);
-        world.journal.close().expect("closed");
-        world.verify(&world.disk, 0);
+        world.verify_last();
     }
 }
 
@@ -283,20 +293,7 @@ fn the_log_is_longer_by_what_is_held() {
         world.journal.holds().add(1 << 20, others_bytes / PAGE_BYTES);
         let (mut held_bytes, mut allocated_bytes) = (0, 0);
         for round in 0..3000 {
-            let (mut state, mut record) = (world.last(), RecordBuilder::new());
-            world.write(&mut state, &mut record, 8192, 8000);
-            if round == 0 {
-                world.write(&mut state, &mut record, range(0).start, 5000);
-            }
-            world.states.truncate(1);
-            world.journal.wait_for_space().expect("space");
-            let sequence = world.journal.append(&record).expect("append");
-            world.journal.finish(sequence, Durability::Buffered).expect("finish");
-            world.states[0] = state;
-            if round % 50 == 0 {
-                world.journal.checkpoint().expect("checkpoint");
-            }
-            let stats = world.journal.stats();
+            let stats = world.go_round(round, (round == 0).then_some(0));
             held_bytes = held_bytes.max(stats.log_held_bytes);
             allocated_bytes = allocated_bytes.max(stats.log_allocated_bytes);
         }
@@ -304,10 +301,6 @@ fn the_log_is_longer_by_what_is_held() {
         assert!((held_most / 2..held_most + (1 << 20)).contains(&held_bytes), "{held_bytes}");
         let limit = LIMIT + (others_bytes + others_bytes / 4).min(2 * LIMIT) + (1 << 20);
         assert!(allocated_bytes <= limit, "{allocated_bytes} of {limit}");
-        let copy = world.disk.copy();
-        drop(open(&copy).expect("recovered"));
-        world.verify(&copy, 0);
-        world.journal.close().expect("closed");
-        world.verify(&world.disk, 0);
+        world.verify_last();
     }
 }

@@ -140,17 +140,8 @@ impl<'a, E: LsmEngine> Ground<'a, E> {
 
 /// Bytes of all keys and values after LZ4, in key order.
 fn lz4_bytes(data: &Data, entries: u64) -> u64 {
-    // Eight bytes of random keys order them as well as twenty do.
-    let mut order: Vec<(u64, u64)> = (0..entries)
-        .map(|index| {
-            let start =
-                data.key(index)[..8].iter().fold(0, |word, &byte| word << 8 | u64::from(byte));
-            (start, index)
-        })
-        .collect();
-    order.sort_unstable();
     let (mut piece, mut total) = (Vec::with_capacity(PIECE_BYTES + 4096), 0);
-    for (_, index) in order {
+    for index in data.in_key_order(entries) {
         piece.extend_from_slice(&data.key(index));
         piece.extend_from_slice(data.value(index, 0));
         if piece.len() >= PIECE_BYTES {

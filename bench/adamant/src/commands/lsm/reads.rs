@@ -102,19 +102,29 @@ fn scans<E: LsmEngine>(ground: &mut Ground<'_, E>) -> Result<()> {
     Ok(())
 }
 
-/// Gets, zipfian, and for every 19 of them a put of one entry. Row: `mixed`.
-pub(super) fn mixed<E: LsmEngine>(ground: &mut Ground<'_, E>) -> Result<()> {
-    let indices = draw(Distribution::Zipfian, ground.set.entries, amount(ground), ground.seed + 3);
+/// Gets, and a put of one entry behind every so many of them; returns how many gets were wrong.
+fn get_and_put<E: LsmEngine>(
+    ground: &Ground<'_, E>,
+    indices: &[u64],
+    gets_per_put: usize,
+) -> Result<u64> {
     let (engine, mut wrong) = (ground.engine()?, 0);
-    let watch = Stopwatch::start();
     for (number, &index) in indices.iter().enumerate() {
         let (key, value) = (ground.data.key(index), ground.data.value(index, ground.version));
-        if number % (GETS_PER_PUT + 1) == GETS_PER_PUT {
+        if number % (gets_per_put + 1) == gets_per_put {
             engine.put(&key, value)?;
         } else {
             wrong += u64::from(engine.get(&key)?.is_none_or(|found| found.as_ref() != value));
         }
     }
+    Ok(wrong)
+}
+
+/// Gets, zipfian, and for every 19 of them a put of one entry. Row: `mixed`.
+pub(super) fn mixed<E: LsmEngine>(ground: &mut Ground<'_, E>) -> Result<()> {
+    let indices = draw(Distribution::Zipfian, ground.set.entries, amount(ground), ground.seed + 3);
+    let watch = Stopwatch::start();
+    let wrong = get_and_put(ground, &indices, GETS_PER_PUT)?;
     let measured = watch.measured(indices.len() as u64);
     ensure(wrong == 0, || format!("{}: {wrong} gets are wrong", E::NAME))?;
     ground.add_rate("mixed", measured);
@@ -124,26 +134,14 @@ pub(super) fn mixed<E: LsmEngine>(ground: &mut Ground<'_, E>) -> Result<()> {
 /// Gets and puts of one entry in turns, zipfian, from four threads. Row: `mixed.50_50.4t`.
 pub(super) fn mixed_by_threads<E: LsmEngine>(ground: &mut Ground<'_, E>) -> Result<()> {
     let each = amount(ground) / MIXED_THREADS;
-    let (engine, data, version) = (ground.engine()?, &ground.data, ground.version);
-    let work = |indices: Vec<u64>| -> Result<u64> {
-        let mut wrong = 0;
-        for (number, &index) in indices.iter().enumerate() {
-            let (key, value) = (data.key(index), data.value(index, version));
-            if number.is_multiple_of(2) {
-                engine.put(&key, value)?;
-            } else {
-                wrong += u64::from(engine.get(&key)?.is_none_or(|found| found.as_ref() != value));
-            }
-        }
-        Ok(wrong)
-    };
     let drawn = (0..MIXED_THREADS).map(|thread| {
         draw(Distribution::Zipfian, ground.set.entries, each, ground.seed + 4 + thread)
     });
     let drawn: Vec<_> = drawn.collect();
-    let watch = Stopwatch::start();
+    let (watch, shared) = (Stopwatch::start(), &*ground);
     let wrong = std::thread::scope(|scope| {
-        let threads: Vec<_> = drawn.into_iter().map(|some| scope.spawn(|| work(some))).collect();
+        let work = |indices| scope.spawn(move || get_and_put(shared, indices, 1));
+        let threads: Vec<_> = drawn.iter().map(|indices| work(&indices[..])).collect();
         let results = threads.into_iter().map(|thread| thread.join().expect("no thread panics"));
         results.sum::<Result<u64>>()
     })?;

@@ -32,7 +32,7 @@ pub(super) fn load<E: LsmEngine>(ground: &mut Ground<'_, E>) -> Result<()> {
 }
 
 /// All entries in another order, three times. Rows: `overwrite` and so on, and the same of the
-/// third time.
+/// second and the third time.
 pub(super) fn overwrite<E: LsmEngine>(ground: &mut Ground<'_, E>) -> Result<()> {
     let indices: Vec<u64> = shuffled(ground.set.entries).collect();
     for row in ["overwrite", "overwrite.second", "overwrite.third"] {
@@ -47,8 +47,7 @@ pub(super) fn overwrite<E: LsmEngine>(ground: &mut Ground<'_, E>) -> Result<()> 
 pub(super) fn ingest<E: LsmEngine>(ground: &mut Ground<'_, E>) -> Result<()> {
     let (path, beside) =
         (ground.path().with_file_name("ingested"), ground.path().with_file_name("files"));
-    let mut indices: Vec<u64> = (0..ground.set.entries).collect();
-    indices.sort_by_cached_key(|index| ground.data.key(*index).to_vec());
+    let indices = ground.data.in_key_order(ground.set.entries);
     let engine = E::open_lsm(&path, ground.setup())?;
     let (data, version) = (&ground.data, ground.version);
     let watch = Stopwatch::start();
