@@ -27,7 +27,8 @@ pub struct Options {
     pub(crate) deferred_bytes_max: u64,
     pub(crate) background: bool,
     pub(crate) verify_first_touch: bool,
-    pub(crate) memory_bytes_max: u64,
+    /// `None`: half of the process's.
+    pub(crate) memory_bytes_max: Option<u64>,
     pub(crate) address_bytes_max: u64,
     pub(crate) huge_bytes_max: u64,
     pub(crate) snapshot_bytes_max: u64,
@@ -50,7 +51,7 @@ impl Options {
             deferred_bytes_max: 4 << 20,
             background: true,
             verify_first_touch: false,
-            memory_bytes_max: u64::MAX,
+            memory_bytes_max: None,
             address_bytes_max: u64::MAX,
             huge_bytes_max: 0,
             snapshot_bytes_max: 1 << 30,
@@ -211,7 +212,10 @@ impl Options {
     /// do not count. A single transaction that writes more takes more until it has committed, and
     /// while it commits as much again, for its log record; some 20 MiB of that memory are kept.
     /// Does not apply to stores in memory. Set at least some tens of MiB, or commits wait often.
-    /// Default: `u64::MAX`, no bound.
+    /// `u64::MAX`: no bound; then a store that is written all over takes as much memory as its pool
+    /// has bytes. Default: half of the memory that this process may have (the machine's, or on
+    /// Linux the least limit of its control groups), which several stores of a process divide by
+    /// setting this.
     ///
     /// ```
     /// # let directory = tempfile::tempdir()?;
@@ -224,7 +228,7 @@ impl Options {
     /// ```
     #[must_use]
     pub fn memory_bytes_max(mut self, bytes: u64) -> Self {
-        self.memory_bytes_max = bytes;
+        self.memory_bytes_max = Some(bytes);
         self
     }
 

@@ -54,6 +54,7 @@ usage: cargo xtask quick                  while editing: format, tidy, layers; c
                                               --features libmdbx,sqlite,canopydb,rocksdb,sled
                                               builds more of them
        cargo xtask peers heap [options]       the heap beside libpmemobj, where it is installed
+       cargo xtask peers large [options]      data of five times the memory of each engine's process
        cargo xtask peers slice [options]      the slice beside byteview, bytes and other strings
        cargo xtask peers server [--rounds N]  adamant-server beside redis-server, by redis-benchmark
        cargo xtask peers cluster [--rounds N] three of its nodes beside three of etcd

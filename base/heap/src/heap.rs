@@ -21,6 +21,7 @@ use crate::durability::Durability;
 use crate::error::{Error, Result};
 use crate::image::class::{ClassTable, initial_classes};
 use crate::image::mapping::{Exclusive, Image, Shared};
+use crate::image::memory_bounds::Bounds;
 use crate::image::pool_file::PoolFile;
 use crate::inspect::check::{CheckReport, Checker, Reached};
 use crate::inspect::occupancy::{Occupancy, occupancy};
@@ -34,7 +35,7 @@ use crate::layout::{
     file_offset,
 };
 use crate::memory::copier::Copier;
-use crate::memory::evictor::{Bounds, EvictionContext, Evictor, MemoryStats};
+use crate::memory::evictor::{EvictionContext, Evictor, MemoryStats};
 use crate::space::allocator::BlockAllocator;
 use crate::space::arena::CHUNK_PAGES;
 use crate::space::batch::Batch;
@@ -98,7 +99,7 @@ pub struct Options {
     /// commit has ended; of this and the like some 20 MiB are kept. The writes of one transaction
     /// count too, but are never freed before its commit, nor are 2 MiB that contain a reservation,
     /// or pages of which a slice is left. Below a few MiB nearly every commit waits for the medium.
-    /// `u64::MAX`: unbounded, which costs nothing.
+    /// `u64::MAX`: unbounded.
     pub memory_bytes_max: u64,
     /// Bytes of memory for huge pages: a thread finds the hot parts of the pool, and moves them
     /// there, as long as half of [`Options::memory_bytes_max`], within which they count, is free.
@@ -555,6 +556,13 @@ impl Heap {
         &self.directory
     }
 
+    /// Whether the data take more than half of the memory that the process may have: then pages are
+    /// read one by one, and a page is often read from the device when it is touched. O(1).
+    #[inline]
+    pub fn is_larger_than_memory(&self) -> bool {
+        self.space.image.is_larger_than_memory()
+    }
+
     /// The heap's figures; all 0 in the child of a fork.
     pub fn stats(&self) -> Stats {
         if self.is_child() {
@@ -654,10 +662,7 @@ fn open_writable(directory: &Arc<dyn Directory>, options: &Options) -> Result<Fo
         background: options.background,
         deferred_ms_max: options.deferred_ms_max,
         deferred_bytes_max: options.deferred_bytes_max,
-        recovery_bytes_max: match options.memory_bytes_max {
-            u64::MAX => RECOVERY_BYTES,
-            bytes => bytes / 2,
-        },
+        recovery_bytes_max: RECOVERY_BYTES.min(options.memory_bytes_max / 2),
     };
     // Another process may have created the heap between the listing and the lock.
     let is_heap = is_heap || directory.list()?.iter().any(|name| name == POOL_NAME);
@@ -675,9 +680,8 @@ fn open_writable(directory: &Arc<dyn Directory>, options: &Options) -> Result<Fo
     if pages > backed {
         journal.grow(pages)?;
     }
-    let bytes_max = options.address_bytes_max;
-    let is_bounded = options.bounds().are_any();
-    let image = Image::map(journal.pool().file(), pages, bytes_max, is_bounded)?;
+    let image =
+        Image::map(journal.pool().file(), pages, options.address_bytes_max, options.bounds())?;
     Ok((lock, Opened::Writable(journal), image, recovery))
 }
 

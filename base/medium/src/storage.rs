@@ -96,6 +96,9 @@ pub trait File: Send + Sync + Debug {
     fn is_empty(&self) -> Result<bool> {
         Ok(self.len()? == 0)
     }
+    /// Tells the system that reads come in no order, or read ahead by themselves: from now on none
+    /// reads more than it is asked for. A hint.
+    fn expect_random(&self) {}
     /// Fills the buffer from the bytes at `offset`; `Error::Truncated` if there are fewer.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<()>;
     /// Writes all bytes at `offset`; the file grows if needed. Not durable before `sync`.

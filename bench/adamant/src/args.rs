@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use adamant_bench::commands::heap::{self, Medium};
-use adamant_bench::commands::{bounded, bplus, kv, lsm, maps, slice, splits, transactions};
+use adamant_bench::commands::{bounded, bplus, kv, large, lsm, maps, slice, splits, transactions};
 use clap::{Args, Parser, Subcommand};
 
 /// Measures Adamant. Data goes to standard output, progress to standard error; files are removed at
@@ -37,6 +37,8 @@ pub(crate) enum Command {
     Memory(Memory),
     /// The log-structured merge tree, with a cache of a tenth of the data
     Lsm(Lsm),
+    /// Data of five times the memory that the process may have
+    Large(Large),
 }
 
 /// Options of all subcommands.
@@ -359,6 +361,42 @@ impl Lsm {
         };
         set(&mut settings.pairs, self.pairs);
         set(&mut settings.rounds, self.common.rounds);
+        set(&mut settings.seed, self.place.seed);
+        settings
+    }
+}
+
+/// Rows are printed as a table.
+#[derive(Args, Debug)]
+pub(crate) struct Large {
+    /// A quarter of the memory, and less time
+    #[arg(long)]
+    quick: bool,
+    /// Rounds that every engine takes part in
+    #[arg(long, value_parser = at_least::<1, u32>)]
+    rounds: Option<u32>,
+    #[command(flatten)]
+    place: Place,
+    /// Memory of a process; data are five times as much
+    #[arg(long, value_parser = at_least::<{ 64 << 20 }, u64>)]
+    memory_bytes: Option<u64>,
+    /// Entries of 20 + 1,024 bytes, instead
+    #[arg(long, value_parser = at_least::<1_000, u64>)]
+    entries: Option<u64>,
+    /// Seconds of a row
+    #[arg(long, value_parser = at_least::<1, u64>)]
+    row_seconds: Option<u64>,
+}
+
+impl Large {
+    pub(crate) fn settings(&self) -> large::Settings {
+        let path = self.place.path.clone();
+        let mut settings =
+            if self.quick { large::Settings::quick(path) } else { large::Settings::full(path) };
+        set(&mut settings.memory_bytes, self.memory_bytes);
+        settings.entries = self.entries;
+        set(&mut settings.row_time, self.row_seconds.map(Duration::from_secs));
+        set(&mut settings.rounds, self.rounds);
         set(&mut settings.seed, self.place.seed);
         settings
     }

@@ -10,7 +10,9 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::thread;
 
-use adamant_bench::commands::{bounded, bplus, heap, kv, lsm, maps, slice, splits, transactions};
+use adamant_bench::commands::{
+    bounded, bplus, heap, kv, large, lsm, maps, slice, splits, transactions,
+};
 use adamant_bench::engines::adamant::AdamantEngine;
 use adamant_bench::engines::btree_map::BTreeMapEngine;
 use adamant_bench::harness::asked::AskedRows;
@@ -21,7 +23,8 @@ use adamant_bench::workload::{kill, memory};
 use clap::Parser;
 
 use crate::args::{
-    Arguments, Bplus, Command, Common, Heap, Kv, Lsm, Maps, Memory, Slice, Splits, Transactions,
+    Arguments, Bplus, Command, Common, Heap, Kv, Large, Lsm, Maps, Memory, Slice, Splits,
+    Transactions,
 };
 
 fn main() -> ExitCode {
@@ -49,6 +52,7 @@ fn run_child(words: &[String]) -> Option<Result<()>> {
         memory::CHILD_COMMAND => Some(run_memory_child(engine, task)),
         lsm::CHILD_COMMAND => Some(run_lsm_child(engine, task)),
         bplus::CHILD_COMMAND => Some(bplus::child(rest)),
+        large::CHILD_COMMAND => Some(run_large_child(engine, task)),
         _ => None,
     }
 }
@@ -65,6 +69,7 @@ fn run(command: Command) -> Result<()> {
         Command::Memory(arguments) => run_memory(&arguments),
         Command::Lsm(arguments) if arguments.sources => run_lsm_sources(&arguments),
         Command::Lsm(arguments) => run_lsm(&arguments),
+        Command::Large(arguments) => run_large(&arguments),
     }
 }
 
@@ -219,6 +224,24 @@ fn run_lsm_child(engine: &str, task: &[String]) -> Result<()> {
         return Err(format!("there is no engine {engine} to be killed").into());
     }
     lsm::child::<AdamantEngine>(task)
+}
+
+/// Data larger than memory: these rows have no targets.
+fn run_large(arguments: &Large) -> Result<()> {
+    let names = [large::BPLUS, large::LSM];
+    let outcome = with_progress(|tell| large::run(&arguments.settings(), &names, tell))?;
+    print!("{}", outcome.page(&names));
+    match &outcome.failures[..] {
+        [] => Ok(()),
+        failures => Err(failures.join("; ").into()),
+    }
+}
+
+fn run_large_child(engine: &str, task: &[String]) -> Result<()> {
+    match large::own_child(engine, task)? {
+        true => Ok(()),
+        false => Err(format!("there is no engine {engine} to be measured").into()),
+    }
 }
 
 /// Runs `work` and shows its progress in one line, if standard error is a terminal.

@@ -11,3 +11,4 @@ pub mod heap;
 pub mod slice;
 pub mod soak;
 pub mod lsm;
+pub mod large;

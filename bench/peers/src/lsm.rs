@@ -8,9 +8,6 @@
 
 mod settings;
 
-mod bars;
-mod rows;
-
 mod sources;
 
 use std::env;
@@ -22,12 +19,12 @@ use adamant_bench::engines::adamant::AdamantEngine;
 use adamant_bench::harness::asked::AskedRows;
 use adamant_bench::harness::engine::{Engine, LsmEngine};
 use adamant_bench::harness::error::{Result, ensure};
+use adamant_bench::harness::rows::Rows;
 use serde_json::Value;
 
 use crate::engines::fjall3::Fjall3Engine;
 #[cfg(feature = "rocksdb")]
 use crate::engines::rocksdb::RocksDbEngine;
-use crate::lsm::rows::Rows;
 use crate::lsm::settings::{Settings, USAGE};
 use crate::lsm::sources::SOURCES_COMMAND;
 use crate::peer::Peer;

@@ -8,7 +8,7 @@ use adamant_peers::results::figures::Figures;
 use adamant_peers::results::notes::Notes;
 use adamant_peers::run::settings::{Settings, USAGE};
 use adamant_peers::{
-    heap, lsm, results::goals, results::plots, results::report, results::rows, run::child,
+    heap, large, lsm, results::goals, results::plots, results::report, results::rows, run::child,
     run::rounds, slice, soak,
 };
 
@@ -28,7 +28,7 @@ fn main() -> ExitCode {
 
 fn run(arguments: &[String]) -> Result<()> {
     let is_child = child::run(arguments)? || heap::rounds::run_child(arguments)?;
-    if is_child || lsm::run_child(arguments)? {
+    if is_child || lsm::run_child(arguments)? || large::run_child(arguments)? {
         return Ok(());
     }
     if let Some((_, rest)) = arguments.split_first().filter(|(first, _)| *first == "heap") {
@@ -42,6 +42,9 @@ fn run(arguments: &[String]) -> Result<()> {
     }
     if let Some((_, rest)) = arguments.split_first().filter(|(first, _)| *first == "lsm") {
         return lsm::run(rest);
+    }
+    if let Some((_, rest)) = arguments.split_first().filter(|(first, _)| *first == "large") {
+        return large::run(rest);
     }
     let Some(settings) = Settings::parse(arguments)? else {
         println!("{USAGE}");

@@ -315,6 +315,12 @@ impl Shared {
         &self.catalogue
     }
 
+    /// Whether pages of trees are often not in memory.
+    #[inline]
+    pub(crate) fn is_larger_than_memory(&self) -> bool {
+        self.heap.is_larger_than_memory()
+    }
+
     /// The heap, for operations other than reading and writing keys.
     pub(crate) fn heap(&self) -> Result<&Heap> {
         self.admit()?;

@@ -4,6 +4,8 @@
 //! Invariants: an `Err` means that nothing was changed, unless the store says that it is poisoned:
 //! then the commit may be visible, and reopening decides.
 
+use std::hint::black_box;
+
 use adamant_heap::Transaction;
 use adamant_slice::Slice;
 
@@ -219,6 +221,14 @@ impl Keyspace {
         map.pre_read(view, key, with_value)
     }
 
+    /// Reads what a change of a key in a tree will read, before it takes the lock: a page that is
+    /// not in memory takes some 100 us, for which no other writer is to wait.
+    #[cold]
+    fn touch(&self, key: &[u8]) {
+        // The change itself reports what fails.
+        let _ = self.get_with(key, |value| black_box(value.first().copied()));
+    }
+
     /// Does work that may need space on the device; retries once if space runs out and some can be
     /// made.
     #[inline]
@@ -249,6 +259,9 @@ impl Keyspace {
             return self.change(key, |transaction, map| body(transaction, map, pre_read));
         }
         self.check_writes()?;
+        if self.shared.is_larger_than_memory() && self.engine() != Engine::Lsm {
+            self.touch(key);
+        }
         let keys = |each: &mut KeyVisitor<'_>| each(&self.state, key);
         let bytes = key.len() + value_bytes;
         self.shared.change_combined(self.durability, bytes, keys, |transaction| {

@@ -12,6 +12,7 @@ use adamant_lsm::CacheOptions;
 use adamant_medium::error::Error as MediumError;
 use adamant_medium::names::name_of;
 use adamant_medium::storage::Directory;
+use adamant_medium::system::memory_limit::process_memory_bytes;
 use adamant_medium::system::os::OsDirectory;
 
 use crate::engine::lsm_trees::LsmTrees;
@@ -97,6 +98,10 @@ fn is_link(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|found| found.is_symlink())
 }
 
+/// The memory of the process by what a store takes at most where nobody set it: the rest is the
+/// program's, and the system's cache of what is only read.
+const PROCESS_MEMORIES: u64 = 2;
+
 /// The heap in a directory, created if the directory is empty and the options say so.
 pub(crate) fn heap_in(
     directory: Arc<dyn Directory>,
@@ -119,7 +124,9 @@ pub(crate) fn heap_in(
     heap_options.deferred_bytes_max = options.deferred_bytes_max;
     heap_options.background = options.background;
     heap_options.verify_first_touch = options.verify_first_touch;
-    heap_options.memory_bytes_max = options.memory_bytes_max;
+    heap_options.memory_bytes_max = options.memory_bytes_max.unwrap_or_else(|| {
+        process_memory_bytes().map_or(u64::MAX, |bytes| bytes / PROCESS_MEMORIES)
+    });
     heap_options.address_bytes_max = options.address_bytes_max;
     heap_options.huge_bytes_max = options.huge_bytes_max;
     Ok(Heap::open(directory, heap_options)?)

@@ -6,7 +6,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::Path;
 
-use adamant::{Durability, Engine, Error, KeyspaceOptions, Store, compact, repair, restore};
+use adamant::{
+    Durability, Engine, Error, KeyspaceOptions, Options, Store, compact, repair, restore,
+};
+use adamant_medium::system::memory_limit::process_memory_bytes;
 
 fn fill(path: &Path, count: u32) {
     let store = Store::open(path).unwrap();
@@ -165,4 +168,18 @@ fn a_compaction_says_what_all_files_take() {
     assert!(before > 2 << 20 && beside() > 2 << 20);
     assert!(compacted.bytes_before > before, "{compacted:?}");
     assert!(compacted.bytes_after > beside(), "{compacted:?}");
+}
+
+/// A regression: a store with data larger than memory was ended by the system.
+#[test]
+fn private_memory_has_a_bound_unless_none_is_asked_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let open = |options| Store::open_with(directory.path().join("store"), options).unwrap();
+    let bytes_max = open(Options::new()).stats().unwrap().heap.memory.bytes_max;
+    let half = process_memory_bytes().map(|bytes| bytes / 2);
+    assert_eq!(bytes_max, half.unwrap_or(u64::MAX));
+    for bytes in [64 << 20, u64::MAX] {
+        let store = open(Options::new().memory_bytes_max(bytes));
+        assert_eq!(store.stats().unwrap().heap.memory.bytes_max, bytes);
+    }
 }

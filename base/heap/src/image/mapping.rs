@@ -22,12 +22,14 @@ use adamant_medium::address::huge::HugePage;
 use adamant_medium::address::region::Region;
 use adamant_medium::fork::ForkGuard;
 use adamant_medium::storage::File;
+use adamant_medium::system::memory_limit::process_memory_bytes;
 use zerocopy::FromBytes;
 
 use crate::error::{Error, Result};
 use crate::image::before_images::BeforeImages;
 use crate::image::block_location::{BlockLocation, InRun};
 use crate::image::class::{Class, ClassTable};
+use crate::image::memory_bounds::Bounds;
 use crate::image::page_state::{Memory, Pages};
 use crate::image::pool_file::verify_pages;
 use crate::latch::image_latch::{ExclusiveLatch, ImageLatch};
@@ -64,6 +66,10 @@ pub(crate) struct Image {
     states: Arc<Pages>,
     /// Whether memory that was stored to is given back.
     is_bounded: bool,
+    /// Whether pages are worth touching ahead of use.
+    can_touch: bool,
+    /// Bytes above which the data may not stay in memory, so that pages are read one by one.
+    random_bytes_min: u64,
     /// The file that the image was mapped from.
     file: Arc<dyn File>,
 }
@@ -308,13 +314,12 @@ impl Exclusive<'_> {
 impl Image {
     /// Reserves address space for a heap of up to `bytes_max` bytes (`u64::MAX`: in proportion to
     /// what there is), or as much as is granted, and at least `pages` pages; then maps the first
-    /// `pages` pages of the pool file. If `is_bounded`, notes which pages are stored to, if the
-    /// medium can give such memory back.
+    /// `pages` pages of the pool file. Within bounds memory is given back, if the medium can.
     pub(crate) fn map(
         pool: &Arc<dyn File>,
         pages: u64,
         bytes_max: u64,
-        is_bounded: bool,
+        bounds: Bounds,
     ) -> Result<Self> {
         let bytes_min = (pages * PAGE_BYTES).max(ZONE_BYTES);
         let is_extended = bytes_max == u64::MAX;
@@ -327,17 +332,30 @@ impl Image {
         let data = reserve(bytes_max, bytes_min)?;
         let table_bytes = data.bytes() / PAGE_BYTES * DESCRIPTOR_BYTES;
         let tables = reserve(table_bytes, table_bytes)?;
-        let is_bounded = is_bounded && pool.drops_private();
-        // Where memory is bounded, no more is copied than has to be.
-        let copied = if is_bounded { 0 } else { pages };
+        let is_bounded = bounds.are_any() && pool.drops_private();
+        let can_touch = !(is_bounded && bounds.are_tight());
+        let copied = if can_touch { pages } else { 0 };
         let states = Arc::new(Pages::new(data.bytes() / PAGE_BYTES, copied));
         let (pages, latch, before) =
             (AtomicU64::new(pages), ImageLatch::default(), Guarded::default());
         let file = Arc::clone(pool);
-        let image =
-            Self { data, tables, is_extended, pages, latch, before, states, is_bounded, file };
+        let image = Self {
+            data,
+            tables,
+            is_extended,
+            pages,
+            latch,
+            before,
+            states,
+            is_bounded,
+            can_touch,
+            // Half of it may be private memory.
+            random_bytes_min: process_memory_bytes().map_or(u64::MAX, |bytes| bytes / 2),
+            file,
+        };
         // SAFETY: the regions were reserved above, no reference into them exists yet.
         unsafe { image.map_pages(pool, image.pages())? };
+        image.expect_random_if_large();
         Ok(image)
     }
 
@@ -441,13 +459,25 @@ impl Image {
         let table = |pages: u64| (pages * DESCRIPTOR_BYTES).next_multiple_of(PAGE_BYTES);
         Self::commit(&self.tables, table(before), table(pages))?;
         self.pages.store(pages, Ordering::Release);
+        self.expect_random_if_large();
         Ok(())
     }
 
-    /// Whether pages are worth touching ahead of use: not where memory is bounded, and stored-to
-    /// pages count.
+    fn expect_random_if_large(&self) {
+        if self.is_larger_than_memory() {
+            self.data.expect_random();
+        }
+    }
+
+    /// Whether the data take more than half of the memory that the process may have.
+    #[inline]
+    pub(crate) fn is_larger_than_memory(&self) -> bool {
+        self.pages() * PAGE_BYTES > self.random_bytes_min
+    }
+
+    /// Whether pages are worth touching ahead of use: not within a tight bound, where they count.
     pub(crate) fn can_touch(&self) -> bool {
-        !self.is_bounded
+        self.can_touch
     }
 
     /// Has the system put memory behind some pages now rather than at the first store. No byte

@@ -3,6 +3,7 @@
 
 pub(crate) mod class;
 pub(crate) mod pool_file;
+pub(crate) mod memory_bounds;
 pub(crate) mod page_state;
 pub(crate) mod before_images;
 pub(crate) mod block_location;

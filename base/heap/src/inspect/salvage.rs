@@ -19,6 +19,7 @@ use crate::error::{Error, Result};
 use crate::image::block_location::BlockLocation;
 use crate::image::class::{ClassTable, initial_classes};
 use crate::image::mapping::Image;
+use crate::image::memory_bounds::Bounds;
 use crate::image::pool_file::{PoolFile, find_pool};
 use crate::inspect::check::{CheckReport, Checker, Finding, Reached};
 use crate::journal::validate;
@@ -254,7 +255,7 @@ fn pages_of(pool: &PoolFile, log: &dyn Directory, note: &mut dyn FnMut(Error)) -
         note(error);
         Ok(())
     })?;
-    let image = Image::map(pool.file(), pool.pages_backed(), HEAP_BYTES_MAX, false)?;
+    let image = Image::map(pool.file(), pool.pages_backed(), HEAP_BYTES_MAX, Bounds::NONE)?;
     let pages = newest.map_or(0, |newest| newest.pages.get());
     if image.pages() < pages {
         // Pages that the cut took are zero in memory, and lost unless the log has them.

@@ -23,6 +23,7 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::error::Result;
 use crate::image::mapping::Exclusive;
+use crate::image::memory_bounds::Bounds;
 use crate::image::page_state::{PIECE_PAGES, Pages};
 use crate::journal::{Opened, Signal, Worker, Workers};
 use crate::latch::writer_queue::WriterQueue;
@@ -73,22 +74,6 @@ pub struct MemoryStats {
     pub promoted_bytes: u64,
     /// Whether the system gives huge pages, as far as any were asked for.
     pub has_huge_pages: bool,
-}
-
-/// Bounds of the memory of a heap.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Bounds {
-    /// Of dirty memory; `u64::MAX` if there is none.
-    pub(crate) memory_bytes_max: u64,
-    /// Of memory on huge pages.
-    pub(crate) huge_bytes_max: u64,
-}
-
-impl Bounds {
-    /// Whether stores have to be tracked.
-    pub(crate) fn are_any(self) -> bool {
-        self.memory_bytes_max < u64::MAX || self.huge_bytes_max > 0
-    }
 }
 
 /// The state that a round works on.

@@ -13,7 +13,7 @@ use std::ffi::c_void;
 use std::io;
 use std::os::fd::AsFd;
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::io::Errno;
@@ -42,6 +42,8 @@ pub struct Region {
     page_bytes: u64,
     /// The parts of it that are mapped: address, and number of bytes.
     mapped: Mutex<Vec<(usize, usize)>>,
+    /// Whether reads of its pages are expected in no order.
+    is_random: AtomicBool,
     fork: ForkGuard,
 }
 
@@ -112,7 +114,9 @@ impl Region {
         let base = unsafe { mapping.cast::<u8>().add(padding) };
         let page_bytes = rustix::param::page_size() as u64;
         let mapped = Mutex::new(vec![(address.expose_provenance(), mapping_bytes)]);
-        let region = Region { base, bytes: AtomicU64::new(bytes), page_bytes, mapped, fork };
+        let is_random = AtomicBool::new(false);
+        let region =
+            Region { base, bytes: AtomicU64::new(bytes), page_bytes, mapped, is_random, fork };
         advise(base.cast(), bytes as usize)?;
         Ok(region)
     }
@@ -249,8 +253,32 @@ impl Region {
         if len == 0 {
             return Ok(());
         }
-        NonNull::new(self.address(offset).cast())
-            .map_or(Ok(()), |address| advise(address, len as usize))
+        if let Some(address) = NonNull::new(self.address(offset).cast()) {
+            advise(address, len as usize)?;
+        }
+        if self.is_random.load(Ordering::Acquire) {
+            self.advise_random(offset, len);
+        }
+        Ok(())
+    }
+
+    /// Tells the system that files mapped here are read in no order: from now on the first touch of
+    /// a page reads that page alone. Else it reads those around it, too, as many as the device is
+    /// set up for (`read_ahead_kb`: 32 pages by default, and up to thousands), or a huge page, which
+    /// is of use only where they stay in memory until they are asked for. Two system calls, the
+    /// first time.
+    pub fn expect_random(&self) {
+        // All of it, whatever is mapped: neighbours of other advice would not be one mapping.
+        if !self.is_random.swap(true, Ordering::AcqRel) {
+            self.advise_random(0, self.bytes());
+        }
+    }
+
+    /// A hint: if it fails, more is read than needed.
+    fn advise_random(&self, offset: u64, len: u64) {
+        if let Some(address) = NonNull::new(self.address(offset).cast()) {
+            advise_random(address, len as usize);
+        }
     }
 
     /// Asks the processor to load the cache line at `offset`. Never fails, wherever that is.
@@ -626,6 +654,24 @@ fn advise(address: NonNull<c_void>, len: usize) -> Result<()> {
     Ok(())
 }
 
+/// Advises the kernel that pages are touched in no order. Where huge pages are advised, Linux reads
+/// 2 MiB of a file for one page of it, whatever order was advised (since 5.18).
+#[cfg(target_os = "linux")]
+fn advise_random(address: NonNull<c_void>, len: usize) {
+    use rustix::mm::Advice;
+    for advice in [Advice::LinuxNoHugepage, Advice::Random] {
+        // SAFETY: whole pages of a mapping of our caller's, of which this changes no byte.
+        let _ = unsafe { rustix::mm::madvise(address.as_ptr(), len, advice) };
+    }
+}
+
+/// Other systems have the advice of the order.
+#[cfg(not(target_os = "linux"))]
+fn advise_random(address: NonNull<c_void>, len: usize) {
+    // SAFETY: whole pages of a mapping of our caller's, of which this changes no byte.
+    let _ = unsafe { rustix::mm::madvise(address.as_ptr(), len, rustix::mm::Advice::Random) };
+}
+
 /// Puts memory behind pages; Linux before 5.14 refuses, and does it at the first store.
 #[cfg(target_os = "linux")]
 fn populate(address: *mut c_void, len: usize) -> bool {
@@ -678,6 +724,38 @@ fn prefetch_line(_address: *const u8) {}
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
+
+    /// The flags of the mapping at an address, as the system says them.
+    fn flags_at(address: *const u8) -> String {
+        let text = std::fs::read_to_string("/proc/self/smaps").expect("the system's list");
+        let start = format!("{:x}-", address.addr());
+        let lines = text.lines().skip_while(|line| !line.starts_with(&start));
+        let flags = lines.filter_map(|line| line.strip_prefix("VmFlags:"));
+        flags.map(str::to_owned).next().expect("flags")
+    }
+
+    /// A regression: a get of data larger than memory read 4 MB, those around its page.
+    #[test]
+    fn pages_in_no_order_are_read_alone() {
+        let region = Region::reserve(8 << 20, 8 << 20).expect("addresses");
+        region.commit(0, 2 << 20).expect("memory");
+        let is_alone = |offset| {
+            let flags = flags_at(region.address(offset));
+            flags.contains(" rr") && !flags.contains(" hg")
+        };
+        assert!(!is_alone(0));
+        region.expect_random();
+        assert!(is_alone(0));
+        // What is mapped later, too, beside it and in its place.
+        let file = tempfile::tempfile().expect("a file");
+        file.set_len(2 << 20).expect("bytes");
+        for offset in [4 << 20, 0] {
+            // SAFETY: no reference into the region exists.
+            unsafe { region.map_file(offset, 2 << 20, &file, 0).expect("mapped") };
+            region.advise(offset, 2 << 20).expect("advised");
+            assert!(is_alone(offset), "{}", flags_at(region.address(offset)));
+        }
+    }
 
     /// A regression: the error spoke of missing address space, and of a limit that had nothing to
     /// do with it.

@@ -294,6 +294,10 @@ impl File for DirectFile {
         true
     }
 
+    fn expect_random(&self) {
+        self.file.expect_random();
+    }
+
     fn prepare_stores(&self, offset: u64, len: u64) {
         if self.stores.fork.is_child() {
             return;

@@ -2,6 +2,7 @@
 //! `storage`.
 
 pub(crate) mod pieces;
+pub mod memory_limit;
 pub mod direct;
 pub(crate) mod lock;
 pub(crate) mod dax;

@@ -364,6 +364,13 @@ impl File for OsFile {
         Ok(stat.st_size.unsigned_abs())
     }
 
+    #[cfg(not(target_vendor = "apple"))]
+    fn expect_random(&self) {
+        let advice = rustix::fs::Advice::Random;
+        // A hint: if it fails, more is read than needed.
+        let _ = self.file.with(|file| rustix::fs::fadvise(file, 0, None, advice));
+    }
+
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<()> {
         let expected_bytes = buffer.len() as u64;
         let mut filled = 0;

@@ -14,7 +14,7 @@ mod writes;
 
 use crate::harness::engine::LsmEngine;
 use crate::harness::error::{Result, ensure};
-use crate::harness::measure::once;
+use crate::harness::measure::{once, settle};
 use crate::harness::report::{Report, Unit};
 use crate::workload::soak::raw_waits;
 
@@ -76,7 +76,7 @@ fn measure<E: LsmEngine>(
     writes::delete(&mut ground)?;
     let (_, compacted) = once(|| ground.engine()?.compact())?;
     ground.add("compact", Unit::Milliseconds, compacted.milliseconds());
-    ground.settle();
+    settle();
     ground.space("compacted", set.entries - set.entries.div_ceil(2))?;
     let count = ground.engine()?.count()?;
     let expected = set.entries / 2;

@@ -9,3 +9,4 @@ pub mod slice;
 pub mod transactions;
 pub mod bounded;
 pub mod lsm;
+pub mod large;

@@ -232,6 +232,28 @@ pub fn wait_until_quiet(time_max: Duration) -> Duration {
     }
 }
 
+/// Idle polls after which the background counts as done: merges wait for the disk now and then, and
+/// work for idle times begins after a quarter of a second.
+const QUIET_LOOKS: u32 = 8;
+/// Maximum wait for that.
+const SETTLE_TIME_MAX: Duration = Duration::from_secs(300);
+
+/// Waits until the background is done, for at most five minutes; returns how long it was busy.
+pub fn settle() -> Duration {
+    let start = Instant::now();
+    let (mut busy, mut looks) = (Duration::ZERO, 0);
+    while looks < QUIET_LOOKS && start.elapsed() < SETTLE_TIME_MAX {
+        let before = start.elapsed();
+        let waited = wait_until_quiet(SETTLE_TIME_MAX);
+        if waited < Duration::from_millis(1) {
+            looks += 1;
+        } else {
+            (busy, looks) = (before + waited, 0);
+        }
+    }
+    busy
+}
+
 /// Times `work` on this thread.
 ///
 /// # Errors
@@ -256,6 +278,14 @@ fn number_in(file: &str, name: &str) -> Result<u64> {
 /// When the system does not report them.
 pub fn written_bytes() -> Result<u64> {
     number_in("/proc/self/io", "write_bytes")
+}
+
+/// Bytes that this process has caused to be read from the disk so far, by any of its threads.
+///
+/// # Errors
+/// When the system does not report them.
+pub fn read_bytes() -> Result<u64> {
+    number_in("/proc/self/io", "read_bytes")
 }
 
 /// Processor time of this thread so far, in seconds, in kernel and user mode. For work that never

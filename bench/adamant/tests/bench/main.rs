@@ -9,6 +9,7 @@ use serde_json::Value;
 mod bplus;
 mod heap;
 mod kv;
+mod large;
 mod lsm;
 mod maps;
 mod memory;

@@ -26,6 +26,34 @@ pub struct LmdbEngine {
     database: Database<Bytes, Bytes>,
 }
 
+/// Commits that survive the death of the process.
+const BUFFERED: EnvFlags = EnvFlags::NO_SYNC.union(EnvFlags::WRITE_MAP);
+
+impl LmdbEngine {
+    /// Without read-ahead, which its documentation advises where data are larger than memory.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn open_large(directory: &Path, _memory_bytes: u64) -> Result<Self> {
+        Self::open_with(directory, BUFFERED | EnvFlags::NO_READ_AHEAD)
+    }
+
+    fn open_with(directory: &Path, flags: EnvFlags) -> Result<Self> {
+        std::fs::create_dir_all(directory)?;
+        let mut options = EnvOpenOptions::new();
+        options.map_size(MAP_BYTES).max_readers(126);
+        // SAFETY: without syncs a file may be unreadable after power loss, and a stray write may
+        // damage it; the benchmark keeps neither past its end.
+        unsafe { options.flags(flags) };
+        // SAFETY: nobody else changes the file, and it is opened once at a time in a process.
+        let env = unsafe { options.open(directory)? };
+        let mut transaction = env.write_txn()?;
+        let database = env.create_database(&mut transaction, None)?;
+        transaction.commit()?;
+        Ok(Self { env, database })
+    }
+}
+
 impl Peer for LmdbEngine {
     const FACTS: Facts = Facts {
         version_of: ("heed", ""),
@@ -47,20 +75,8 @@ impl Engine for LmdbEngine {
     type Value = Vec<u8>;
 
     fn open(directory: &Path, setup: Setup) -> Result<Self> {
-        std::fs::create_dir_all(directory)?;
-        let mut options = EnvOpenOptions::new();
-        options.map_size(MAP_BYTES).max_readers(126);
-        if setup.durability != Durability::Sync {
-            // SAFETY: without syncs a file may be unreadable after power loss, and a stray write
-            // may damage it; the benchmark keeps neither past its end.
-            unsafe { options.flags(EnvFlags::NO_SYNC | EnvFlags::WRITE_MAP) };
-        }
-        // SAFETY: nobody else changes the file, and it is opened once at a time in a process.
-        let env = unsafe { options.open(directory)? };
-        let mut transaction = env.write_txn()?;
-        let database = env.create_database(&mut transaction, None)?;
-        transaction.commit()?;
-        Ok(Self { env, database })
+        let is_sync = setup.durability == Durability::Sync;
+        Self::open_with(directory, if is_sync { EnvFlags::empty() } else { BUFFERED })
     }
 
     fn close(self) -> Result<()> {

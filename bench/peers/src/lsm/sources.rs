@@ -13,10 +13,10 @@ use std::process::{Command, Stdio};
 use adamant_bench::commands::lsm::{SourcesSettings, run_sources};
 use adamant_bench::harness::asked::AskedRows;
 use adamant_bench::harness::error::{Result, ensure};
+use adamant_bench::harness::rows::Rows;
 
-use super::bars::{Bars, Group};
-use super::rows::Rows;
 use super::settings::Settings;
+use crate::results::bars::{Bars, Group};
 use crate::results::text;
 
 /// First argument of a process that measures under one allocator.
@@ -117,10 +117,7 @@ fn page(settings: &Settings, rows: &Rows, names: &[&str], missing: &[String]) ->
 }
 
 fn pictures<'r>(rows: &'r Rows, names: &'r [&'static str]) -> Vec<Bars> {
-    let group = |label: &str, row: &str| Group {
-        label: label.to_owned(),
-        bars: names.iter().filter_map(|name| Some((*name, rows.median(row, name)?))).collect(),
-    };
+    let group = |label: &str, row: &str| Group::of(rows, label, row, names);
     vec![
         Bars {
             name: "allocators",

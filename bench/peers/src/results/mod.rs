@@ -6,5 +6,6 @@ pub mod goals;
 pub mod notes;
 pub mod picture;
 pub mod text;
+pub mod bars;
 pub mod plots;
 pub mod report;

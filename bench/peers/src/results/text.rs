@@ -1,19 +1,8 @@
-//! Numbers and tables as text.
+//! Figures with their range as text.
 
-use std::fmt::Write as _;
+pub use adamant_bench::harness::text::{figure, table};
 
 use crate::results::figures::Spread;
-
-/// Enough digits to compare by, and no more.
-pub fn figure(figure: f64) -> String {
-    let digits = match figure.abs() {
-        size if size >= 100.0 => 0,
-        size if size >= 10.0 => 1,
-        size if size >= 0.1 || size == 0.0 => 2,
-        _ => 4,
-    };
-    format!("{figure:.digits$}")
-}
 
 /// The median, and the range in brackets if there is one.
 pub fn spread(spread: Spread) -> String {
@@ -21,27 +10,12 @@ pub fn spread(spread: Spread) -> String {
     if min == max { median } else { format!("{median} ({min}..{max})") }
 }
 
-/// A table in Markdown: the first column to the left, the others to the right.
-pub fn table(head: &[String], rows: &[Vec<String>]) -> String {
-    let mut text = String::new();
-    // Writing to a string cannot fail.
-    let _ = writeln!(text, "| {} |", head.join(" | "));
-    let _ = writeln!(text, "|---|{}", "--:|".repeat(head.len().saturating_sub(1)));
-    for row in rows {
-        let _ = writeln!(text, "| {} |", row.join(" | "));
-    }
-    text.push('\n');
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn figures_have_about_three_digits() {
-        let texts = [1234.5, 12.34, 1.234, 0.01234, 0.0].map(figure);
-        assert_eq!(texts, ["1234", "12.3", "1.23", "0.0123", "0.00"]);
+    fn a_range_stands_behind_the_median() {
         let range = spread(Spread { median: 2.0, min: 1.0, max: 3.0 });
         assert_eq!(range, "2.00 (1.00..3.00)");
     }

@@ -77,7 +77,7 @@ impl BlobFile {
         cache: &Arc<Cache>,
     ) -> Result<Self> {
         let (directory, cache) = (Arc::clone(directory), Arc::clone(cache));
-        let file = cache.file(key_of(identity), || identity.open(&*directory, BLOB))?;
+        let file = cache.file(key_of(identity), || identity.open_for_blocks(&*directory, BLOB))?;
         let meta = read_meta(&*file, &identity)?;
         let path = file.path().into();
         Ok(Self { directory, identity, seed: identity.seed(), path, cache, meta })
@@ -130,7 +130,7 @@ impl BlobFile {
         {
             return Err(self.damaged(pointer, &"expected a pointer to a record in this file"));
         }
-        let open = || self.identity.open(&*self.directory, BLOB);
+        let open = || self.identity.open_for_blocks(&*self.directory, BLOB);
         let file = self.cache.file(key_of(self.identity), open)?;
         let (head, stored) = if stored_bytes <= TOGETHER_BYTES_MAX {
             let record = read_bytes(&*file, pointer.offset, head_bytes + stored_bytes)?;

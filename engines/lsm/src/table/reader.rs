@@ -99,7 +99,7 @@ impl Table {
     ) -> Result<Self> {
         let directory = Arc::clone(directory);
         let (cache, seed) = (Arc::clone(cache), identity.seed());
-        let file = cache.file(key_of(identity), || identity.open(&*directory, TABLE))?;
+        let file = cache.file(key_of(identity), || identity.open_for_blocks(&*directory, TABLE))?;
         let Ending { meta, places, .. } = read_ending(&*file, &identity)?;
         let damaged = |offset| {
             let path = file.path();
@@ -337,7 +337,7 @@ impl Table {
     }
 
     fn file(&self) -> Result<Arc<dyn File>> {
-        let open = || self.identity.open(&*self.directory, TABLE);
+        let open = || self.identity.open_for_blocks(&*self.directory, TABLE);
         self.cache.file(key_of(self.identity), open)
     }
 

@@ -14,6 +14,7 @@ use adamant_medium::storage::Directory;
 use crate::collections::range_set::RangeSet;
 use crate::error::{Error, Result};
 use crate::image::mapping::Image;
+use crate::image::memory_bounds::Bounds;
 use crate::image::pool_file::PoolFile;
 use crate::journal::checkpoints::table::Doubt;
 use crate::journal::recovery::backup::{Still, back_up_still};
@@ -50,7 +51,7 @@ impl ReadOnly {
         bytes_max: u64,
     ) -> Result<(Self, Image, Recovery)> {
         let pool = PoolFile::open_in(directory.as_ref())?;
-        let image = Image::map(pool.file(), pool.pages_backed(), bytes_max, false)?;
+        let image = Image::map(pool.file(), pool.pages_backed(), bytes_max, Bounds::NONE)?;
         // Opening the subdirectory would create it. A closed store does not need it.
         let has_log = directory.list()?.iter().any(|name| name == LOG_NAME);
         let log = has_log.then(|| directory.subdirectory(LOG_NAME)).transpose()?;

@@ -4,20 +4,14 @@
 //! that rewrote some of them.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use crate::commands::lsm::settings::{Set, Settings};
 use crate::harness::data::{Data, KEY_BYTES};
 use crate::harness::engine::{LsmEngine, LsmSetup, Space};
 use crate::harness::error::{Result, ensure};
-use crate::harness::measure::{Measured, disk_bytes, once, wait_until_quiet};
+use crate::harness::measure::{Measured, disk_bytes, once};
 use crate::harness::report::{Report, Unit};
 
-/// Idle polls after which the background counts as done: merges wait for the disk now and then, and
-/// work for idle times begins after a quarter of a second.
-const QUIET_LOOKS: u32 = 8;
-/// Maximum wait for that.
-const SETTLE_TIME_MAX: Duration = Duration::from_secs(300);
 /// Bytes that LZ4 gets at once: many times its window.
 const PIECE_BYTES: usize = 4 << 20;
 /// The share of blocks in memory after a cold start: next to none.
@@ -106,22 +100,6 @@ impl<'a, E: LsmEngine> Ground<'a, E> {
         self.close()?;
         let setup = self.setup();
         self.open(LsmSetup { cache_bytes: setup.cache_bytes * 10 / COLD_SHARE, ..setup })
-    }
-
-    /// Waits until the background is idle; returns how long it was busy.
-    pub(super) fn settle(&self) -> Duration {
-        let start = Instant::now();
-        let (mut busy, mut looks) = (Duration::ZERO, 0);
-        while looks < QUIET_LOOKS && start.elapsed() < SETTLE_TIME_MAX {
-            let before = start.elapsed();
-            let waited = wait_until_quiet(SETTLE_TIME_MAX);
-            if waited < Duration::from_millis(1) {
-                looks += 1;
-            } else {
-                (busy, looks) = (before + waited, 0);
-            }
-        }
-        busy
     }
 
     /// Rows of the bytes on the disk, relative to those of `entries` and to their size after LZ4.

@@ -9,7 +9,7 @@ use crate::harness::error::{Result, ensure};
 use crate::harness::key::Key;
 use crate::harness::measure::{
     Measured, Stopwatch, memory_anonymous_bytes, memory_bytes, memory_peak_bytes,
-    memory_peak_reset, written_bytes,
+    memory_peak_reset, settle, written_bytes,
 };
 use crate::harness::report::Unit;
 use crate::workload::soak::waits;
@@ -99,7 +99,7 @@ fn write<E: LsmEngine>(
         keys.clear();
     }
     let written = watch.measured(indices.len() as u64);
-    let busy = ground.settle();
+    let busy = settle();
     drop(entries);
     ground.add_rate(row, written);
     let settled = Measured { seconds: written.seconds + busy.as_secs_f64(), ..written };

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use adamant_bench::harness::error::Result;
+use adamant_bench::harness::rows::Rows;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
@@ -19,20 +20,38 @@ const TOP_PIXELS: i32 = 50;
 const BAR_PIXELS: i32 = 18;
 const SPACE_PIXELS: i32 = 14;
 /// Colours of the bars of a group, in order (after Okabe and Ito).
-const COLORS: [RGBColor; 3] = [RGBColor(213, 94, 0), RGBColor(0, 114, 178), RGBColor(0, 158, 115)];
+const COLORS: [RGBColor; 5] = [
+    RGBColor(213, 94, 0),
+    RGBColor(0, 114, 178),
+    RGBColor(0, 158, 115),
+    RGBColor(230, 159, 0),
+    RGBColor(86, 180, 233),
+];
 
 /// A picture.
-pub(super) struct Bars {
+pub struct Bars {
     /// Its file is so named, with `.svg`.
-    pub(super) name: &'static str,
-    pub(super) about: &'static str,
-    pub(super) groups: Vec<Group>,
+    pub name: &'static str,
+    /// What it shows.
+    pub about: &'static str,
+    /// From top to bottom.
+    pub groups: Vec<Group>,
 }
 
 /// Bars beside each other, by name.
-pub(super) struct Group {
-    pub(super) label: String,
-    pub(super) bars: Vec<(&'static str, f64)>,
+pub struct Group {
+    /// What stands beside them.
+    pub label: String,
+    /// Names and figures.
+    pub bars: Vec<(String, f64)>,
+}
+
+impl Group {
+    /// The medians of a row, by engine.
+    pub fn of(rows: &Rows, label: &str, row: &str, engines: &[&str]) -> Self {
+        let bar = |&name: &&str| Some((name.to_owned(), rows.median(row, name)?));
+        Self { label: label.to_owned(), bars: engines.iter().filter_map(bar).collect() }
+    }
 }
 
 impl Bars {
@@ -40,7 +59,7 @@ impl Bars {
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub(super) fn draw(&self, folder: &Path) -> Result<()> {
+    pub fn draw(&self, folder: &Path) -> Result<()> {
         let bars: usize = self.groups.iter().map(|group| group.bars.len()).sum();
         let spaces = SPACE_PIXELS * i32::try_from(self.groups.len())?;
         let height = TOP_PIXELS + BAR_PIXELS * i32::try_from(bars)? + spaces;

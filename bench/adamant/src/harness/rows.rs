@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use adamant_bench::harness::error::Result;
 use serde_json::Value;
+
+use crate::harness::error::Result;
+use crate::harness::measure::median;
 
 /// What was measured, in the order in which rows came first.
 #[derive(Debug, Default)]
-pub(super) struct Rows {
+pub struct Rows {
     names: Vec<String>,
     units: BTreeMap<String, (String, bool)>,
     samples: BTreeMap<(String, String), Vec<f64>>,
@@ -15,7 +17,10 @@ pub(super) struct Rows {
 
 impl Rows {
     /// Adds lines of JSON, as rows of their own engine or of the one given.
-    pub(super) fn add(&mut self, lines: &str, engine: Option<&str>) -> Result<()> {
+    ///
+    /// # Errors
+    /// A line that is no row.
+    pub fn add(&mut self, lines: &str, engine: Option<&str>) -> Result<()> {
         for line in lines.lines() {
             let row: Value = serde_json::from_str(line)?;
             let word = |name: &str| row[name].as_str().unwrap_or_default().to_owned();
@@ -32,19 +37,19 @@ impl Rows {
     }
 
     /// The median of an engine's row, if it has one.
-    pub(super) fn median(&self, row: &str, engine: &str) -> Option<f64> {
+    pub fn median(&self, row: &str, engine: &str) -> Option<f64> {
         let samples = self.samples.get(&(row.to_owned(), engine.to_owned()))?;
-        Some(adamant_bench::harness::measure::median(samples.clone()))
+        Some(median(samples.clone()))
     }
 
     /// Rows and their units.
-    pub(super) fn rows(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub fn rows(&self) -> impl Iterator<Item = (&str, &str)> {
         let unit = |name: &String| self.units.get(name).map_or("", |(unit, _)| unit);
         self.names.iter().map(move |name| (name.as_str(), unit(name)))
     }
 
     /// Whether more is better in a row.
-    pub(super) fn is_higher_better(&self, row: &str) -> bool {
+    pub fn is_higher_better(&self, row: &str) -> bool {
         self.units.get(row).is_some_and(|(_, is_higher_better)| *is_higher_better)
     }
 }
