@@ -72,6 +72,25 @@ pub enum Error {
         /// The expected and the found state, and what to do.
         what: String,
     },
+    /// The file may be intact, but this build cannot read all of it: a part is compressed by a
+    /// method whose feature was off when the program was built.
+    NotBuilt {
+        /// The file.
+        file: PathBuf,
+        /// Offset of the part in the file, in bytes.
+        offset: u64,
+        /// The expected and the found method, and what to do.
+        what: &'static str,
+    },
+    /// An option has a value that it cannot have.
+    InvalidOption {
+        /// The name of the option.
+        option: &'static str,
+        /// The values that it can have.
+        expected: String,
+        /// Its value.
+        found: String,
+    },
     /// The content of the file is not what was written to it.
     Damaged {
         /// The file.
@@ -98,12 +117,13 @@ impl Error {
         }
     }
 
-    /// The damaged file, if the error is the damage of a file.
-    pub(crate) fn damaged_file(&self) -> Option<&Path> {
+    /// The file that cannot be read, if the error is the damage of a file or what this build lacks.
+    pub(crate) fn unreadable_file(&self) -> Option<&Path> {
         match self {
             Self::Medium(MediumError::Truncated { path, .. }) => Some(path),
             Self::Missing { file }
             | Self::Unsupported { file, .. }
+            | Self::NotBuilt { file, .. }
             | Self::Damaged { file, .. } => Some(file),
             _ => None,
         }
@@ -175,6 +195,12 @@ impl fmt::Display for Error {
                 write!(f, "{} is missing; put it back, or restore a backup", file.display())
             }
             Self::Unsupported { file, what } => write!(f, "{}: {what}", file.display()),
+            Self::NotBuilt { file, offset, what } => {
+                write!(f, "{} at byte {offset}: {what}", file.display())
+            }
+            Self::InvalidOption { option, expected, found } => {
+                write!(f, "option {option}: expected {expected}, found {found}")
+            }
             Self::Damaged { file, offset, what } => {
                 write!(f, "{} is damaged at byte {offset}: {what}", file.display())
             }

@@ -27,7 +27,7 @@ use crate::key::{
 };
 
 /// Minimum and maximum target size of a block.
-const BLOCK_BYTES: (usize, usize) = (64, 8 << 20);
+pub(crate) const BLOCK_BYTES: (usize, usize) = (64, 8 << 20);
 /// Restart interval of index blocks: every search begins in one, and whole keys allow binary search
 /// alone. (Range tombstones use it as well: they are held in memory, where whole keys take no more
 /// than in the file.) With keys of 20 bytes an index therefore takes 0.7 % of the data, where it

@@ -7,12 +7,13 @@ use std::sync::Arc;
 use adamant_slice::Slice;
 
 use crate::compact::pick::{Job, Pace, Parked, Picker, pick, pick_all, targets};
+use crate::level_compression::LEVELS;
 use crate::memtable::Memtable;
 use crate::options::Options;
 use crate::table::{BlobReference, TableMeta};
 use crate::version::context::TreeContext;
 use crate::version::manifest::BlobInfo;
-use crate::version::tree_version::{Blob, LEVELS, ListedBlob, TableFile, TreeVersion};
+use crate::version::tree_version::{Blob, ListedBlob, TableFile, TreeVersion};
 
 /// Bytes that an entry counts for.
 const ENTRY_BYTES: u64 = 10;
@@ -292,7 +293,7 @@ fn levels_settle_at_their_sizes_whatever_is_pinned() {
                 assert_eq!(tree.tree_version.blobs.values().filter(is_stale).count(), 0, "{of}");
             }
             if step == 60
-                && let Some(job) = pick_all(&tree.tree_version)
+                && let Some(job) = pick_all(&tree.tree_version, false)
             {
                 tree.run(&job);
                 let tables: usize =
@@ -313,16 +314,16 @@ fn what_is_settled_is_left_alone() {
         tree.flush(&mut random, 300);
         tree.settle("filling");
     }
-    let job = pick_all(&tree.tree_version).expect("several levels");
+    let job = pick_all(&tree.tree_version, false).expect("several levels");
     tree.run(&job);
     // That drops values of blob files; what is left in these is moved by a second job.
-    if let Some(job) = pick_all(&tree.tree_version) {
+    if let Some(job) = pick_all(&tree.tree_version, false) {
         tree.run(&job);
     }
     let jobs = tree.jobs;
     tree.settle("settled");
     assert_eq!(tree.jobs, jobs, "one run on the last level needs nothing");
-    assert!(pick_all(&tree.tree_version).is_none());
+    assert!(pick_all(&tree.tree_version, false).is_none());
 }
 
 /// The merge of level 0 rewrites the base, so while there are writers it is not worth a few
