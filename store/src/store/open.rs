@@ -102,6 +102,7 @@ pub(crate) fn heap_in(
     directory: Arc<dyn Directory>,
     options: &Options,
 ) -> Result<(Heap, Recovery)> {
+    options.lsm.check().map_err(Error::of_lsm(""))?;
     let names = directory.list()?;
     if !names.iter().any(|name| name == POOL_NAME) {
         refuse_foreign(directory.path(), &names)?;
