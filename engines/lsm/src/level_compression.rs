@@ -4,8 +4,10 @@
 //! for long: each level may have a compression of its own.
 
 use std::fmt;
+use std::str::FromStr;
 
 use crate::block::Compression;
+use crate::error::Error;
 
 /// Number of levels: with ten times the bytes on each, enough for some 2.5 PB.
 pub(crate) const LEVELS: usize = 7;
@@ -28,6 +30,8 @@ pub(crate) const LEVELS: usize = 7;
 /// let small = fast.bottommost(Compression::zstd());
 /// assert_eq!((small.level(5), small.level(6)), (Compression::Lz4, Compression::zstd()));
 /// assert_eq!(small.to_string(), "lz4, last zstd:3");
+/// assert_eq!("lz4, last zstd".parse::<LevelCompression>()?, small);
+/// # Ok::<(), adamant_lsm::Error>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct LevelCompression([Compression; LEVELS]);
@@ -89,8 +93,61 @@ impl fmt::Display for LevelCompression {
     }
 }
 
+impl FromStr for LevelCompression {
+    type Err = Error;
+
+    /// Reads what `Display` gives: compressions with commas in between, for the first levels, of
+    /// which the last one holds for all deeper ones; and then, where the last level has another,
+    /// `last` and that.
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let (upper, last) = match text.rsplit_once(',') {
+            Some((upper, end)) => match end.trim().strip_prefix("last ") {
+                Some(last) => (upper, Some(last.trim().parse()?)),
+                None => (text, None),
+            },
+            None => (text, None),
+        };
+        let levels: Vec<_> = upper.split(',').map(|name| name.trim().parse()).collect::<Result<_, _>>()?;
+        let compression = Self::new(&levels).ok_or_else(|| Error::InvalidOption {
+            option: "compression",
+            expected: format!("those of {LEVELS} levels at most"),
+            found: format!("{} of them", levels.len()),
+        })?;
+        Ok(last.map_or(compression, |last| compression.bottommost(last)))
+    }
+}
+
 impl fmt::Debug for LevelCompression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "LevelCompression({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_choice_is_read_as_it_is_written() {
+        let mut random = fastrand::Rng::with_seed(5);
+        let some = [Compression::None, Compression::Lz4, Compression::zstd(), Compression::Zstd(9)];
+        for _ in 0..5_000 {
+            let levels: Vec<_> =
+                (0..random.usize(1..=LEVELS)).map(|_| some[random.usize(0..4)]).collect();
+            let mut compression = LevelCompression::new(&levels).unwrap();
+            if random.bool() {
+                compression = compression.bottommost(some[random.usize(0..4)]);
+            }
+            let text = compression.to_string();
+            assert_eq!(text.parse::<LevelCompression>().unwrap(), compression, "{text}");
+        }
+        assert_eq!(LevelCompression::new(&[]), None);
+        assert_eq!(LevelCompression::new(&[Compression::Lz4; LEVELS + 1]), None);
+        for wrong in ["", "lz5", "lz4,", ",lz4", "last lz4", "zstd:", "zstd:256", "lz4 last zstd"] {
+            let error = wrong.parse::<LevelCompression>().expect_err(wrong).to_string();
+            assert!(error.starts_with("option compression: expected none, lz4, zstd"), "{error}");
+        }
+        let error = "lz4,".repeat(7) + "lz4";
+        assert!(error.parse::<LevelCompression>().is_err());
     }
 }

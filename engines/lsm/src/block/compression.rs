@@ -7,6 +7,7 @@
 //! Thread safety: a compressor belongs to one thread; the rest is pure functions.
 
 use std::fmt;
+use std::str::FromStr;
 
 use adamant_slice::{Builder, Slice};
 use lz4_flex::block::{
@@ -14,6 +15,7 @@ use lz4_flex::block::{
 };
 
 use super::zstd::{self, ZstdCompressor};
+use crate::error::Error;
 
 /// How bytes are stored.
 ///
@@ -23,6 +25,8 @@ use super::zstd::{self, ZstdCompressor};
 /// assert_eq!(Compression::default(), Compression::None);
 /// assert_eq!(Compression::zstd(), Compression::Zstd(3));
 /// assert_eq!(Compression::Zstd(7).to_string(), "zstd:7");
+/// assert_eq!("zstd:7".parse::<Compression>()?, Compression::Zstd(7));
+/// # Ok::<(), adamant_lsm::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -97,6 +101,27 @@ impl fmt::Display for Compression {
             Self::Lz4 => f.write_str("lz4"),
             Self::Zstd(level) => write!(f, "zstd:{level}"),
         }
+    }
+}
+
+impl FromStr for Compression {
+    type Err = Error;
+
+    /// Reads the names that `Display` gives, and `zstd` for its default level. Whether the level is
+    /// one that there is, and zstd in this build, is verified when the option is used.
+    fn from_str(name: &str) -> Result<Self, Error> {
+        let of_level = |level: &str| level.parse().ok().map(Self::Zstd);
+        let found = match name {
+            "none" => Some(Self::None),
+            "lz4" => Some(Self::Lz4),
+            "zstd" => Some(Self::zstd()),
+            other => other.strip_prefix("zstd:").and_then(of_level),
+        };
+        found.ok_or_else(|| Error::InvalidOption {
+            option: "compression",
+            expected: "none, lz4, zstd, or zstd:1 to zstd:22".into(),
+            found: format!("{name:?}"),
+        })
     }
 }
 
