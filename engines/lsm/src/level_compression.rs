@@ -107,7 +107,8 @@ impl FromStr for LevelCompression {
             },
             None => (text, None),
         };
-        let levels: Vec<_> = upper.split(',').map(|name| name.trim().parse()).collect::<Result<_, _>>()?;
+        let levels: Vec<_> =
+            upper.split(',').map(|name| name.trim().parse()).collect::<Result<_, _>>()?;
         let compression = Self::new(&levels).ok_or_else(|| Error::InvalidOption {
             option: "compression",
             expected: format!("those of {LEVELS} levels at most"),

@@ -99,6 +99,12 @@ impl Catalogue {
         &self.lsm_trees
     }
 
+    /// The format in the head.
+    #[cfg(test)]
+    pub(crate) fn format<R: Read>(&self, heap: &R) -> Result<u32> {
+        Ok(heap.read(self.head)?.format.get())
+    }
+
     /// The tree of entries.
     pub(crate) fn tree(&self) -> &Tree {
         &self.tree

@@ -49,9 +49,11 @@ impl CatalogueEntry {
                 bytes.len()
             ),
         })?;
-        // Types that are cut off are no reason to refuse the entry.
-        let types_bytes = usize::from(fixed.types_bytes.get()).min(rest.len());
-        let (types, options) = rest.split_at(types_bytes);
+        // Where the types do not end as they should, all of it counts as types: those are damaged
+        // then, which keeps nobody from the bytes of the keyspace.
+        let whole = rest.split_at_checked(fixed.types_bytes.get().into());
+        let whole = whole.filter(|(_, options)| recorded_options::records(options).is_some());
+        let (types, options) = whole.unwrap_or((rest, &[]));
         Ok(Self { fixed, types: types.into(), options: options.into() })
     }
 

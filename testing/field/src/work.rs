@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use adamant::{
-    Compression, Durability, Engine, Flushing, Keyspace, KeyspaceOptions, LevelCompression, LsmOptions, Options,
-    Slice, Store,
+    Compression, Durability, Engine, Flushing, Keyspace, KeyspaceOptions, LevelCompression,
+    LsmOptions, Options, Slice, Store,
 };
 use fastrand::Rng;
 

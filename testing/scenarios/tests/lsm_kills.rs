@@ -22,8 +22,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use adamant::{
-    Compression, Durability, Engine, Flushing, Keyspace, KeyspaceOptions, LevelCompression, LsmOptions, Options,
-    Store,
+    Compression, Durability, Engine, Flushing, Keyspace, KeyspaceOptions, LevelCompression,
+    LsmOptions, Options, Store,
 };
 use fastrand::Rng;
 
