@@ -217,8 +217,7 @@ mod tests {
         }
         let zstd = TreeOptions { compression: Some(Compression::zstd().into()), ..none };
         assert_eq!(zstd.check().is_ok(), Compression::zstd().is_built());
-        let mut huge = Options::default();
-        huge.block_bytes = usize::MAX;
+        let huge = Options { block_bytes: usize::MAX, ..Options::default() };
         assert!(huge.check().is_err());
     }
 }

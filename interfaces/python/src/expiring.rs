@@ -70,6 +70,7 @@ fn remove_span(all: &mut ExpiringTransaction<'_>, span: &Span) -> adamant::Resul
 impl Expiring {
     #[new]
     #[pyo3(signature = (store, name, engine=None, durability=None, key_codec=None, value_codec=None, clock=None, lsm=None))]
+    #[expect(clippy::too_many_arguments, reason = "the constructor of a class of Python")]
     fn new(
         store: &Bound<'_, Store>,
         name: &str,

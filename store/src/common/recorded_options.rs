@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn options_come_back() {
         let mut none = TreeOptions::default();
-        assert_eq!(to_bytes(&none), []);
+        assert!(to_bytes(&none).is_empty());
         assert_eq!(parse(&[]), Ok(none));
         assert_eq!(parse(&to_bytes(&all())), Ok(all()));
         none.blob_bytes_min = Some(None);

@@ -39,6 +39,8 @@ const FOREIGN_NAMES_MAX: usize = 3;
 
 /// The directory at a path, created if it is missing and the options say so.
 pub(crate) fn directory_at(path: &Path, options: &Options) -> Result<Arc<dyn Directory>> {
+    // Before a directory is made that would stay empty.
+    options.lsm.check().map_err(Error::of_lsm(""))?;
     let create = options.create && !options.read_only;
     let opened = match options.read_only {
         true => OsDirectory::open_read_only(path),

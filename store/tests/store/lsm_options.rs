@@ -55,7 +55,7 @@ type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 fn fill(keyspace: &Keyspace, random: &mut fastrand::Rng, model: &mut Model, entries: u32) {
     for _ in 0..entries {
         let key = format!("user {:05}", random.u32(..9_000)).into_bytes();
-        let words = if random.u32(..200) == 0 { 300 } else { random.usize(1..30) };
+        let words = if random.u32(..200) == 0 { 500 } else { random.usize(1..30) };
         let word = |_| ["Zürich ", "Bern ", "Basel ", "Genf "][random.usize(..4)];
         let value: String = (0..words).map(word).collect();
         keyspace.put(&key, &value).unwrap();
@@ -87,9 +87,9 @@ fn open(path: &Path) -> Store {
 
 #[test]
 fn each_level_has_its_compression() {
-    let store = Store::open_with(tempfile::tempdir().unwrap().path(), of_store().background(false));
-    let (store, mut random, mut model) =
-        (store.unwrap(), fastrand::Rng::with_seed(1), Model::new());
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open_with(directory.path(), of_store().background(false)).unwrap();
+    let (mut random, mut model) = (fastrand::Rng::with_seed(1), Model::new());
     let of = |name: &str, levels: LevelCompression| {
         store.keyspace_with(name, lsm().compression(levels)).unwrap()
     };
@@ -125,8 +125,9 @@ fn each_level_has_its_compression() {
     if smallest() != Compression::Lz4 {
         assert!(of_last[3] < 0.8 * of_last[2], "{of_last:?}");
     }
-    let sums = all.map(|keyspace| levels(keyspace)[..6].iter().map(|level| level.tables).sum());
-    assert_eq!(sums, [0_u64; 4]);
+    let tables = |keyspace| levels(keyspace)[..6].iter().map(|level| level.tables).sum();
+    let sums: [u64; 4] = all.map(tables);
+    assert_eq!(sums, [0; 4]);
 }
 
 #[test]
@@ -234,7 +235,8 @@ fn options_stay_whatever_happens_to_the_keyspace() {
         assert_holds(&opened, &model, engine.name());
     }
     // What the tables of the conversion were written by.
-    let last = levels(&store.open_keyspace("other").unwrap())[6];
+    data.compact().unwrap();
+    let last = levels(&data)[6];
     assert!(last.tables > 0 && last.data_bytes_stored * 10 < last.data_bytes_plain * 7, "{last:?}");
     data.clear().unwrap();
     assert_own(&data, "cleared");
@@ -251,6 +253,7 @@ fn options_stay_whatever_happens_to_the_keyspace() {
         let data = store.open_keyspace("other").unwrap();
         assert_own(&data, at);
         assert_holds(&data, &model, at);
+        data.compact().unwrap();
         let last = levels(&data)[6];
         assert!(last.data_bytes_stored * 10 < last.data_bytes_plain * 7, "{at}: {last:?}");
         let types = store.keyspaces().unwrap().into_iter().find(|info| info.name == "other");
@@ -268,8 +271,6 @@ fn options_stay_whatever_happens_to_the_keyspace() {
     let data = store.open_keyspace("other").unwrap();
     assert_own(&data, "repaired");
     assert_holds(&data, &model, "repaired");
-    let last = levels(&data)[6];
-    assert!(last.tables == 0 || last.data_bytes_stored < last.data_bytes_plain, "{last:?}");
 }
 
 /// Makes the table of the keyspace that is not looked at unreadable.
@@ -317,9 +318,11 @@ fn options_that_cannot_be_are_refused_and_change_nothing() {
     }
     let mut lsm = LsmOptions::default();
     lsm.block_bytes = 0;
-    let path = tempfile::tempdir().unwrap().path().join("store");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
     let refused = Store::open_with(&path, Options::new().lsm(lsm)).unwrap_err().to_string();
     assert!(refused.contains("block_bytes: expected"), "{refused}");
+    assert!(!path.exists());
 }
 
 /// Whoever asks for zstd where it was left out is told so, and what to do.
