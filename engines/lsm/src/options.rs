@@ -13,8 +13,8 @@ pub struct Options {
     pub memtable_bytes_max: u64,
     /// Bytes at which a table ends and the next one begins.
     pub table_bytes_max: u64,
-    /// Bytes of a data block before compression: 64 to 8 MiB. An entry that is larger has a block of
-    /// its own.
+    /// Bytes of a data block before compression: 64 to 8 MiB. An entry that is larger has a block
+    /// of its own.
     pub block_bytes: usize,
     /// Bits of the Bloom filter per key, 30 at most: with 10, 1 of 100 absent keys passes; with 0
     /// there is no filter.

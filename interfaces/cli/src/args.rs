@@ -298,8 +298,8 @@ pub(crate) struct KeyspaceArgs {
 /// Options of a keyspace of the engine lsm; they stay with it.
 #[derive(clap::Args, Clone, Copy, Debug)]
 pub(crate) struct OwnArgs {
-    /// For the engine lsm: none, lz4, zstd or zstd:LEVEL; several for the first levels, with commas,
-    /// as "none, lz4"; and for the last level alone, as "lz4, last zstd"
+    /// For the engine lsm: none, lz4, zstd or zstd:LEVEL; several for the first levels, with
+    /// commas, as "none, lz4"; and for the last level alone, as "lz4, last zstd"
     #[arg(long)]
     compression: Option<LevelCompression>,
     /// For the engine lsm: bytes of a block before compression, 64 to 8 MiB

@@ -44,11 +44,11 @@ impl KeyspaceOptions {
     /// The compression of each level of a keyspace of the engine `lsm`: one for all, one for each
     /// of the first levels, or another one for the last. Default: that of [`Options::lsm`].
     ///
-    /// Like all options of that engine here, it is recorded with the keyspace: it holds whenever the
-    /// store is opened, until the keyspace is opened with another value, and stays with it when it
-    /// is renamed, cleared, converted to and fro, backed up, compacted or repaired. Tables that are
-    /// written from then on have it; older ones stay readable, and [`Keyspace::compact`] writes
-    /// them anew. A keyspace without it goes by the options of the store.
+    /// Like all options of that engine here, it is recorded with the keyspace: it holds whenever
+    /// the store is opened, until the keyspace is opened with another value, and stays with it
+    /// when it is renamed, cleared, converted to and fro, backed up, compacted or repaired. Tables
+    /// that are written from then on have it; older ones stay readable, and [`Keyspace::compact`]
+    /// writes them anew. A keyspace without it goes by the options of the store.
     ///
     /// ```
     /// use adamant::{Compression, Engine, KeyspaceOptions, LevelCompression, Store};

@@ -63,9 +63,9 @@ impl LsmKeyspace<'_> {
         Ok(self.tree()?.stats())
     }
 
-    /// The options by which its next tables are written: those of the store, with the keyspace's own
-    /// ([`KeyspaceOptions::compression`](crate::KeyspaceOptions::compression) and others) in place
-    /// of them. O(1).
+    /// The options by which its next tables are written: those of the store, with the keyspace's
+    /// own ([`KeyspaceOptions::compression`](crate::KeyspaceOptions::compression) and others) in
+    /// place of them. O(1).
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;

@@ -92,7 +92,8 @@ fn a_keyspace_with_options_of_a_later_version_is_refused_and_others_open() {
     }
 }
 
-/// A build without zstd must not take a keyspace that asks for it for damaged, nor remove its files.
+/// A build without zstd must not take a keyspace that asks for it for damaged, nor remove its
+/// files.
 #[test]
 fn a_keyspace_that_asks_for_zstd_is_refused_by_a_build_without_it() {
     let directory: Arc<MemoryDirectory> = Arc::new(MemoryDirectory::new());

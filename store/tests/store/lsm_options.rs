@@ -56,7 +56,7 @@ fn fill(keyspace: &Keyspace, random: &mut fastrand::Rng, model: &mut Model, entr
     for _ in 0..entries {
         let key = format!("user {:05}", random.u32(..9_000)).into_bytes();
         let words = if random.u32(..200) == 0 { 500 } else { random.usize(1..30) };
-        let word = |_| ["Zürich ", "Bern ", "Basel ", "Genf "][random.usize(..4)];
+        let word = |_| ["Lugano ", "Bern ", "Basel ", "Genf "][random.usize(..4)];
         let value: String = (0..words).map(word).collect();
         keyspace.put(&key, &value).unwrap();
         model.insert(key, value.into_bytes());

@@ -2,8 +2,8 @@
 //!
 //! Purpose: one frame a call, by contexts that are reused: making one costs more than a block of 4
 //! KiB.
-//! Thread safety: a compressor belongs to one thread; each thread that decompresses has a context of
-//! its own, of some 100 KiB, from its first call until it ends.
+//! Thread safety: a compressor belongs to one thread; each thread that decompresses has a context
+//! of its own, of some 100 KiB, from its first call until it ends.
 
 use std::cell::RefCell;
 
