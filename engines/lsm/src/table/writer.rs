@@ -29,7 +29,8 @@ use crate::key::{
 /// Minimum and maximum target size of a block.
 pub(crate) const BLOCK_BYTES: (usize, usize) = (64, 8 << 20);
 /// Restart interval of index blocks: separators share long prefixes, and every search begins in
-/// one. With 4 an index of names takes 0.47 % of the data, with whole keys alone 0.78 %, with 16 0.39 %.
+/// one. With 4 an index of names takes 0.47 % of the data, with whole keys alone 0.78 %, with 16
+/// 0.39 %.
 const INDEX_RESTART_INTERVAL: usize = 4;
 /// That of range tombstones: they are held in memory, where whole keys take no more than in the
 /// file.
