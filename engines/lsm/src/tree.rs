@@ -175,7 +175,7 @@ impl Lsm {
         Arc::new(Self {
             head,
             context: Arc::clone(context),
-            options: ArcSwap::from_pointee(own.over(context.options())),
+            options: ArcSwap::new(context.options_with(own)),
             has_changed_options: AtomicBool::new(false),
             current: ArcSwap::from_pointee(tree_version),
             gaps: Arc::default(),
@@ -211,7 +211,7 @@ impl Lsm {
     /// `InvalidOption`; nothing is changed.
     pub fn set_options(&self, own: &TreeOptions) -> Result<()> {
         own.check()?;
-        self.options.store(Arc::new(own.over(self.context.options())));
+        self.options.store(self.context.options_with(own));
         self.has_changed_options.store(true, Ordering::Release);
         Ok(())
     }
