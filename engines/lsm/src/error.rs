@@ -6,6 +6,10 @@ use std::path::{Path, PathBuf};
 use adamant_heap::Error as HeapError;
 use adamant_medium::error::Error as MediumError;
 
+/// What was expected and found where a build without zstd reads what is compressed by it.
+pub(crate) const NOT_BUILT: &str = "expected bytes that are not compressed or compressed by lz4, \
+    found zstd, and this program is built without the feature zstd; build it with that feature";
+
 /// The result of an operation of the tree or of one of its files.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -106,6 +110,20 @@ impl Error {
     /// The content at `offset` of `file` cannot have been written there.
     pub fn damaged(file: &Path, offset: u64, what: impl Into<String>) -> Self {
         Self::Damaged { file: file.into(), offset, what: what.into() }
+    }
+
+    /// What is at `offset` of `file` cannot be restored: it is damaged, or this build is without
+    /// its compression.
+    pub(crate) fn unreadable(
+        file: &Path,
+        offset: u64,
+        is_built: bool,
+        what: &dyn fmt::Display,
+    ) -> Self {
+        match is_built {
+            true => Self::damaged(file, offset, what.to_string()),
+            false => Self::NotBuilt { file: file.into(), offset, what: NOT_BUILT },
+        }
     }
 
     /// Whether more space on the device would cure the error.

@@ -13,8 +13,8 @@ use adamant_wire::checksum::crc32c;
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::layout::{BLOB_FOOTER_BYTES, BlobFooter, FOOTER_MAGIC, RecordHeader};
-use crate::block::{Method, NOT_BUILT, Refused, restore};
-use crate::error::Error;
+use crate::block::{Method, Refused, restore};
+use crate::error::{Error, NOT_BUILT};
 
 /// Larger values are stored uncompressed: compression needs as much memory again.
 pub(super) const COMPRESSED_BYTES_MAX: usize = 16 << 20;
@@ -32,10 +32,7 @@ pub(crate) enum Fault {
 impl Fault {
     /// The error of a record at `offset` of a file.
     pub(crate) fn at(&self, file: &Path, offset: u64) -> Error {
-        match self {
-            Self::NotBuilt => Error::NotBuilt { file: file.into(), offset, what: NOT_BUILT },
-            damage => Error::damaged(file, offset, damage.to_string()),
-        }
+        Error::unreadable(file, offset, !matches!(self, Self::NotBuilt), self)
     }
 }
 

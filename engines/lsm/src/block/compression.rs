@@ -222,10 +222,6 @@ pub(crate) enum Refused {
     NotBuilt,
 }
 
-/// What to do where [`Refused::NotBuilt`] was found.
-pub(crate) const NOT_BUILT: &str = "expected bytes that are not compressed or compressed by lz4, \
-    found zstd, and this program is built without the feature zstd; build it with that feature";
-
 /// Restores `stored` to `plain_bytes` bytes. What is not compressed shares its memory.
 pub(crate) fn restore(
     method: Method,

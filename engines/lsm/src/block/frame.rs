@@ -14,9 +14,9 @@ use adamant_slice::{Builder, Slice};
 use adamant_wire::checksum::crc32c;
 use zerocopy::{FromBytes, IntoBytes};
 
-use super::compression::{Compression, Compressor, Method, NOT_BUILT, Refused, restore};
+use super::compression::{Compression, Compressor, Method, Refused, restore};
 use super::layout::{BLOCK_HEADER_BYTES, BlockHeader, BlockKind, PAYLOAD_BYTES_MAX};
-use crate::error::{Error, Result};
+use crate::error::{Error, NOT_BUILT, Result};
 
 /// The location of a block in its file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -90,10 +90,7 @@ pub(crate) enum Fault {
 impl Fault {
     /// The error of a block at `offset` of a file.
     pub(crate) fn at(&self, file: &Path, offset: u64) -> Error {
-        match self {
-            Self::NotBuilt => Error::NotBuilt { file: file.into(), offset, what: NOT_BUILT },
-            damage => Error::damaged(file, offset, damage.to_string()),
-        }
+        Error::unreadable(file, offset, !matches!(self, Self::NotBuilt), self)
     }
 }
 

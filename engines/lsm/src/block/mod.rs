@@ -26,7 +26,7 @@ mod stream;
 mod writer;
 
 pub use compression::Compression;
-pub(crate) use compression::{Compressor, Method, NOT_BUILT, Refused, restore};
+pub(crate) use compression::{Compressor, Method, Refused, restore};
 pub(crate) use cursor::{Backward, Cursor, Forward};
 pub(crate) use entry::{Malformed, Read, take_word};
 pub(crate) use frame::{BlockHandle, Sealer, open, peek, read, read_bytes};
