@@ -47,8 +47,9 @@ impl KeyspaceOptions {
     /// Like all options of that engine here, it is recorded with the keyspace: it holds whenever
     /// the store is opened, until the keyspace is opened with another value, and stays with it
     /// when it is renamed, cleared, converted to and fro, backed up, compacted or repaired. Tables
-    /// that are written from then on have it; older ones stay readable, and [`Keyspace::compact`]
-    /// writes them anew. A keyspace without it goes by the options of the store.
+    /// that are written from then on have it; older ones stay readable. Until the store is closed
+    /// [`Keyspace::compact`] writes them anew, later [`compact`](crate::compact) does. A keyspace
+    /// without it goes by the options of the store.
     ///
     /// ```
     /// use adamant::{Compression, Engine, KeyspaceOptions, LevelCompression, Store};

@@ -81,19 +81,21 @@ fn options(path: &Path, name: &str, given: OwnArgs, output: &Output) -> Result<(
     let (filter_bits, hash_index) = (options.filter_bits_per_key, options.hash_index);
     let blob_bytes_min = options.blob_bytes_min;
     store.close()?;
-    let blobs = blob_bytes_min.map_or("never".into(), |bytes| thousands(bytes.into()));
-    output.result(
-        &json!({
+    if output.is_json() {
+        let object = json!({
             "keyspace": name, "compression": compression, "block_bytes": block_bytes,
             "filter_bits": filter_bits, "hash_index": hash_index,
             "blob_bytes_min": blob_bytes_min,
-        }),
-        &format!(
-            "compression {compression}; block bytes {}; filter bits {filter_bits}; \
-             hash index {hash_index}; blob bytes min {blobs}",
-            thousands(block_bytes as u64)
-        ),
-    )
+        });
+        return Ok(output.line(&object.to_string())?);
+    }
+    let blobs = blob_bytes_min.map_or("never".into(), |bytes| thousands(bytes.into()));
+    let line = format!(
+        "compression {compression}; block bytes {}; filter bits {filter_bits}; \
+         hash index {hash_index}; blob bytes min {blobs}",
+        thousands(block_bytes as u64)
+    );
+    Ok(output.line(&line)?)
 }
 
 fn convert(path: &Path, name: &str, engine: Engine, output: &Output) -> Result<()> {
