@@ -87,7 +87,7 @@ fn options(path: &Path, name: &str, given: OwnArgs, output: &Output) -> Result<(
             "filter_bits": filter_bits, "hash_index": hash_index,
             "blob_bytes_min": blob_bytes_min,
         });
-        return Ok(output.line(&object.to_string())?);
+        return output.line(&object.to_string());
     }
     let blobs = blob_bytes_min.map_or("never".into(), |bytes| thousands(bytes.into()));
     let line = format!(
@@ -95,7 +95,7 @@ fn options(path: &Path, name: &str, given: OwnArgs, output: &Output) -> Result<(
          hash index {hash_index}; blob bytes min {blobs}",
         thousands(block_bytes as u64)
     );
-    Ok(output.line(&line)?)
+    output.line(&line)
 }
 
 fn convert(path: &Path, name: &str, engine: Engine, output: &Output) -> Result<()> {
