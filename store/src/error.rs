@@ -189,6 +189,13 @@ pub enum Error {
         /// The kind's number in the catalogue.
         kind: u16,
     },
+    /// This version does not know an option that the keyspace has.
+    UnknownOption {
+        /// The keyspace's name.
+        name: String,
+        /// The option's tag in the catalogue.
+        tag: u16,
+    },
     /// The keyspace's recorded types differ from the requested ones.
     WrongTypes {
         /// Its name.
@@ -298,7 +305,7 @@ impl Error {
         }
     }
 
-    /// Whether this is no store, or one of an unknown version.
+    /// Whether this is no store, or one of an unknown version or for a build with other features.
     ///
     /// ```
     /// # let directory = tempfile::tempdir()?;
@@ -313,8 +320,19 @@ impl Error {
             Self::NotAStore { .. }
                 | Self::UnknownEngine { .. }
                 | Self::UnknownKind { .. }
+                | Self::UnknownOption { .. }
+                | Self::Lsm { error: LsmError::NotBuilt { .. }, .. }
                 | Self::Heap(HeapError::Unsupported { .. })
         )
+    }
+
+    /// Whether this build is without what the keyspace needs; one with that feature can read it. Of
+    /// the catalogue's options only those that ask for such a thing are invalid: others are damage.
+    pub(crate) fn is_not_built(&self) -> bool {
+        let lacks = |error: &LsmError| {
+            matches!(error, LsmError::NotBuilt { .. } | LsmError::InvalidOption { .. })
+        };
+        matches!(self, Self::Lsm { error, .. } if lacks(error))
     }
 
     /// Whether the call is impossible here, whatever its arguments, as in the child of a fork.
@@ -495,6 +513,11 @@ impl fmt::Display for Error {
                 f,
                 "the keyspace {name:?} is of kind {kind}, which this version does not know; open it with a \
                  newer version"
+            ),
+            Self::UnknownOption { name, tag } => write!(
+                f,
+                "the keyspace {name:?} has an option with the tag {tag}, which this version does not \
+                 know; open it with a newer version"
             ),
             Self::WrongTypes { name, recorded, asked } => write!(
                 f,

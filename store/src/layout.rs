@@ -11,9 +11,13 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 pub const STORE_ROOT: usize = 0;
 /// First bytes of the store's head.
 pub const STORE_MAGIC: [u8; 8] = *b"AdamStor";
-/// The version of the head and of the catalogue's entries that this code writes. A store of format
-/// 1 is raised to it with the first entry that records its keyspace's kind.
+/// The version of the head and of the catalogue's entries that this code writes while no entry has
+/// options. A store of format 1 is raised to it with the first entry that records its keyspace's
+/// kind.
 pub const STORE_FORMAT: u32 = 2;
+/// The highest version that this code reads. A store is raised to it with the first entry that has
+/// options.
+pub const STORE_FORMAT_OPTIONS: u32 = 3;
 /// The lowest version that this code reads; its entries do not record a kind.
 pub const STORE_FORMAT_MIN: u32 = 1;
 
@@ -23,7 +27,7 @@ pub const STORE_FORMAT_MIN: u32 = 1;
 pub struct StoreHead {
     /// `STORE_MAGIC`.
     pub magic: [u8; 8],
-    /// `STORE_FORMAT_MIN` to `STORE_FORMAT`.
+    /// `STORE_FORMAT_MIN` to `STORE_FORMAT_OPTIONS`.
     pub format: U32,
     /// The number of the next file of the engine `lsm`; 0 while there was none.
     pub next_file: U32,
@@ -69,6 +73,30 @@ pub struct TypesHead {
     pub value_name_bytes: U16,
 }
 
+/// The head of an option of a keyspace, before its value. Options follow the types, in the order of
+/// their tags.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct OptionHead {
+    /// One of the `OPTION_` constants.
+    pub tag: U16,
+    /// Bytes of the value.
+    pub bytes: U16,
+}
+
+/// The compression of each level: for each of the seven two bytes, the method (0 none, 1 LZ4, 2
+/// zstd) and the level of zstd, or 0.
+pub const OPTION_COMPRESSION: u16 = 1;
+/// Bytes of a data block: 4 bytes.
+pub const OPTION_BLOCK_BYTES: u16 = 2;
+/// Bits of a filter per key: 1 byte.
+pub const OPTION_FILTER_BITS: u16 = 3;
+/// Whether data blocks have a hash index: 1 byte, 0 or 1.
+pub const OPTION_HASH_INDEX: u16 = 4;
+/// Minimum bytes of a value that is stored in a blob file: 4 bytes; the largest number stands for
+/// only those that no table can hold.
+pub const OPTION_BLOB_BYTES_MIN: u16 = 5;
+
 /// The engine `bplus`.
 pub const ENGINE_BPLUS: u16 = 1;
 /// The engine `btree`.
@@ -92,6 +120,7 @@ pub const KIND_DEADLINES: u16 = 3;
 const _: () = assert!(size_of::<StoreHead>() == 32);
 const _: () = assert!(size_of::<KeyspaceEntry>() == 24);
 const _: () = assert!(size_of::<TypesHead>() == 12);
+const _: () = assert!(size_of::<OptionHead>() == 4);
 const _: () = assert!(std::mem::offset_of!(TypesHead, key_name_bytes) == 8);
 const _: () = assert!(std::mem::offset_of!(StoreHead, next_file) == HEAD_NEXT_FILE_AT);
 const _: () = assert!(std::mem::offset_of!(StoreHead, catalogue) == 24);

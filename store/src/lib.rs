@@ -80,6 +80,7 @@ mod options;
 mod common;
 mod keyspace;
 mod type_records;
+mod option_records;
 mod batch;
 mod transaction;
 mod store;
@@ -95,8 +96,9 @@ pub use adamant_heap::{
     PageRange, Recovery, Shrunk, Stats as HeapStats, Usage,
 };
 pub use adamant_lsm::{
-    BlobStats as LsmBlobs, Compression, LevelStats as LsmLevel, LsmStats, MemtableStats,
-    Options as LsmOptions, TableMeta as LsmTable,
+    BlobStats as LsmBlobs, Compression, Error as LsmError, LevelCompression,
+    LevelStats as LsmLevel, LsmStats, MemtableStats, Options as LsmOptions, TableMeta as LsmTable,
+    TreeOptions as LsmTreeOptions,
 };
 pub use adamant_medium::error::Error as DirectoryError;
 pub use adamant_medium::names as file_names;

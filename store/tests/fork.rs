@@ -200,6 +200,7 @@ fn keyspace_calls(calls: &mut Calls, keyspace: &Keyspace, value: ReservedValue) 
     calls.refused("lsm", || keyspace.lsm().map(drop));
     calls.refused("compact", || keyspace.compact());
     calls.refused("lsm stats", || keyspace.lsm()?.stats());
+    calls.refused("lsm options", || keyspace.lsm()?.options());
     calls.refused("lsm levels", || keyspace.lsm()?.levels());
 }
 

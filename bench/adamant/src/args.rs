@@ -338,6 +338,12 @@ pub(crate) struct Lsm {
     /// Pairs of a table
     #[arg(long, value_parser = at_least::<1_000, u64>, requires = "sources")]
     pairs: Option<u64>,
+    /// JSON lines of records that are compressed, instead of the repository's sample
+    #[arg(long, value_name = "FILE", requires = "sources")]
+    records: Option<PathBuf>,
+    /// Only this part: merging, gets, blobs, compressions
+    #[arg(long, value_name = "NAME", requires = "sources")]
+    part: Option<String>,
 }
 
 impl Lsm {
@@ -360,6 +366,8 @@ impl Lsm {
             false => lsm::SourcesSettings::full(path),
         };
         set(&mut settings.pairs, self.pairs);
+        settings.records.clone_from(&self.records);
+        settings.part.clone_from(&self.part);
         set(&mut settings.rounds, self.common.rounds);
         set(&mut settings.seed, self.place.seed);
         settings

@@ -6,6 +6,10 @@ use std::path::{Path, PathBuf};
 use adamant_heap::Error as HeapError;
 use adamant_medium::error::Error as MediumError;
 
+/// What was expected and found where a build without zstd reads what is compressed by it.
+pub(crate) const NOT_BUILT: &str = "expected bytes that are not compressed or compressed by lz4, \
+    found zstd, and this program is built without the feature zstd; build it with that feature";
+
 /// The result of an operation of the tree or of one of its files.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -72,6 +76,25 @@ pub enum Error {
         /// The expected and the found state, and what to do.
         what: String,
     },
+    /// The file may be intact, but this build cannot read all of it: a part is compressed by a
+    /// method whose feature was off when the program was built.
+    NotBuilt {
+        /// The file.
+        file: PathBuf,
+        /// Offset of the part in the file, in bytes.
+        offset: u64,
+        /// The expected and the found method, and what to do.
+        what: &'static str,
+    },
+    /// An option has a value that it cannot have.
+    InvalidOption {
+        /// The name of the option.
+        option: &'static str,
+        /// The values that it can have.
+        expected: String,
+        /// Its value.
+        found: String,
+    },
     /// The content of the file is not what was written to it.
     Damaged {
         /// The file.
@@ -89,6 +112,20 @@ impl Error {
         Self::Damaged { file: file.into(), offset, what: what.into() }
     }
 
+    /// What is at `offset` of `file` cannot be restored: it is damaged, or this build is without
+    /// its compression.
+    pub(crate) fn unreadable(
+        file: &Path,
+        offset: u64,
+        is_built: bool,
+        what: &dyn fmt::Display,
+    ) -> Self {
+        match is_built {
+            true => Self::damaged(file, offset, what.to_string()),
+            false => Self::NotBuilt { file: file.into(), offset, what: NOT_BUILT },
+        }
+    }
+
     /// Whether more space on the device would cure the error.
     pub fn is_out_of_space(&self) -> bool {
         match self {
@@ -98,12 +135,13 @@ impl Error {
         }
     }
 
-    /// The damaged file, if the error is the damage of a file.
-    pub(crate) fn damaged_file(&self) -> Option<&Path> {
+    /// The file that cannot be read, if the error is the damage of a file or what this build lacks.
+    pub(crate) fn unreadable_file(&self) -> Option<&Path> {
         match self {
             Self::Medium(MediumError::Truncated { path, .. }) => Some(path),
             Self::Missing { file }
             | Self::Unsupported { file, .. }
+            | Self::NotBuilt { file, .. }
             | Self::Damaged { file, .. } => Some(file),
             _ => None,
         }
@@ -175,6 +213,12 @@ impl fmt::Display for Error {
                 write!(f, "{} is missing; put it back, or restore a backup", file.display())
             }
             Self::Unsupported { file, what } => write!(f, "{}: {what}", file.display()),
+            Self::NotBuilt { file, offset, what } => {
+                write!(f, "{} at byte {offset}: {what}", file.display())
+            }
+            Self::InvalidOption { option, expected, found } => {
+                write!(f, "option {option}: expected {expected}, found {found}")
+            }
             Self::Damaged { file, offset, what } => {
                 write!(f, "{} is damaged at byte {offset}: {what}", file.display())
             }

@@ -17,12 +17,13 @@ use crate::blob::check_blob_file;
 use crate::error::{Error, Result};
 use crate::file::FileKind;
 use crate::head;
+use crate::level_compression::LEVELS;
 use crate::memtable::{BufferWalk, Memtable, buffer_chunks, open_buffer, read_buffer_on};
 use crate::table::{TableMeta, check_table};
 use crate::tree::Lsm;
 use crate::version::context::TreeContext;
 use crate::version::manifest::{self, BlobInfo};
-use crate::version::tree_version::{LEVELS, TableFile, TreeVersion};
+use crate::version::tree_version::{TableFile, TreeVersion};
 
 /// A memtable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

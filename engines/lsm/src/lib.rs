@@ -19,6 +19,7 @@ mod filter;
 mod cache;
 mod table;
 mod blob;
+mod level_compression;
 mod options;
 mod sequence;
 mod sum;
@@ -43,8 +44,9 @@ pub use key::{
     BlobPointer, Entry, EntryKind, KEY_BYTES_MAX, Lookup, RangeTombstone, SEQUENCE_MAX,
     VALUE_BYTES_MAX, Version, check_key,
 };
+pub use level_compression::LevelCompression;
 pub use memtable::{CopyLimits, LostRecords};
-pub use options::Options;
+pub use options::{Options, TreeOptions};
 pub use read::lookup::{Glance, MemtableLookup, TableLookup};
 pub use read::scan::{Count, TableScan};
 pub use sequence::Sequences;

@@ -25,15 +25,17 @@ use crate::error::{Error, Result};
 use crate::file::FileKind;
 use crate::head;
 use crate::key::{Entry, EntryKind, RangeTombstone, Version, check_key};
+use crate::level_compression::LEVELS;
 use crate::memtable::{
     Change, CopyLimits, LostRecords, Memtable, Said, create_buffer, destroy_buffer,
 };
+use crate::options::{Options, TreeOptions};
 use crate::read::lookup::{Glance, MemtableLookup, look};
 use crate::read::scan::{Count, TableScan, scan};
 use crate::version::context::{ObsoleteFile, TreeContext};
 use crate::version::edit::Edit;
 use crate::version::gaps::Gaps;
-use crate::version::tree_version::{Blob, LEVELS, TableFile, TreeVersion};
+use crate::version::tree_version::{Blob, TableFile, TreeVersion};
 
 /// Above all sequence numbers: transactions read at it, because they see their own writes.
 pub const NEWEST: u64 = u64::MAX;
@@ -86,6 +88,10 @@ impl Work {
 pub struct Lsm {
     head: u64,
     context: Arc<TreeContext>,
+    /// The store's, with the tree's own in place of them.
+    options: ArcSwap<Options>,
+    /// Whether tables may have been written with other options since the tree was opened.
+    has_changed_options: AtomicBool,
     current: ArcSwap<TreeVersion>,
     gaps: Arc<Gaps>,
     /// Held during a flush.
@@ -127,8 +133,22 @@ impl Lsm {
     /// # Errors
     /// Those of the heap, also when there is no head, or what it names is damaged.
     pub fn open<R: Read>(heap: &R, head: u64, context: &Arc<TreeContext>) -> Result<Arc<Self>> {
+        Self::open_with(heap, head, context, &TreeOptions::default())
+    }
+
+    /// As [`Lsm::open`], with options of its own.
+    ///
+    /// # Errors
+    /// As [`Lsm::open`]; `InvalidOption`.
+    pub fn open_with<R: Read>(
+        heap: &R,
+        head: u64,
+        context: &Arc<TreeContext>,
+        own: &TreeOptions,
+    ) -> Result<Arc<Self>> {
+        own.check()?;
         let tree_version = TreeVersion::open(heap, head::read(heap, head)?, context)?;
-        Ok(Self::of(head, tree_version, context))
+        Ok(Self::of(head, tree_version, context, own))
     }
 
     /// As [`Lsm::open`], read-only, with what is left of damaged memtables; `lost` is told what is
@@ -143,13 +163,20 @@ impl Lsm {
         lost: &mut dyn FnMut(LostRecords),
     ) -> Result<Arc<Self>> {
         let tree_version = TreeVersion::salvage(heap, head::read(heap, head)?, context, lost)?;
-        Ok(Self::of(head, tree_version, context))
+        Ok(Self::of(head, tree_version, context, &TreeOptions::default()))
     }
 
-    fn of(head: u64, tree_version: TreeVersion, context: &Arc<TreeContext>) -> Arc<Self> {
+    fn of(
+        head: u64,
+        tree_version: TreeVersion,
+        context: &Arc<TreeContext>,
+        own: &TreeOptions,
+    ) -> Arc<Self> {
         Arc::new(Self {
             head,
             context: Arc::clone(context),
+            options: ArcSwap::new(context.options_with(own)),
+            has_changed_options: AtomicBool::new(false),
             current: ArcSwap::from_pointee(tree_version),
             gaps: Arc::default(),
             flushing: Mutex::default(),
@@ -170,6 +197,23 @@ impl Lsm {
     /// The state that it shares with other trees.
     pub fn context(&self) -> &Arc<TreeContext> {
         &self.context
+    }
+
+    /// Its options: those of the store, with its own in place of them.
+    pub fn options(&self) -> Arc<Options> {
+        self.options.load_full()
+    }
+
+    /// Gives it other options of its own. Tables that are written from then on have them; the next
+    /// [`Lsm::compact_all`] writes all of them anew.
+    ///
+    /// # Errors
+    /// `InvalidOption`; nothing is changed.
+    pub fn set_options(&self, own: &TreeOptions) -> Result<()> {
+        own.check()?;
+        self.options.store(self.context.options_with(own));
+        self.has_changed_options.store(true, Ordering::Release);
+        Ok(())
     }
 
     /// The current version.
@@ -538,8 +582,10 @@ impl Lsm {
         let Some(oldest) = tree_version.frozen.last() else { return Ok(false) };
         let seen = oldest_seen()?;
         let seen = (seen, is_least);
+        let options = self.options();
+        let parts = (&self.context, &*options);
         let flushed =
-            flush(heap, &self.context, &tree_version, oldest, seen, progress).and_then(|outcome| {
+            flush(heap, parts, &tree_version, oldest, seen, progress).and_then(|outcome| {
                 let (tables, blobs) = outcome.bytes();
                 let edit = Edit { flushes: true, ..outcome.edit(0) };
                 let is_done = self.commit(heap, outcome, edit)?;
@@ -595,9 +641,10 @@ impl Lsm {
 
     /// Whether [`Lsm::compact_at_rest`] finds work, maybe such as [`Lsm::compact_once`] does not.
     pub fn wants_rest(&self) -> bool {
-        let options = (self.context.options(), Pace::Rest);
+        let options = self.options();
         let parked = self.parked.lock();
-        pick(&self.current.load(), options, &mut Picker::default(), &parked).is_some()
+        pick(&self.current.load(), (&options, Pace::Rest), &mut Picker::default(), &parked)
+            .is_some()
     }
 
     /// As [`Lsm::compact_once`], for an idle store: also does what is worth it only then.
@@ -624,12 +671,12 @@ impl Lsm {
         picker.is_stepped_over |= self.gaps.take_stepped_over();
         let tree_version = self.tree_version();
         let parked = self.parked.lock().clone();
-        let options = (self.context.options(), pace);
-        let Some(job) = pick(&tree_version, options, &mut picker, &parked) else {
+        let options = self.options();
+        let Some(job) = pick(&tree_version, (&options, pace), &mut picker, &parked) else {
             return Ok(false);
         };
         let done = self.run(heap, &tree_version, &job, oldest_seen()?, progress);
-        if let Some(file) = done.as_ref().err().and_then(Error::damaged_file) {
+        if let Some(file) = done.as_ref().err().and_then(Error::unreadable_file) {
             self.park(&job, file);
         }
         done
@@ -670,10 +717,13 @@ impl Lsm {
         // The job reads all of them: it fails, or they are intact again.
         *self.parked.lock() = Parked::default();
         let tree_version = self.tree_version();
-        if let Some(job) = pick_all(&tree_version) {
-            self.run(heap, &tree_version, &job, oldest_seen()?, progress)?;
+        let is_anew = self.has_changed_options.swap(false, Ordering::AcqRel);
+        let Some(job) = pick_all(&tree_version, is_anew) else { return Ok(()) };
+        let done = self.run(heap, &tree_version, &job, oldest_seen()?, progress);
+        if done.is_err() && is_anew {
+            self.has_changed_options.store(true, Ordering::Release);
         }
-        Ok(())
+        done.map(drop)
     }
 
     /// Reclaims the room of entries that no reader sees any more, table by table, from the oldest
@@ -720,7 +770,9 @@ impl Lsm {
         let tree_version = self.tree_version();
         let is_bottom = is_bottom(&tree_version, std::slice::from_ref(file), level);
         let of = (oldest_seen, is_bottom);
-        let written = reclaim(&self.context, &tree_version, (level, file), of, progress)?;
+        let options = self.options();
+        let parts = (&self.context, &*options);
+        let written = reclaim(parts, &tree_version, (level, file), of, progress)?;
         let Some(outcome) = written else { return Ok(false) };
         let (tables, blobs) = outcome.bytes();
         let removed = [file.meta.number].into();
@@ -750,7 +802,8 @@ impl Lsm {
             self.work.moves.fetch_add(is_done.into(), Ordering::Relaxed);
             return Ok(is_done);
         }
-        let outcome = compact(&self.context, tree_version, job, oldest_seen, progress)?;
+        let options = self.options();
+        let outcome = compact((&self.context, &options), tree_version, job, oldest_seen, progress)?;
         let (tables, blobs) = outcome.bytes();
         let removed = numbers.collect();
         let edit = Edit { removed, ..outcome.edit(job.target) };
@@ -816,7 +869,8 @@ impl Lsm {
             let version = Version { sequence, kind: EntryKind::Value, value };
             Ok(Entry { key: Slice::new(key.as_ref()), version })
         });
-        let outcome = load(&self.context, tree_version, level, entries)?;
+        let options = self.options();
+        let outcome = load((&self.context, &options), tree_version, level, entries)?;
         let keys = (Slice::new(first.as_ref()), Slice::new(last.as_ref()));
         Ok(Some(Load { tree: Arc::clone(self), outcome, level, sequence, keys }))
     }

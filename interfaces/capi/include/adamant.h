@@ -308,7 +308,8 @@
 #define ADAMANT_OPTION_LSM_MEMTABLE_BYTES_MAX 15
 
 /**
- * 0 or 1: whether blocks of the engine lsm are compressed. Default: 1.
+ * 0 or 1: whether blocks of the engine lsm are compressed, by LZ4. Default: 1. See also
+ * adamant_options_set_compression.
  */
 #define ADAMANT_OPTION_LSM_COMPRESSION 16
 
@@ -336,6 +337,26 @@
 #define ADAMANT_OPTION_PINNED_BYTES_MAX 20
 
 /**
+ * Bytes of a data block before compression: 64 to 8 MiB.
+ */
+#define ADAMANT_KEYSPACE_OPTION_BLOCK_BYTES 1
+
+/**
+ * Bits of the filters per key: 0, for none, to 30.
+ */
+#define ADAMANT_KEYSPACE_OPTION_FILTER_BITS_PER_KEY 2
+
+/**
+ * 0 or 1: whether data blocks have a hash index.
+ */
+#define ADAMANT_KEYSPACE_OPTION_HASH_INDEX 3
+
+/**
+ * Bytes of a value from which on it is kept in a blob file. UINT64_MAX: never.
+ */
+#define ADAMANT_KEYSPACE_OPTION_BLOB_BYTES_MIN 4
+
+/**
  * Changes to any keyspaces of one store that become one commit. For one thread at a time. To be
  * freed by adamant_batch_free.
  */
@@ -359,6 +380,14 @@ typedef struct adamant_expiring adamant_expiring;
  * A keyspace: a named, ordered map of a store. To be freed by adamant_keyspace_free.
  */
 typedef struct adamant_keyspace adamant_keyspace;
+
+/**
+ * Options of a keyspace of the engine lsm. What is set is recorded with the keyspace that is
+ * opened with them, and holds from then on, also after the store was opened again; what is not
+ * set stays as it is recorded, or else as the options of the store say. To be freed by
+ * adamant_keyspace_options_free, also after a keyspace was opened with them.
+ */
+typedef struct adamant_keyspace_options adamant_keyspace_options;
 
 /**
  * A list of keyspaces, as they were when it was made. To be freed by adamant_keyspace_list_free.
@@ -534,9 +563,42 @@ int adamant_options_new(adamant_options **options);
 int adamant_options_set(adamant_options *options, int option, uint64_t value);
 
 /**
+ * Sets the compression of the engine lsm, level by level: "none", "lz4", "zstd" or "zstd:LEVEL"
+ * (1 to 22; 3 is the default) for all of them; several, with commas in between, for the first
+ * levels, of which the last one holds for all deeper levels; and at the end, after the word last,
+ * that of the last level alone, where nine tenths of the data are: "none, lz4, last zstd".
+ *
+ * Fails with ADAMANT_INVALID for another text.
+ */
+int adamant_options_set_compression(adamant_options *options, const char *compression);
+
+/**
  * Frees options; NULL is none.
  */
 void adamant_options_free(adamant_options *options);
+
+/**
+ * Options of which none is set.
+ */
+int adamant_keyspace_options_new(adamant_keyspace_options **options);
+
+/**
+ * Sets an option, ADAMANT_KEYSPACE_OPTION_..., to a number.
+ *
+ * Fails with ADAMANT_INVALID for an option that this version does not know, or a number that no
+ * option could have. Whether it can be used is verified when a keyspace is opened with it.
+ */
+int adamant_keyspace_options_set(adamant_keyspace_options *options, int option, uint64_t value);
+
+/**
+ * Sets the compression, level by level, by a text as of adamant_options_set_compression.
+ */
+int adamant_keyspace_options_set_compression(adamant_keyspace_options *options, const char *compression);
+
+/**
+ * Frees options; NULL is none.
+ */
+void adamant_keyspace_options_free(adamant_keyspace_options *options);
 
 /**
  * Opens the store in the directory at a path, with options; NULL for the default ones. It is
@@ -615,6 +677,19 @@ int adamant_keyspace_open(adamant_store *store,
                           adamant_keyspace **keyspace);
 
 /**
+ * Opens a keyspace as adamant_keyspace_open, with options of the engine lsm; NULL for none. Those
+ * that an existing keyspace does not have yet are recorded with it, in a commit of its own.
+ *
+ * Fails with ADAMANT_WRONG_ENGINE, too, if options are set and the engine is not lsm; with
+ * ADAMANT_INVALID for an option that cannot be used.
+ */
+int adamant_keyspace_open_with(adamant_store *store,
+                               const char *name,
+                               const char *engine,
+                               const adamant_keyspace_options *options,
+                               adamant_keyspace **keyspace);
+
+/**
  * Creates a keyspace, as adamant_keyspace_open; fails with ADAMANT_KEYSPACE_EXISTS if there is
  * one.
  */
@@ -622,6 +697,15 @@ int adamant_keyspace_create(adamant_store *store,
                             const char *name,
                             const char *engine,
                             adamant_keyspace **keyspace);
+
+/**
+ * Creates a keyspace as adamant_keyspace_create, with options as adamant_keyspace_open_with.
+ */
+int adamant_keyspace_create_with(adamant_store *store,
+                                 const char *name,
+                                 const char *engine,
+                                 const adamant_keyspace_options *options,
+                                 adamant_keyspace **keyspace);
 
 /**
  * Opens a keyspace that exists; fails with ADAMANT_UNKNOWN_KEYSPACE if there is none.
@@ -859,6 +943,16 @@ int adamant_expiring_open(adamant_store *store,
                           const char *name,
                           const char *engine,
                           adamant_expiring **expiring);
+
+/**
+ * Opens such a keyspace as adamant_expiring_open, with options as adamant_keyspace_open_with; they
+ * are of its entries, not of the deadlines.
+ */
+int adamant_expiring_open_with(adamant_store *store,
+                               const char *name,
+                               const char *engine,
+                               const adamant_keyspace_options *options,
+                               adamant_expiring **expiring);
 
 /**
  * Drops a keyspace of entries that end, and their deadlines; ADAMANT_NOT_FOUND if there is none.

@@ -3,10 +3,11 @@
 use std::ffi::{c_char, c_int};
 use std::time::Duration;
 
-use adamant::{Deadline, Expiring};
+use adamant::{Deadline, Expiring, KeyspaceOptions};
 
 use crate::border::code::{ADAMANT_NEVER, ADAMANT_NOT_FOUND, ADAMANT_OK};
-use crate::border::failure::{run, run_or};
+use crate::border::failure::{Result, run, run_or};
+use crate::border::keyspace_options::KeyspaceOptionsHandle;
 use crate::border::options::durability_of;
 use crate::border::pointers::{Changed, Clock, Context, In, Opaque, Out, Slice, Taken};
 use crate::border::value::{Content, Value};
@@ -47,11 +48,31 @@ pub extern "C" fn adamant_expiring_open(
     engine: In<c_char>,
     expiring: Out<*mut ExpiringHandle>,
 ) -> c_int {
-    run(|| {
-        expiring.need_handle()?;
-        expiring.give(store.get()?.expiring_with(name_of(&name)?, options_of(&engine)?)?);
-        Ok(ADAMANT_OK)
-    })
+    run(|| open(&store, (&name, &engine, KeyspaceOptions::new()), &expiring))
+}
+
+/// Opens such a keyspace as adamant_expiring_open, with options as adamant_keyspace_open_with; they
+/// are of its entries, not of the deadlines.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_expiring_open_with(
+    store: Changed<StoreHandle>,
+    name: In<c_char>,
+    engine: In<c_char>,
+    options: In<KeyspaceOptionsHandle>,
+    expiring: Out<*mut ExpiringHandle>,
+) -> c_int {
+    run(|| open(&store, (&name, &engine, options.options()?), &expiring))
+}
+
+fn open(
+    store: &In<StoreHandle>,
+    (name, engine, options): (&In<c_char>, &In<c_char>, KeyspaceOptions),
+    expiring: &Out<*mut ExpiringHandle>,
+) -> Result<c_int> {
+    expiring.need_handle()?;
+    let options = options_of(engine, options)?;
+    expiring.give(store.get()?.expiring_with(name_of(name)?, options)?);
+    Ok(ADAMANT_OK)
 }
 
 /// Drops a keyspace of entries that end, and their deadlines; ADAMANT_NOT_FOUND if there is none.

@@ -158,6 +158,44 @@ static void test_large_values(adamant_store *store, const char *engine)
     adamant_keyspace_free(texts);
 }
 
+/* Options stay with a keyspace; what they do is seen by its files, not by what it holds. */
+static void test_keyspace_options(adamant_store *store)
+{
+    adamant_keyspace *small = NULL, *other = NULL;
+    adamant_keyspace_options *options = NULL;
+    adamant_expiring *expiring = NULL;
+
+    OK(adamant_keyspace_options_new(&options));
+    OK(adamant_keyspace_options_set(options, ADAMANT_KEYSPACE_OPTION_BLOCK_BYTES, 16384));
+    OK(adamant_keyspace_options_set(options, ADAMANT_KEYSPACE_OPTION_FILTER_BITS_PER_KEY, 12));
+    OK(adamant_keyspace_options_set(options, ADAMANT_KEYSPACE_OPTION_HASH_INDEX, 1));
+    OK(adamant_keyspace_options_set(options, ADAMANT_KEYSPACE_OPTION_BLOB_BYTES_MIN, UINT64_MAX));
+    OK(adamant_keyspace_options_set_compression(options, "none, lz4, last zstd"));
+    CODE(ADAMANT_INVALID, adamant_keyspace_options_set_compression(options, "zstd, last"));
+    CODE(ADAMANT_INVALID, adamant_keyspace_options_set(options, 99, 1));
+    CODE(ADAMANT_INVALID, adamant_keyspace_options_set(options, ADAMANT_KEYSPACE_OPTION_HASH_INDEX, 2));
+    CODE(ADAMANT_WRONG_ENGINE, adamant_keyspace_open_with(store, "small", NULL, options, &small));
+    CHECK(small == NULL);
+    OK(adamant_keyspace_create_with(store, "small", "lsm", options, &small));
+    OK(adamant_put(small, T("1"), T("one")));
+    CODE(ADAMANT_KEYSPACE_EXISTS, adamant_keyspace_create_with(store, "small", "lsm", options, &other));
+    OK(adamant_keyspace_options_set(options, ADAMANT_KEYSPACE_OPTION_BLOCK_BYTES, 0));
+    CODE(ADAMANT_INVALID, adamant_keyspace_open_with(store, "small", "lsm", options, &other));
+    CHECK(strstr(adamant_last_error(), "expected 64 to 8388608 bytes, found 0") != NULL);
+    OK(adamant_keyspace_options_set(options, ADAMANT_KEYSPACE_OPTION_BLOCK_BYTES, 4096));
+    OK(adamant_keyspace_open_with(store, "small", NULL, options, &other));
+    check_value(other, "1", "one");
+    adamant_keyspace_free(other);
+    OK(adamant_keyspace_open_with(store, "small", "lsm", NULL, &other));
+    OK(adamant_expiring_open_with(store, "leases", "lsm", options, &expiring));
+    adamant_keyspace_options_free(options);
+    adamant_expiring_free(expiring);
+    adamant_keyspace_free(other);
+    adamant_keyspace_free(small);
+    OK(adamant_keyspace_drop(store, "small"));
+    OK(adamant_expiring_drop(store, "leases"));
+}
+
 static void test_keyspaces(adamant_store *store)
 {
     adamant_keyspace *one = NULL, *other = NULL;
@@ -305,6 +343,7 @@ int main(int argc, char **argv)
         test_large_values(store, engines[at]);
         test_pops(store, engines[at]);
     }
+    test_keyspace_options(store);
     test_keyspaces(store);
     test_batches(store);
     test_inspection(store, argv[1]);

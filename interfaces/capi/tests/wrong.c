@@ -47,6 +47,10 @@ static void test_null(adamant_store *store, adamant_keyspace *keyspace, const ch
     BAD(adamant_check(NULL, &value));
     BAD(adamant_options_new(NULL));
     BAD(adamant_options_set(NULL, ADAMANT_OPTION_CREATE, 1));
+    BAD(adamant_options_set_compression(NULL, "lz4"));
+    BAD(adamant_keyspace_options_new(NULL));
+    BAD(adamant_keyspace_options_set(NULL, ADAMANT_KEYSPACE_OPTION_BLOCK_BYTES, 4096));
+    BAD(adamant_keyspace_options_set_compression(NULL, "lz4"));
 
     BAD(adamant_keyspace_open(NULL, "a", NULL, &no_keyspace));
     CHECK(no_keyspace == NULL);
@@ -54,6 +58,8 @@ static void test_null(adamant_store *store, adamant_keyspace *keyspace, const ch
     BAD(adamant_keyspace_open(store, "a", NULL, NULL));
     BAD(adamant_keyspace_open_existing(store, NULL, &no_keyspace));
     BAD(adamant_keyspace_create(store, NULL, NULL, &no_keyspace));
+    BAD(adamant_keyspace_open_with(store, "a", NULL, NULL, NULL));
+    BAD(adamant_keyspace_create_with(NULL, "a", NULL, NULL, &no_keyspace));
     BAD(adamant_keyspace_with_durability(NULL, ADAMANT_SYNC, &no_keyspace));
     BAD(adamant_keyspace_with_durability(keyspace, 17, &no_keyspace));
     BAD(adamant_keyspace_drop(store, NULL));
@@ -190,7 +196,12 @@ static void test_null(adamant_store *store, adamant_keyspace *keyspace, const ch
     BAD(adamant_options_set(options, ADAMANT_OPTION_CREATE, 2));
     BAD(adamant_options_set(options, ADAMANT_OPTION_DURABILITY, 1ULL << 32));
     BAD(adamant_options_set(options, 4, 1));
+    BAD(adamant_options_set_compression(options, NULL));
+    BAD(adamant_options_set_compression(options, "lz5"));
+    CHECK(strstr(adamant_last_error(), "expected none, lz4, zstd") != NULL);
+    BAD(adamant_options_set_compression(options, ""));
     adamant_options_free(options);
+    adamant_keyspace_options_free(NULL);
     adamant_cursor_free(cursor);
     adamant_transaction_free(transaction);
     adamant_snapshot_free(snapshot);
@@ -291,6 +302,7 @@ static void test_openers(const char *folder)
     OK(adamant_options_set(options, ADAMANT_OPTION_LSM_MEMTABLE_BYTES_MAX, 1 << 20));
     OK(adamant_options_set(options, ADAMANT_OPTION_LSM_TABLE_BYTES_MAX, 1 << 20));
     OK(adamant_options_set(options, ADAMANT_OPTION_LSM_COMPRESSION, 0));
+    OK(adamant_options_set_compression(options, "none, lz4, last zstd:5"));
     OK(adamant_options_set(options, ADAMANT_OPTION_LSM_BLOB_BYTES_MIN, UINT64_MAX));
     OK(adamant_options_set(options, ADAMANT_OPTION_FLUSHING, 0));
     OK(adamant_open(path, options, &store));

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use adamant::Engine;
+use adamant::{Engine, KeyspaceOptions, LevelCompression};
 use adamant_cli::table::Layout;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -295,6 +295,50 @@ pub(crate) struct KeyspaceArgs {
     pub(crate) action: KeyspaceAction,
 }
 
+/// Options of a keyspace of the engine lsm; they stay with it.
+#[derive(clap::Args, Clone, Copy, Debug)]
+pub(crate) struct OwnArgs {
+    /// For the engine lsm: none, lz4, zstd or zstd:LEVEL; several for the first levels, with
+    /// commas, as "none, lz4"; and for the last level alone, as "lz4, last zstd"
+    #[arg(long)]
+    compression: Option<LevelCompression>,
+    /// For the engine lsm: bytes of a block before compression, 64 to 8 MiB
+    #[arg(long)]
+    block_bytes: Option<u32>,
+    /// For the engine lsm: bits of the filters per key, 0 to 30
+    #[arg(long)]
+    filter_bits: Option<u8>,
+    /// For the engine lsm: whether blocks have a hash index
+    #[arg(long)]
+    hash_index: Option<bool>,
+    /// For the engine lsm: bytes of a value from which on it is kept in a blob file
+    #[arg(long)]
+    blob_bytes_min: Option<u32>,
+}
+
+impl OwnArgs {
+    /// Whether none is given.
+    pub(crate) fn is_empty(self) -> bool {
+        let Self { compression, block_bytes, filter_bits, hash_index, blob_bytes_min } = self;
+        (compression, block_bytes, filter_bits, hash_index, blob_bytes_min)
+            == (None, None, None, None, None)
+    }
+
+    /// Those that are given.
+    pub(crate) fn over(self, options: KeyspaceOptions) -> KeyspaceOptions {
+        let set = self.compression.into_iter();
+        let options = set.fold(options, KeyspaceOptions::compression);
+        let set = self.block_bytes.into_iter();
+        let options = set.fold(options, KeyspaceOptions::block_bytes);
+        let set = self.filter_bits.into_iter();
+        let options = set.fold(options, KeyspaceOptions::filter_bits_per_key);
+        let set = self.hash_index.into_iter();
+        let options = set.fold(options, KeyspaceOptions::hash_index);
+        let set = self.blob_bytes_min.into_iter().map(Some);
+        set.fold(options, KeyspaceOptions::blob_bytes_min)
+    }
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeyspaceAction {
     /// Names, engines and numbers of entries
@@ -311,6 +355,17 @@ pub(crate) enum KeyspaceAction {
         /// The engine that keeps it: bplus, btree, critbit, redblack or lsm
         #[arg(long, default_value_t)]
         engine: Engine,
+        #[command(flatten)]
+        lsm: OwnArgs,
+    },
+    /// Print the options of a keyspace of the engine lsm, after those that are given were recorded
+    Options {
+        /// Folder of the store
+        store: PathBuf,
+        /// Its name
+        name: String,
+        #[command(flatten)]
+        lsm: OwnArgs,
     },
     /// Make a keyspace one of another engine, in one commit
     Convert {

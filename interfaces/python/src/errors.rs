@@ -9,7 +9,7 @@ use std::error::Error as _;
 use std::io;
 use std::path::Path;
 
-use adamant::{Error, KeyspaceKind};
+use adamant::{Error, KeyspaceKind, LsmError};
 use pyo3::exceptions::{PyKeyError, PySystemError};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
@@ -74,6 +74,7 @@ fn class(error: &Error) -> &'static str {
         | Error::OtherStore { .. }
         | Error::NotAscending { .. }
         | Error::EngineName { .. }
+        | Error::Lsm { error: LsmError::InvalidOption { .. }, .. }
         | Error::TargetInside { .. } => "InvalidArgument",
         Error::UnknownKeyspace { .. } => "UnknownKeyspace",
         Error::KeyspaceExists { .. } => "KeyspaceExists",

@@ -5,10 +5,11 @@
 use adamant::expiring::ExpiringTransaction;
 use adamant::{Deadline, Slice};
 use pyo3::prelude::*;
-use pyo3::types::{PySlice, PyTuple};
+use pyo3::types::{PyDict, PySlice, PyTuple};
 
 use crate::convert::choices;
 use crate::convert::codec::Codec;
+use crate::convert::keyspace_options::keyspace_options;
 use crate::convert::moment::{self, Ends};
 use crate::convert::pairs::each_pair;
 use crate::convert::span::Span;
@@ -68,7 +69,8 @@ fn remove_span(all: &mut ExpiringTransaction<'_>, span: &Span) -> adamant::Resul
 #[pymethods]
 impl Expiring {
     #[new]
-    #[pyo3(signature = (store, name, engine=None, durability=None, key_codec=None, value_codec=None, clock=None))]
+    #[pyo3(signature = (store, name, engine=None, durability=None, key_codec=None, value_codec=None, clock=None, lsm=None))]
+    #[expect(clippy::too_many_arguments, reason = "the constructor of a class of Python")]
     fn new(
         store: &Bound<'_, Store>,
         name: &str,
@@ -77,12 +79,13 @@ impl Expiring {
         key_codec: Option<&str>,
         value_codec: Option<&str>,
         clock: Option<Py<PyAny>>,
+        lsm: Option<Bound<'_, PyDict>>,
     ) -> PyResult<PyClassInitializer<Self>> {
         let py = store.py();
         let codecs = (Codec::named(py, key_codec)?, Codec::named(py, value_codec)?);
-        let engine = engine.map(choices::engine).transpose()?;
+        let options = keyspace_options(engine, lsm.as_ref())?;
         let durability = durability.map(choices::durability).transpose()?;
-        let (expiring, durability) = store.get().open_expiring(py, name, engine, durability)?;
+        let (expiring, durability) = store.get().open_expiring(py, name, options, durability)?;
         let reader = Reader::new(Map::Ending(expiring), Place::Now, codecs).with_clock(clock);
         let this = Self { store: store.clone().unbind(), durability };
         Ok(PyClassInitializer::from(reader).add_subclass(this))

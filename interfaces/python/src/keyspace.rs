@@ -3,10 +3,11 @@
 //! Thread safety: any number of threads.
 
 use pyo3::prelude::*;
-use pyo3::types::{PySlice, PyTuple};
+use pyo3::types::{PyDict, PySlice, PyTuple};
 
 use crate::convert::choices;
 use crate::convert::codec::Codec;
+use crate::convert::keyspace_options::keyspace_options;
 use crate::convert::pairs::each_pair;
 use crate::errors;
 use crate::mapping::map::Map;
@@ -25,7 +26,7 @@ pub(crate) struct Keyspace {
 #[pymethods]
 impl Keyspace {
     #[new]
-    #[pyo3(signature = (store, name, engine=None, durability=None, key_codec=None, value_codec=None))]
+    #[pyo3(signature = (store, name, engine=None, durability=None, key_codec=None, value_codec=None, lsm=None))]
     fn new(
         store: &Bound<'_, Store>,
         name: &str,
@@ -33,12 +34,13 @@ impl Keyspace {
         durability: Option<&str>,
         key_codec: Option<&str>,
         value_codec: Option<&str>,
+        lsm: Option<Bound<'_, PyDict>>,
     ) -> PyResult<PyClassInitializer<Self>> {
         let py = store.py();
         let codecs = (Codec::named(py, key_codec)?, Codec::named(py, value_codec)?);
-        let engine = engine.map(choices::engine).transpose()?;
+        let options = keyspace_options(engine, lsm.as_ref())?;
         let durability = durability.map(choices::durability).transpose()?;
-        let (keyspace, durability) = store.get().open_keyspace(py, name, engine, durability)?;
+        let (keyspace, durability) = store.get().open_keyspace(py, name, options, durability)?;
         let reader = Reader::new(Map::Plain(keyspace), Place::Now, codecs);
         let this = Self { store: store.clone().unbind(), durability };
         Ok(PyClassInitializer::from(reader).add_subclass(this))

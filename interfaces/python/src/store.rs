@@ -2,7 +2,7 @@
 //!
 //! Thread safety: any number of threads.
 
-use adamant::{Durability, Engine, KeyspaceOptions, Options};
+use adamant::{Durability, KeyspaceOptions, Options};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -39,11 +39,10 @@ impl Store {
         &self,
         py: Python<'_>,
         name: &str,
-        engine: Option<Engine>,
+        options: KeyspaceOptions,
         durability: Option<Durability>,
     ) -> PyResult<(adamant::Keyspace, Durability)> {
         let durability = durability.unwrap_or(self.durability);
-        let options = options_of(engine);
         let keyspace = self.detached(py, |store| {
             if self.is_read_only {
                 store.open_keyspace(name)?;
@@ -58,10 +57,9 @@ impl Store {
         &self,
         py: Python<'_>,
         name: &str,
-        engine: Option<Engine>,
+        options: KeyspaceOptions,
         durability: Option<Durability>,
     ) -> PyResult<(adamant::Expiring, Durability)> {
-        let options = options_of(engine);
         let expiring = self.detached(py, |store| {
             if self.is_read_only {
                 store.open_expiring(name)?;
@@ -79,10 +77,6 @@ impl Store {
         let store = self.store()?;
         py.detach(|| work(store)).map_err(errors::of_store)
     }
-}
-
-fn options_of(engine: Option<Engine>) -> KeyspaceOptions {
-    engine.into_iter().fold(KeyspaceOptions::new(), KeyspaceOptions::engine)
 }
 
 /// Sets the options of a dict.

@@ -19,6 +19,29 @@ def test_what_was_written_is_there_again(path: Path, engine: Any) -> None:
         assert db.check() == []
 
 
+def test_options_of_the_engine_lsm(path: Path) -> None:
+    words = {b"%06d" % n: b"Bern, Basel, Lugano. " * 20 for n in range(2000)}
+    with adamant.open(path) as db:
+        small = db.keyspace("small", engine="lsm", lsm={"compression": ["none", "zstd:9"]})
+        plain = db.keyspace("plain", engine="lsm", lsm={"compression": "none", "block_bytes": 1024})
+        for keyspace in (small, plain):
+            keyspace.update(words)
+            keyspace.compact()
+            assert keyspace == words
+        sizes = [file.stat().st_size for file in (path / "tables").iterdir()]
+        assert min(sizes) * 10 < max(sizes)
+        leases = db.expiring("leases", engine="lsm", lsm={"blob_bytes_min": None})
+        leases[b"a"] = b"b"
+        with pytest.raises(adamant.WrongEngine):
+            db.keyspace("other", lsm={"hash_index": True})
+        wrong: list[Any] = [{"compression": "lz5"}, {"block_bytes": 1}, {"filter_bits_per_key": 31}]
+        for options in [*wrong, {"blocks": 1}, {"compression": []}]:
+            with pytest.raises(adamant.InvalidArgument):
+                db.keyspace("small", lsm=options)
+    with adamant.open(path) as db:
+        assert db.keyspace("small", lsm={"compression": "lz4, last zstd"}) == words
+
+
 def test_keyspaces(db: adamant.Store) -> None:
     db.keyspace("b", engine="critbit")[b"k"] = b""
     db.keyspace("a", engine="lsm")

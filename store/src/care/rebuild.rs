@@ -2,8 +2,8 @@
 //!
 //! Purpose: a copy by content, which leaves unused space behind.
 //! Invariants: the copy is the source at one moment, that of a snapshot. Its keyspaces have the
-//! engines, kinds and types of the source's. Memory is bounded: some entries at a time, and what
-//! the snapshot keeps.
+//! engines, kinds, types and options of the source's. Memory is bounded: some entries at a time,
+//! and what the snapshot keeps.
 //! Thread safety: the source is read like by any reader; no other thread has the copy.
 
 use std::sync::Arc;
@@ -30,7 +30,9 @@ pub(crate) fn rebuild(source: &Arc<Shared>, target: &Store) -> Result<()> {
     for state in states {
         let keyspace = Keyspace::new(source, state);
         let (name, engine) = (keyspace.name(), keyspace.engine());
-        let copy = target.shared.create_keyspace(name, engine, keyspace.state.kind_number)?;
+        let own = source.recorded_options(&keyspace.state)?;
+        let of = (engine, keyspace.state.kind_number);
+        let copy = target.shared.create_keyspace(name, of, &own)?;
         let copy = copy.ok_or_else(|| Error::KeyspaceExists { name: name.into() })?;
         if let Some(types) = source.recorded_types(&keyspace.state)? {
             target.shared.record_types(&copy, &types)?;

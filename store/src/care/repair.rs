@@ -47,14 +47,15 @@ const DAMAGED_SUFFIX: &str = ".damaged";
 ///
 /// # Errors
 /// [`Error::Missing`] or [`Error::NotAStore`] if there is no store, [`Error::Locked`] if it is
-/// open, [`Error::Damaged`] if not even the pool's identity is known; no space, and the like: the
-/// damaged store is then unchanged.
+/// open, [`Error::Damaged`] if not even the pool's identity is known; a keyspace that this build
+/// cannot read, for it is without a feature; no space, and the like: the damaged store is then
+/// unchanged.
 pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
     let path = resolved(path.as_ref())?;
     let source = directory_at(&path, &Options::new().create(false))?;
     let salvage = Salvage::open(&source)?;
-    let is_readable =
-        salvage.findings().is_empty() && check_salvage(&salvage, &lsm_trees_at(&source)).is_empty();
+    let is_readable = salvage.findings().is_empty()
+        && check_salvage(&salvage, &lsm_trees_at(&source))?.is_empty();
     drop(salvage);
     // Only intact files are opened as a store, which recovers: damaged ones are kept as they are.
     let findings = if is_readable { findings_of(&path)? } else { Vec::new() };

@@ -17,7 +17,7 @@ use adamant_heap::access::Read;
 use adamant_heap::durability::Durability;
 use adamant_heap::layout::ROOT_COUNT;
 use adamant_heap::ptr::Ptr;
-use adamant_lsm::{CopyLimits, LostRecords, Lsm, NEWEST};
+use adamant_lsm::{CopyLimits, Error as LsmError, LostRecords, Lsm, NEWEST, TreeOptions};
 use adamant_slice::Slice;
 use adamant_trees::{Bplus, Salvaged};
 use zerocopy::FromBytes;
@@ -25,9 +25,10 @@ use zerocopy::FromBytes;
 use crate::batch::builder::Batch;
 use crate::care::rescue_ending::{are_halves, keyspace_in, match_deadlines};
 use crate::common::catalogue::{hidden_name, is_visible};
+use crate::common::recorded_options;
 use crate::engine::lsm_trees::LsmTrees;
 use crate::engine::tree::{Engine, Tree};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::keyspace::handle::Keyspace;
 use crate::kind::{KeyspaceKind, deadlines_of, entries_of};
 use crate::layout::{
@@ -105,7 +106,7 @@ pub(crate) fn rescue(
 ) -> Result<RepairReport> {
     let mut findings: Vec<_> = salvage.findings().iter().map(Finding::of_heap).collect();
     if findings.is_empty() {
-        findings = check_salvage(salvage, lsm_trees);
+        findings = check_salvage(salvage, lsm_trees)?;
     }
     let mut work = Rescue::new(salvage, lsm_trees, target);
     let mut report = RepairReport {
@@ -148,6 +149,9 @@ pub(crate) fn rescue(
 /// The engine and the head of a tree, and the kind's number of its keyspace.
 type TreePlace = (Engine, u64, u16);
 
+/// A name, its tree, and the encoded types and options of the keyspace.
+type NamedTree<'b> = (String, TreePlace, &'b [u8], &'b [u8]);
+
 /// A range of keys in which a keyspace lost something: orphaned leaves with such keys may be its
 /// own.
 struct LostRange {
@@ -174,6 +178,8 @@ struct Rescue<'s> {
     ending: Vec<String>,
     /// The recorded types of keyspaces.
     types: BTreeMap<String, KeyspaceTypes>,
+    /// The recorded options of keyspaces.
+    options: BTreeMap<String, TreeOptions>,
     /// Whether there may be leaves whose tree is lost.
     lost_trees: bool,
 }
@@ -181,8 +187,8 @@ struct Rescue<'s> {
 impl<'s> Rescue<'s> {
     fn new(salvage: &'s Salvage, lsm_trees: &'s Arc<LsmTrees>, target: &'s Store) -> Self {
         let (leaves, lost, ending) = (HashSet::new(), Vec::new(), Vec::new());
-        let types = BTreeMap::new();
-        Self { salvage, lsm_trees, target, leaves, lost, ending, types, lost_trees: false }
+        let (types, options, lost_trees) = (BTreeMap::new(), BTreeMap::new(), false);
+        Self { salvage, lsm_trees, target, leaves, lost, ending, types, options, lost_trees }
     }
 
     /// Name and place of every tree: those in the catalogue, and those without a name.
@@ -191,17 +197,18 @@ impl<'s> Rescue<'s> {
         let findings_before = findings.len();
         let catalogue = self.catalogue(&heads, findings);
         let (mut named, mut dropped) = (BTreeMap::new(), Vec::new());
-        let mut types_of = BTreeMap::new();
+        let (mut types_of, mut options_of) = (BTreeMap::new(), BTreeMap::new());
         let mut known: HashSet<u64> = catalogue.into_iter().collect();
         if let Some(head) = catalogue {
             Bplus::salvage(self.salvage, head, &mut self.leaves, &mut |found| match found {
                 Salvaged::Pair((name, bytes)) => match keyspace_entry(name, bytes) {
-                    Some((name, place, types)) => {
+                    Some((name, place, types, options)) => {
                         known.insert(place.1);
                         // A tree that was kept for a snapshot was dropped.
                         match is_visible(&name) {
                             true => {
                                 types_of.insert(name.clone(), types.to_vec());
+                                options_of.insert(name.clone(), options.to_vec());
                                 named.insert(name, place);
                             }
                             false => dropped.push(place),
@@ -225,6 +232,16 @@ impl<'s> Rescue<'s> {
                 Some(types) => drop(self.types.insert(name, types)),
                 None => {
                     let what = format!("the types of keyspace {name:?} are lost; it has none now");
+                    findings.push(Finding::new(CATALOGUE, what));
+                }
+            }
+        }
+        for (name, options) in options_of.into_iter().filter(|(_, options)| !options.is_empty()) {
+            match recorded_options::parse(&options) {
+                Ok(options) => drop(self.options.insert(name, options)),
+                Err(_) => {
+                    let what =
+                        format!("the options of keyspace {name:?} are lost; it has none now");
                     findings.push(Finding::new(CATALOGUE, what));
                 }
             }
@@ -319,7 +336,7 @@ impl<'s> Rescue<'s> {
         }
         let tree = Tree::open_as(self.salvage, engine, head);
         let expected = tree.and_then(|tree| tree.len(self.salvage)).ok();
-        let keyspace = keyspace_in(self.target, name, engine, kind)?;
+        let keyspace = self.keyspace_of(name, engine, kind)?;
         let mut writer = Writer::new(keyspace, expected);
         let lost = &mut self.lost;
         Tree::salvage(self.salvage, engine, head, &mut self.leaves, &mut |found| {
@@ -346,24 +363,38 @@ impl<'s> Rescue<'s> {
     /// Saves an LSM tree: from the low end to the first unreadable part, and from the high end down
     /// to it.
     fn log(&self, name: &str, head: u64, kind: u16) -> Result<KeyspaceRepair> {
-        let mut writer = Writer::new(keyspace_in(self.target, name, Engine::Lsm, kind)?, None);
+        let mut writer = Writer::new(self.keyspace_of(name, Engine::Lsm, kind)?, None);
         let store = self.salvage.root(STORE_ROOT).unwrap_or(0);
-        let tree = self.lsm_trees.tree(self.salvage, store, name, head).or_else(|_| {
+        let own = TreeOptions::default();
+        let tree = self.lsm_trees.tree(self.salvage, store, (name, head), &own).or_else(|_| {
             let mut lost = |records| writer.note(Some(lost_records(&records)));
             self.lsm_trees.salvage(self.salvage, store, (name, head), &mut lost)
         });
         match tree {
             Err(error) => writer.note(Some(format!("all pairs: {error}"))),
-            Ok(tree) => self.log_of(&tree, &mut writer),
+            Ok(tree) => self.log_of(&tree, &mut writer).map_err(Error::of_lsm(name))?,
         }
         writer.finish()
     }
 
-    fn log_of(&self, tree: &Lsm, writer: &mut Writer) {
+    /// The keyspace of the new store, with the options that it had.
+    fn keyspace_of(&self, name: &str, engine: Engine, kind: u16) -> Result<Keyspace> {
+        let keyspace = keyspace_in(self.target, name, engine, kind)?;
+        if let Some(own) = self.options.get(name) {
+            self.target.shared.give_options(&keyspace.state, own)?;
+        }
+        Ok(keyspace)
+    }
+
+    fn log_of(&self, tree: &Lsm, writer: &mut Writer) -> adamant_lsm::Result<()> {
         let all = (Bound::Unbounded, Bound::Unbounded);
         let (mut low, mut high) = (None, None);
         let forward = self.walk(tree, all, true, writer, &mut low);
         if let Err(error) = forward {
+            // Those entries are not lost: a build with that feature reads them.
+            if matches!(error, LsmError::NotBuilt { .. }) {
+                return Err(error);
+            }
             let lower = low.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
             let rest = (lower, Bound::Unbounded);
             // It ends where the other walk did, if not before: that is reported already.
@@ -371,6 +402,7 @@ impl<'s> Rescue<'s> {
             let between = Between(low.as_deref(), high.as_deref());
             writer.note(Some(format!("the pairs {between}: {error}")));
         }
+        Ok(())
     }
 
     /// Saves the entries of an LSM tree within bounds, from one end on; `last` is the last key
@@ -512,16 +544,17 @@ fn are_keyspaces(visit: impl FnOnce(&mut dyn FnMut(Salvaged<'_>))) -> bool {
 }
 
 /// Name and place of a keyspace that this version can read, and its encoded types.
-fn keyspace_entry<'b>(name: &[u8], bytes: &'b [u8]) -> Option<(String, TreePlace, &'b [u8])> {
-    let (entry, types) = KeyspaceEntry::read_from_prefix(bytes).ok()?;
+fn keyspace_entry<'b>(name: &[u8], bytes: &'b [u8]) -> Option<NamedTree<'b>> {
+    let (entry, rest) = KeyspaceEntry::read_from_prefix(bytes).ok()?;
     let is_name = |name: &&str| check_name(name).is_ok() || *name == hidden_name(entry.head.get());
     let name = str::from_utf8(name).ok().filter(is_name)?;
     let engine = Engine::numbered(entry.engine.get(), entry.format.get())?;
     let kind = entry.kind.get();
     // Other records of 24 bytes have something else there.
-    let is_whole = usize::from(entry.types_bytes.get()) == types.len();
+    let (types, options) = rest.split_at_checked(entry.types_bytes.get().into())?;
+    let is_whole = recorded_options::records(options).is_some();
     let is_known = is_whole && KeyspaceKind::numbered(kind).is_some();
-    is_known.then(|| (name.to_owned(), (engine, entry.head.get(), kind), types))
+    is_known.then(|| (name.to_owned(), (engine, entry.head.get(), kind), types, options))
 }
 
 /// Writes saved pairs to a keyspace of the new store, in batches.

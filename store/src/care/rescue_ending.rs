@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 
 use adamant_heap::durability::Durability;
+use adamant_lsm::TreeOptions;
 use adamant_slice::Slice;
 
 use crate::engine::tree::Engine;
@@ -31,7 +32,7 @@ pub(crate) fn keyspace_in(
 ) -> Result<Keyspace> {
     let state = match target.shared.open_keyspace(name)? {
         Some(state) => Some(state),
-        None => target.shared.create_keyspace(name, engine, kind)?,
+        None => target.shared.create_keyspace(name, (engine, kind), &TreeOptions::default())?,
     };
     let state = state.ok_or_else(|| Error::KeyspaceExists { name: name.into() })?;
     Ok(Keyspace::new(&target.shared, state))

@@ -13,6 +13,7 @@ use adamant_heap::Transaction;
 use adamant_heap::access::{Read, Write};
 use adamant_heap::layout::{DIRECTORY_ROOT, ROOT_COUNT};
 use adamant_heap::ptr::Ptr;
+use adamant_lsm::TreeOptions;
 
 use crate::bounds::Direction;
 use crate::common::catalogue_entry::CatalogueEntry;
@@ -22,7 +23,8 @@ use crate::engine::tree::{Engine, Tree};
 use crate::error::{Error, Result};
 use crate::kind::KeyspaceKind;
 use crate::layout::{
-    KeyspaceEntry, STORE_FORMAT, STORE_FORMAT_MIN, STORE_MAGIC, STORE_ROOT, StoreHead,
+    KeyspaceEntry, STORE_FORMAT, STORE_FORMAT_MIN, STORE_FORMAT_OPTIONS, STORE_MAGIC, STORE_ROOT,
+    StoreHead,
 };
 use crate::limits::NAME_BYTES_MAX;
 use crate::types::KeyspaceTypes;
@@ -66,12 +68,12 @@ impl Catalogue {
                 ),
             });
         }
-        let is_known = (STORE_FORMAT_MIN..=STORE_FORMAT).contains(&head.format.get());
+        let is_known = (STORE_FORMAT_MIN..=STORE_FORMAT_OPTIONS).contains(&head.format.get());
         if !is_known {
             return Err(Error::Damaged {
                 what: format!(
                     "the store's head has format {}, this version knows {STORE_FORMAT_MIN} to \
-                     {STORE_FORMAT}",
+                     {STORE_FORMAT_OPTIONS}; open it with a newer version",
                     head.format
                 ),
             });
@@ -87,13 +89,20 @@ impl Catalogue {
     }
 
     /// The map of a keyspace, given its entry.
-    pub(crate) fn map<R: Read>(&self, heap: &R, name: &str, entry: &KeyspaceEntry) -> Result<Map> {
-        Map::open((&self.lsm_trees, self.head.offset()), heap, name, entry)
+    pub(crate) fn map<R: Read>(&self, heap: &R, name: &str, entry: &CatalogueEntry) -> Result<Map> {
+        let own = entry.options(name)?;
+        Map::open((&self.lsm_trees, self.head.offset()), heap, name, (entry, &own))
     }
 
     /// The LSM trees.
     pub(crate) fn lsm_trees(&self) -> &Arc<LsmTrees> {
         &self.lsm_trees
+    }
+
+    /// The format in the head.
+    #[cfg(test)]
+    pub(crate) fn format<R: Read>(&self, heap: &R) -> Result<u32> {
+        Ok(heap.read(self.head)?.format.get())
     }
 
     /// The tree of entries.
@@ -151,13 +160,14 @@ impl Catalogue {
         heap: &mut Transaction<'_>,
         name: &str,
         (engine, kind): (Engine, u16),
+        own: &TreeOptions,
     ) -> Result<CatalogueEntry> {
         let head = heap.write_as(self.head)?;
         let id = head.next_keyspace.get();
         head.next_keyspace = (id + 1).into();
-        head.format = STORE_FORMAT.into();
-        let fixed = Map::create(&self.lsm_trees, name, engine, heap)?.entry(id);
-        let entry = CatalogueEntry::new(KeyspaceEntry { kind: kind.into(), ..fixed });
+        let fixed = Map::create(&self.lsm_trees, name, (engine, own), heap)?.entry(id);
+        let entry = CatalogueEntry::new(KeyspaceEntry { kind: kind.into(), ..fixed }, own);
+        self.raise_format(heap, &entry)?;
         let replaced = self.tree.insert(heap, name.as_bytes(), &entry.to_bytes())?;
         assert!(!replaced, "a keyspace is added where none was found under the same lock");
         Ok(entry)
@@ -171,8 +181,8 @@ impl Catalogue {
         entry: &CatalogueEntry,
         kind: KeyspaceKind,
     ) -> Result<()> {
-        heap.write_as(self.head)?.format = STORE_FORMAT.into();
         let entry = entry.with_kind(kind);
+        self.raise_format(heap, &entry)?;
         let replaced = self.tree.insert(heap, name.as_bytes(), &entry.to_bytes())?;
         assert!(replaced, "a keyspace gets a kind that was found under the same lock");
         Ok(())
@@ -185,10 +195,41 @@ impl Catalogue {
         (name, entry): (&str, &CatalogueEntry),
         types: &KeyspaceTypes,
     ) -> Result<()> {
-        heap.write_as(self.head)?.format = STORE_FORMAT.into();
         let entry = entry.with_types(types)?;
+        self.raise_format(heap, &entry)?;
         let replaced = self.tree.insert(heap, name.as_bytes(), &entry.to_bytes())?;
         assert!(replaced, "a keyspace gets types that was found under the same lock");
+        Ok(())
+    }
+
+    /// Gives a keyspace these options of its own, in place of what it has. An open tree has them
+    /// with the commit.
+    pub(crate) fn give_options(
+        &self,
+        heap: &mut Transaction<'_>,
+        (name, entry): (&str, &CatalogueEntry),
+        own: &TreeOptions,
+    ) -> Result<()> {
+        own.check().map_err(Error::of_lsm(name))?;
+        let tree = self.map(heap, name, entry)?.lsm().map(Arc::clone);
+        let entry = entry.with_options(own);
+        self.raise_format(heap, &entry)?;
+        let replaced = self.tree.insert(heap, name.as_bytes(), &entry.to_bytes())?;
+        assert!(replaced, "a keyspace gets options that was found under the same lock");
+        if let Some(tree) = tree {
+            let own = *own;
+            heap.on_commit(move |_| tree.set_options(&own).expect("checked above"));
+        }
+        Ok(())
+    }
+
+    /// Raises the format of the head to what an entry needs: older versions pass over what they do
+    /// not know of it.
+    fn raise_format<W: Write>(&self, heap: &mut W, entry: &CatalogueEntry) -> Result<()> {
+        let needed = if entry.has_options() { STORE_FORMAT_OPTIONS } else { STORE_FORMAT };
+        if heap.read(self.head)?.format.get() < needed {
+            heap.write_as(self.head)?.format = needed.into();
+        }
         Ok(())
     }
 
@@ -207,7 +248,8 @@ impl Catalogue {
             self.clear(heap, name, entry, engine)?.fill(heap, &source)?;
             return Ok(Some(source));
         }
-        let target = Map::create(&self.lsm_trees, name, engine, heap)?;
+        let own = entry.options(name)?;
+        let target = Map::create(&self.lsm_trees, name, (engine, &own), heap)?;
         target.fill(heap, &source)?;
         source.destroy(&self.lsm_trees, heap)?;
         let replaced =
@@ -281,7 +323,8 @@ impl Catalogue {
         engine: Engine,
     ) -> Result<Map> {
         self.retire(heap, name, entry)?;
-        let map = Map::create(&self.lsm_trees, name, engine, heap)?;
+        let own = entry.options(name)?;
+        let map = Map::create(&self.lsm_trees, name, (engine, &own), heap)?;
         let replaced = self.tree.insert(heap, name.as_bytes(), &entry.with_map(&map).to_bytes())?;
         assert!(!replaced, "its entry was just taken away");
         Ok(map)
@@ -413,9 +456,9 @@ mod tests {
                 "names no store",
             ),
             (
-                |head| head.format = (STORE_FORMAT + 1).into(),
+                |head| head.format = (STORE_FORMAT_OPTIONS + 1).into(),
                 |head| head.format = STORE_FORMAT.into(),
-                "has format 3",
+                "has format 4",
             ),
         ] {
             change(spoil);

@@ -1,12 +1,14 @@
 //! Catalogue entries of keyspaces.
 //!
-//! Purpose: an entry of fixed size, followed by the types of keys and values if they are recorded;
-//! these stay with the entry. See `docs/format/store.md`.
+//! Purpose: an entry of fixed size, followed by the types of keys and values and by options of the
+//! keyspace, if they are recorded; these stay with the entry. See `docs/format/store.md`.
 
 use std::ops::Deref;
 
+use adamant_lsm::TreeOptions;
 use zerocopy::{FromBytes, IntoBytes};
 
+use crate::common::recorded_options::{self, Fault};
 use crate::engine::map::Map;
 use crate::error::{Error, Result};
 use crate::kind::KeyspaceKind;
@@ -19,6 +21,8 @@ pub(crate) struct CatalogueEntry {
     fixed: KeyspaceEntry,
     /// The types of keys and values, encoded: copying an entry does not need to decode them.
     types: Box<[u8]>,
+    /// The options of the keyspace, encoded.
+    options: Box<[u8]>,
 }
 
 impl Deref for CatalogueEntry {
@@ -30,39 +34,71 @@ impl Deref for CatalogueEntry {
 }
 
 impl CatalogueEntry {
-    /// The entry of a keyspace without recorded types.
-    pub(crate) fn new(fixed: KeyspaceEntry) -> Self {
-        Self { fixed, types: Box::default() }
+    /// The entry of a keyspace without recorded types, with these options of its own.
+    pub(crate) fn new(fixed: KeyspaceEntry, own: &TreeOptions) -> Self {
+        Self { fixed, types: Box::default(), options: recorded_options::to_bytes(own).into() }
     }
 
     /// Decodes the entry of the keyspace with this name.
     pub(crate) fn parse(name: &str, bytes: &[u8]) -> Result<Self> {
         let read = KeyspaceEntry::read_from_prefix(bytes);
-        let (fixed, types) = read.map_err(|_| Error::Damaged {
+        let (fixed, rest) = read.map_err(|_| Error::Damaged {
             what: format!(
                 "the catalogue's entry of keyspace {name:?} should have {} bytes or more and has {}",
                 size_of::<KeyspaceEntry>(),
                 bytes.len()
             ),
         })?;
-        Ok(Self { fixed, types: types.into() })
+        // Where the types do not end as they should, all of it counts as types: those are damaged
+        // then, which keeps nobody from the bytes of the keyspace.
+        let whole = rest.split_at_checked(fixed.types_bytes.get().into());
+        let whole = whole.filter(|(_, options)| recorded_options::records(options).is_some());
+        let (types, options) = whole.unwrap_or((rest, &[]));
+        Ok(Self { fixed, types: types.into(), options: options.into() })
     }
 
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
-        [self.fixed.as_bytes(), &self.types].concat()
+        [self.fixed.as_bytes(), &self.types, &self.options].concat()
     }
 
     /// The same keyspace with another tree.
     pub(crate) fn with_map(&self, map: &Map) -> Self {
         let KeyspaceEntry { id, kind, types_bytes, .. } = self.fixed;
         let fixed = KeyspaceEntry { kind, types_bytes, ..map.entry(id.get()) };
-        Self { fixed, types: self.types.clone() }
+        Self { fixed, ..self.clone() }
     }
 
     /// The same keyspace with its kind recorded.
     pub(crate) fn with_kind(&self, kind: KeyspaceKind) -> Self {
         let fixed = KeyspaceEntry { kind: kind.number().into(), ..self.fixed };
-        Self { fixed, types: self.types.clone() }
+        Self { fixed, ..self.clone() }
+    }
+
+    /// The same keyspace with these options of its own.
+    pub(crate) fn with_options(&self, own: &TreeOptions) -> Self {
+        Self { options: recorded_options::to_bytes(own).into(), ..self.clone() }
+    }
+
+    /// Whether it has options of its own.
+    pub(crate) fn has_options(&self) -> bool {
+        !self.options.is_empty()
+    }
+
+    /// The options of a keyspace, which may ask for what this build has not.
+    ///
+    /// # Errors
+    /// [`Error::UnknownOption`]; damage.
+    pub(crate) fn options(&self, name: &str) -> Result<TreeOptions> {
+        recorded_options::parse(&self.options).map_err(|fault| match fault {
+            Fault::Unknown { tag } => Error::UnknownOption { name: name.into(), tag },
+            Fault::Malformed => Error::Damaged {
+                what: format!(
+                    "expected {} bytes of options of keyspace {name:?} in the catalogue, found \
+                     others",
+                    self.options.len()
+                ),
+            },
+        })
     }
 
     /// The same keyspace with these types.
@@ -73,7 +109,7 @@ impl CatalogueEntry {
         })?;
         let types_bytes = (types.len() as u16).into();
         let fixed = KeyspaceEntry { types_bytes, ..self.fixed };
-        Ok(Self { fixed, types: types.into() })
+        Ok(Self { fixed, types: types.into(), ..self.clone() })
     }
 
     /// The recorded types of a keyspace, if any.

@@ -1,5 +1,8 @@
 //! Options for creating or opening a keyspace.
 
+use adamant_lsm::{LevelCompression, TreeOptions};
+
+use crate::common::shared::Shared;
 use crate::common::state::KeyspaceState;
 use crate::engine::tree::Engine;
 use crate::error::{Error, Result};
@@ -20,6 +23,8 @@ use crate::error::{Error, Result};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KeyspaceOptions {
     pub(crate) engine: Option<Engine>,
+    /// Those of the engine `lsm`.
+    own: TreeOptions,
 }
 
 impl KeyspaceOptions {
@@ -36,15 +41,113 @@ impl KeyspaceOptions {
         self
     }
 
-    /// Fails unless an existing keyspace has the requested engine.
-    pub(crate) fn check(self, state: &KeyspaceState) -> Result<()> {
-        match self.engine {
-            Some(expected) if expected != state.engine() => Err(Error::WrongEngine {
-                name: state.name.to_string(),
-                expected: expected.name(),
-                found: state.engine().name(),
-            }),
-            _ => Ok(()),
-        }
+    /// The compression of each level of a keyspace of the engine `lsm`: one for all, one for each
+    /// of the first levels, or another one for the last. Default: that of [`Options::lsm`].
+    ///
+    /// Like all options of that engine here, it is recorded with the keyspace: it holds whenever
+    /// the store is opened, until the keyspace is opened with another value, and stays with it
+    /// when it is renamed, cleared, converted to and fro, backed up, compacted or repaired. Tables
+    /// that are written from then on have it; older ones stay readable. Until the store is closed
+    /// [`Keyspace::compact`] writes them anew, later [`compact`](crate::compact) does. A keyspace
+    /// without it goes by the options of the store.
+    ///
+    /// ```
+    /// use adamant::{Compression, Engine, KeyspaceOptions, LevelCompression, Store};
+    ///
+    /// let store = Store::in_memory()?;
+    /// let options = KeyspaceOptions::new().engine(Engine::Lsm);
+    /// // Flushes write plain tables, merges compress.
+    /// let visits = options.compression([Compression::None, Compression::Lz4]);
+    /// let visits = store.keyspace_with("visits", visits)?;
+    /// assert_eq!(visits.lsm()?.options()?.compression.level(6), Compression::Lz4);
+    /// // Nine tenths of the data are on the last level: as small as possible there.
+    /// let archive = LevelCompression::from(Compression::Lz4).bottommost(Compression::zstd());
+    /// let archive = store.keyspace_with("archive", options.compression(archive));
+    /// assert_eq!(archive.is_ok(), Compression::zstd().is_built());
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// [`Options::lsm`]: crate::Options::lsm
+    /// [`Keyspace::compact`]: crate::Keyspace::compact
+    #[must_use]
+    pub fn compression(mut self, compression: impl Into<LevelCompression>) -> Self {
+        self.own.compression = Some(compression.into());
+        self
     }
+
+    /// Bytes of a data block before compression, 64 to 8 MiB, of the engine `lsm`. Larger blocks
+    /// compress better and have a smaller index; a point read from the device reads and
+    /// decompresses one. Recorded like [`KeyspaceOptions::compression`].
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// use adamant::{Engine, KeyspaceOptions};
+    ///
+    /// let options = KeyspaceOptions::new().engine(Engine::Lsm);
+    /// let log = store.keyspace_with("log", options.block_bytes(32 << 10))?;
+    /// assert_eq!(log.lsm()?.options()?.block_bytes, 32 << 10);
+    /// let refused = store.keyspace_with("log", options.block_bytes(0)).unwrap_err().to_string();
+    /// assert!(refused.contains("expected 64 to 8388608 bytes, found 0"));
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    #[must_use]
+    pub fn block_bytes(mut self, bytes: u32) -> Self {
+        self.own.block_bytes = Some(bytes);
+        self
+    }
+
+    /// Bits of the Bloom filters per key, 30 at most, of the engine `lsm`; 0 for no filters: where
+    /// keys that are looked up are there, they only cost room. Recorded like
+    /// [`KeyspaceOptions::compression`].
+    #[must_use]
+    pub fn filter_bits_per_key(mut self, bits: u8) -> Self {
+        self.own.filter_bits_per_key = Some(bits);
+        self
+    }
+
+    /// Whether data blocks of the engine `lsm` have a hash index, which speeds up point reads of
+    /// short values. Recorded like [`KeyspaceOptions::compression`].
+    #[must_use]
+    pub fn hash_index(mut self, hash_index: bool) -> Self {
+        self.own.hash_index = Some(hash_index);
+        self
+    }
+
+    /// Minimum bytes of a value that the engine `lsm` stores in a blob file; `None`: only values
+    /// that no table can hold. Recorded like [`KeyspaceOptions::compression`].
+    #[must_use]
+    pub fn blob_bytes_min(mut self, bytes: Option<u32>) -> Self {
+        // Both mean the same, and are recorded as one.
+        self.own.blob_bytes_min = Some(bytes.filter(|bytes| *bytes != u32::MAX));
+        self
+    }
+
+    /// The engine of a new keyspace with this name, and its own options.
+    pub(crate) fn of_new(&self, name: &str) -> Result<(Engine, TreeOptions)> {
+        let engine = self.engine.unwrap_or_default();
+        self.check_own(name, engine)?;
+        Ok((engine, self.own))
+    }
+
+    /// Gives an existing keyspace those of the options that it has not yet. Fails unless it has the
+    /// requested engine.
+    pub(crate) fn give(&self, shared: &Shared, state: &KeyspaceState) -> Result<()> {
+        let found = state.engine();
+        if let Some(expected) = self.engine.filter(|expected| *expected != found) {
+            return Err(wrong_engine(&state.name, expected, found));
+        }
+        self.check_own(&state.name, found)?;
+        shared.give_options(state, &self.own)
+    }
+
+    fn check_own(&self, name: &str, engine: Engine) -> Result<()> {
+        if self.own != TreeOptions::default() && engine != Engine::Lsm {
+            return Err(wrong_engine(name, Engine::Lsm, engine));
+        }
+        self.own.check().map_err(Error::of_lsm(name))
+    }
+}
+
+fn wrong_engine(name: &str, expected: Engine, found: Engine) -> Error {
+    Error::WrongEngine { name: name.into(), expected: expected.name(), found: found.name() }
 }

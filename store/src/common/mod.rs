@@ -3,6 +3,7 @@
 
 pub(crate) mod spans;
 pub(crate) mod content;
+pub(crate) mod recorded_options;
 pub(crate) mod catalogue_entry;
 pub(crate) mod catalogue;
 pub(crate) mod kept;
@@ -11,6 +12,6 @@ pub(crate) mod seen;
 pub(crate) mod versions;
 pub(crate) mod background;
 pub(crate) mod state;
-pub(crate) mod keyspace_options;
 pub(crate) mod shared;
+pub(crate) mod keyspace_options;
 pub(crate) mod chunked;

@@ -115,15 +115,15 @@ impl Shared {
     }
 
     /// Opens all LSM trees, since nothing else on the heap leads to their memtables' entries. False
-    /// if one is damaged: the others can be used, but which files belong to the damaged one is
-    /// unknown.
+    /// if one is damaged, or needs what this build lacks: the others can be used, but which files
+    /// belong to that one is unknown.
     fn open_trees(&self) -> Result<bool> {
         let mut are_all_open = true;
         let view = self.view()?;
         for (name, entry) in self.catalogue.list(&view)? {
             if Engine::numbered(entry.engine.get(), entry.format.get()) == Some(Engine::Lsm) {
                 match self.catalogue.map(&view, &name, &entry) {
-                    Err(error) if error.is_damaged() => are_all_open = false,
+                    Err(error) if is_for_others(&error) => are_all_open = false,
                     outcome => drop(outcome?),
                 }
             }
@@ -497,6 +497,11 @@ impl Shared {
         self.refuse_child()?;
         if guard::is_held(self.number()) { Err(Error::Reentrant) } else { Ok(()) }
     }
+}
+
+/// Whether a keyspace cannot be used, and others can.
+fn is_for_others(error: &Error) -> bool {
+    error.is_damaged() || error.is_unsupported() || error.is_not_built()
 }
 
 impl Drop for Shared {

@@ -15,7 +15,7 @@ use adamant_heap::access::Read;
 use adamant_heap::{Heap, Ptr, Salvage, Transaction};
 use adamant_lsm::{
     Cache, CacheOptions, FileCounter, LostRecords, Lsm, Options as LsmOptions, Sequences,
-    TreeContext, number_of,
+    TreeContext, TreeOptions, number_of,
 };
 use adamant_medium::storage::Directory;
 use parking_lot::Mutex;
@@ -142,7 +142,12 @@ impl LsmTrees {
     }
 
     /// Makes a tree. It is listed unless the transaction is undone.
-    pub(crate) fn create(self: &Arc<Self>, heap: &mut Transaction<'_>) -> Result<Arc<Lsm>> {
+    pub(crate) fn create(
+        self: &Arc<Self>,
+        heap: &mut Transaction<'_>,
+        name: &str,
+        own: &TreeOptions,
+    ) -> Result<Arc<Lsm>> {
         let random = || {
             let mut uuid = [0; 16];
             self.directory.random(&mut uuid)?;
@@ -151,7 +156,7 @@ impl LsmTrees {
         let store = heap.root(STORE_ROOT);
         let environment = self.environment_or_new(heap, (store, true), random)?;
         let head = Lsm::create(heap, environment).map_err(Error::of_lsm(""))?;
-        let tree = Lsm::open(heap, head, environment).map_err(Error::of_lsm(""))?;
+        let tree = Lsm::open_with(heap, head, environment, own).map_err(Error::of_lsm(name))?;
         self.trees.lock().insert(head, Arc::clone(&tree));
         let listing = Listing { lsm_trees: Arc::clone(self), head, is_kept: false };
         heap.on_commit(move |_| listing.keep());
@@ -163,8 +168,8 @@ impl LsmTrees {
         &self,
         heap: &R,
         store: u64,
-        name: &str,
-        head: u64,
+        (name, head): (&str, u64),
+        own: &TreeOptions,
     ) -> Result<Arc<Lsm>> {
         let mut trees = self.trees.lock();
         if let Some(tree) = trees.get(&head) {
@@ -172,7 +177,7 @@ impl LsmTrees {
         }
         let uuid = || Lsm::identity(heap, head).map_err(Error::of_lsm(name));
         let environment = self.environment_or_new(heap, (store, false), uuid)?;
-        let tree = Lsm::open(heap, head, environment).map_err(Error::of_lsm(name))?;
+        let tree = Lsm::open_with(heap, head, environment, own).map_err(Error::of_lsm(name))?;
         trees.insert(head, Arc::clone(&tree));
         Ok(tree)
     }

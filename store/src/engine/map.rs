@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use adamant_heap::access::Read;
 use adamant_heap::{Transaction, View};
-use adamant_lsm::{CopyLimits, Lsm, NEWEST, Scanned};
+use adamant_lsm::{CopyLimits, Lsm, NEWEST, Scanned, TreeOptions};
 use adamant_slice::Slice;
 use adamant_trees::Pair;
 
@@ -65,11 +65,14 @@ impl Map {
     pub(crate) fn create(
         lsm_trees: &Arc<LsmTrees>,
         name: &str,
-        engine: Engine,
+        (engine, own): (Engine, &TreeOptions),
         heap: &mut Transaction<'_>,
     ) -> Result<Self> {
         match engine {
-            Engine::Lsm => Ok(Self::Lsm(LsmMap::new(lsm_trees, lsm_trees.create(heap)?, name))),
+            Engine::Lsm => {
+                let tree = lsm_trees.create(heap, name, own)?;
+                Ok(Self::Lsm(LsmMap::new(lsm_trees, tree, name)))
+            }
             engine => Ok(Self::Tree(Tree::create(engine, heap)?)),
         }
     }
@@ -79,12 +82,12 @@ impl Map {
         (lsm_trees, store): (&LsmTrees, u64),
         heap: &R,
         name: &str,
-        entry: &KeyspaceEntry,
+        (entry, own): (&KeyspaceEntry, &TreeOptions),
     ) -> Result<Self> {
         let (engine, format) = (entry.engine.get(), entry.format.get());
         match Engine::numbered(engine, format) {
             Some(Engine::Lsm) => {
-                let tree = lsm_trees.tree(heap, store, name, entry.head.get())?;
+                let tree = lsm_trees.tree(heap, store, (name, entry.head.get()), own)?;
                 Ok(Self::Lsm(LsmMap::new(lsm_trees, tree, name)))
             }
             Some(engine) => Ok(Self::Tree(Tree::open_as(heap, engine, entry.head.get())?)),

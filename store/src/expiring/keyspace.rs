@@ -84,8 +84,7 @@ impl Store {
         loop {
             match self.shared.open_ending(name)? {
                 Ending::Absent => {
-                    let engine = options.engine.unwrap_or_default();
-                    self.shared.create_ending(None, name, engine)?;
+                    self.shared.create_ending(None, name, options.of_new(name)?)?;
                     self.shared.workers().start()?;
                 }
                 found => {
@@ -137,7 +136,7 @@ impl Store {
             Ending::Absent => None,
         };
         let Some((entries, deadlines)) = halves else { return Ok(None) };
-        options.check(&entries)?;
+        options.give(&self.shared, &entries)?;
         let lent = |state| Keyspace::lent(&self.shared, state);
         let (entries, deadlines) = (lent(entries), lent(deadlines));
         let clock: Clock = Arc::new(|| Deadline::from(SystemTime::now()).millis());
@@ -165,7 +164,7 @@ impl Store {
                 _ => Err(Error::UnknownKeyspace { name: name.into() }),
             };
         }
-        self.shared.create_ending(permit, name, options.engine.unwrap_or_default())?;
+        self.shared.create_ending(permit, name, options.of_new(name)?)?;
         Ok(None)
     }
 

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use adamant_heap::access::Read;
 use adamant_heap::durability::Durability;
 use adamant_heap::{HeldWritePermit, Transaction};
+use adamant_lsm::TreeOptions;
 
 use crate::common::catalogue::{Catalogue, is_visible, kind_of};
 use crate::common::catalogue_entry::CatalogueEntry;
@@ -184,15 +185,15 @@ impl Shared {
     pub(crate) fn create_keyspace(
         &self,
         name: &str,
-        engine: Engine,
-        kind: u16,
+        (engine, kind): (Engine, u16),
+        own: &TreeOptions,
     ) -> Result<Option<Arc<KeyspaceState>>> {
         check_name(name)?;
         self.change_list(None, Durability::Sync, &[name], |transaction, list| {
             if self.catalogue().find(transaction, name)?.is_some() {
                 return Ok(None);
             }
-            let entry = self.catalogue().add(transaction, name, (engine, kind))?;
+            let entry = self.catalogue().add(transaction, name, (engine, kind), own)?;
             list.state(transaction, self.catalogue(), name, &entry).map(Some)
         })
     }
@@ -204,19 +205,21 @@ impl Shared {
         &'s self,
         permit: Option<HeldWritePermit<'s>>,
         name: &str,
-        engine: Engine,
+        (engine, own): (Engine, TreeOptions),
     ) -> Result<()> {
         let beside = deadlines_of(name);
         let may_adopt = permit.is_some();
         let halves = [
-            (name, engine, KeyspaceKind::Expiring),
-            (&*beside, Engine::default(), KeyspaceKind::Deadlines),
+            (name, engine, own, KeyspaceKind::Expiring),
+            (&*beside, Engine::default(), TreeOptions::default(), KeyspaceKind::Deadlines),
         ];
         self.change_list(permit, Durability::Sync, &[name, &beside], |transaction, list| {
             let catalogue = self.catalogue();
-            for (name, engine, kind) in halves {
+            for (name, engine, own, kind) in halves {
                 match catalogue.find(transaction, name)? {
-                    None => drop(catalogue.add(transaction, name, (engine, kind.number()))?),
+                    None => {
+                        catalogue.add(transaction, name, (engine, kind.number()), &own)?;
+                    }
                     Some(entry) if may_adopt && entry.kind.get() == KIND_UNSAID => {
                         list.doubt(&entry);
                         catalogue.mark(transaction, name, &entry, kind)?;

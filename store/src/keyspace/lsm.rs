@@ -7,7 +7,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use adamant_lsm::{Lsm, LsmStats, TableMeta as LsmTable};
+use adamant_lsm::{Lsm, LsmStats, Options as LsmOptions, TableMeta as LsmTable};
 
 use crate::engine::tree::Engine;
 use crate::error::{Error, Result};
@@ -61,6 +61,26 @@ impl LsmKeyspace<'_> {
     /// Damage, a keyspace that was dropped or converted, a store that is closed.
     pub fn stats(&self) -> Result<LsmStats> {
         Ok(self.tree()?.stats())
+    }
+
+    /// The options by which its next tables are written: those of the store, with the keyspace's
+    /// own ([`KeyspaceOptions::compression`](crate::KeyspaceOptions::compression) and others) in
+    /// place of them. O(1).
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// use adamant::{Engine, KeyspaceOptions};
+    ///
+    /// let options = KeyspaceOptions::new().engine(Engine::Lsm).filter_bits_per_key(14);
+    /// let visits = store.keyspace_with("visits", options)?.lsm()?.options()?;
+    /// assert_eq!((visits.filter_bits_per_key, visits.block_bytes), (14, 4096));
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`LsmKeyspace::stats`].
+    pub fn options(&self) -> Result<LsmOptions> {
+        Ok((*self.tree()?.options()).clone())
     }
 
     /// The tables by level: those of level 0 from the newest to the oldest, the others by key.

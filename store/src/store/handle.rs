@@ -173,7 +173,8 @@ impl Store {
         self.keyspace_with(name, KeyspaceOptions::new())
     }
 
-    /// Like [`Store::keyspace`], with options.
+    /// Like [`Store::keyspace`], with options. Those of the engine `lsm` that differ from the ones
+    /// that the keyspace has are recorded with it, in one commit; the others stay.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -187,15 +188,16 @@ impl Store {
     ///
     /// # Errors
     /// As [`Store::keyspace`]; [`Error::WrongEngine`] if the keyspace uses another engine than the
-    /// requested one.
+    /// requested one, or options that only another engine has are set;
+    /// [`Error::Lsm`] for an option with a value that it cannot have.
     pub fn keyspace_with(&self, name: &str, options: KeyspaceOptions) -> Result<Keyspace> {
         loop {
             if let Some(state) = self.shared.open_keyspace(name)? {
                 return self.keyspace_of(state, options);
             }
             // If another thread creates it just now, the next round finds it.
-            let engine = options.engine.unwrap_or_default();
-            if let Some(state) = self.shared.create_keyspace(name, engine, KIND_PLAIN)? {
+            let (engine, own) = options.of_new(name)?;
+            if let Some(state) = self.shared.create_keyspace(name, (engine, KIND_PLAIN), &own)? {
                 return Ok(Keyspace::new(&self.shared, state));
             }
         }
@@ -203,7 +205,7 @@ impl Store {
 
     fn keyspace_of(&self, state: Arc<KeyspaceState>, options: KeyspaceOptions) -> Result<Keyspace> {
         check_plain(&state.name, state.kind)?;
-        options.check(&state)?;
+        options.give(&self.shared, &state)?;
         Ok(Keyspace::new(&self.shared, state))
     }
 
@@ -237,8 +239,8 @@ impl Store {
     /// # Errors
     /// As [`Store::create_keyspace`].
     pub fn create_keyspace_with(&self, name: &str, options: KeyspaceOptions) -> Result<Keyspace> {
-        let engine = options.engine.unwrap_or_default();
-        match self.shared.create_keyspace(name, engine, KIND_PLAIN)? {
+        let (engine, own) = options.of_new(name)?;
+        match self.shared.create_keyspace(name, (engine, KIND_PLAIN), &own)? {
             Some(state) => Ok(Keyspace::new(&self.shared, state)),
             None => Err(Error::KeyspaceExists { name: name.into() }),
         }

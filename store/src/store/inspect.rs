@@ -120,14 +120,29 @@ impl CheckReport {
     }
 
     /// Takes the findings of the check of an LSM tree and its files.
-    fn take_all(&mut self, name: &str, check: LsmCheck) {
+    ///
+    /// # Errors
+    /// A file is compressed by what this build is without: that is no finding, and whether there is
+    /// one is unknown.
+    fn take_all(&mut self, name: &str, check: LsmCheck) -> Result<()> {
         let place = format!("keyspace {name:?}");
-        let found = check.finish().findings.into_iter();
-        self.findings.extend(found.map(|error| {
+        for error in check.finish().findings {
             // In the tree's own words: the place names the keyspace already.
-            let what = error.to_string();
-            Finding { what, ..Finding::of(&place, &Error::of_lsm(name)(error)) }
-        }));
+            let (what, error) = (error.to_string(), Error::of_lsm(name)(error));
+            if error.is_not_built() {
+                return Err(error);
+            }
+            self.findings.push(Finding { what, ..Finding::of(&place, &error) });
+        }
+        Ok(())
+    }
+
+    /// As [`CheckReport::take`], but what this build is without is no finding.
+    fn take_or_fail<T>(&mut self, place: &str, outcome: Result<T>) -> Result<Option<T>> {
+        match outcome {
+            Err(error) if error.is_not_built() => Err(error),
+            outcome => Ok(self.take(place, outcome)),
+        }
     }
 
     /// The value of a step; an error becomes a finding.
@@ -244,7 +259,7 @@ pub(crate) fn check(shared: &Arc<Shared>) -> Result<CheckReport> {
     }
     for (name, entry) in entries {
         let walked = check_keyspace(shared, &name, entry.id.get(), &mut report);
-        let walked = report.take(&format!("keyspace {name:?}"), walked);
+        let walked = report.take_or_fail(&format!("keyspace {name:?}"), walked)?;
         let Some((of_keyspace, check)) = walked.flatten() else { continue };
         match of_keyspace {
             Some(of_keyspace) => blocks += of_keyspace,
@@ -288,7 +303,7 @@ fn check_keyspace(
                 let count = lsm.tree.count();
                 drop(view);
                 let blocks = check.blocks();
-                report.take_all(name, check);
+                report.take_all(name, check)?;
                 let mut tree = Report::default();
                 tree.pairs = count.finish().map_err(Error::of_lsm(name))?;
                 (Some(blocks), tree.pairs, tree)
@@ -352,16 +367,19 @@ fn wrong_blocks(expected: u64, found: u64, others: bool) -> Option<Finding> {
 
 /// Findings in the catalogue and the keyspaces of a heap that is only read, beside those of the
 /// heap.
-pub(crate) fn check_salvage(salvage: &Salvage, lsm_trees: &Arc<LsmTrees>) -> Vec<Finding> {
+///
+/// # Errors
+/// Those of what this build is without: it cannot say whether there are findings.
+pub(crate) fn check_salvage(salvage: &Salvage, lsm_trees: &Arc<LsmTrees>) -> Result<Vec<Finding>> {
     let heap = adamant_heap::CheckReport::default();
     let mut report = CheckReport { findings: Vec::new(), keyspaces: Vec::new(), heap };
     let opened = match salvage.root(STORE_ROOT) {
         // The first process to open it crashed before it wrote anything.
-        Ok(0) => return Vec::new(),
+        Ok(0) => return Ok(Vec::new()),
         Ok(root) => Catalogue::open(salvage, root, Arc::clone(lsm_trees)),
         Err(error) => Err(error.into()),
     };
-    let Some(catalogue) = report.take(CATALOGUE, opened) else { return report.findings };
+    let Some(catalogue) = report.take(CATALOGUE, opened) else { return Ok(report.findings) };
     let mut blocks = 1;
     let walked = catalogue.tree().check(salvage).and_then(|tree| {
         blocks += catalogue.tree().blocks(&tree);
@@ -371,25 +389,25 @@ pub(crate) fn check_salvage(salvage: &Salvage, lsm_trees: &Arc<LsmTrees>) -> Vec
     report.findings.extend(wrong_entries(&list));
     for (name, entry) in list {
         let walked = match catalogue.map(salvage, &name, &entry) {
-            Ok(Map::Lsm(lsm)) => lsm.check(salvage).map(|check| {
+            Ok(Map::Lsm(lsm)) => lsm.check(salvage).and_then(|check| {
                 let blocks = check.blocks();
-                report.take_all(&name, check);
-                blocks
+                report.take_all(&name, check)?;
+                Ok(blocks)
             }),
             Ok(Map::Tree(tree)) => walk(salvage, &name, &tree).map(|(blocks, _)| blocks),
             Err(error) => Err(error),
         };
-        blocks += report.take(&format!("keyspace {name:?}"), walked).unwrap_or(0);
+        blocks += report.take_or_fail(&format!("keyspace {name:?}"), walked)?.unwrap_or(0);
     }
     if let (true, Some(found)) = (report.is_clean(), salvage.allocated_blocks()) {
         let others = has_other_objects(|index| salvage.root(index).unwrap_or(0));
         report.findings.extend(wrong_blocks(blocks, found, others));
     }
-    report.findings
+    Ok(report.findings)
 }
 
 /// Expiring keyspaces without deadlines and deadlines without entries, unknown kinds, and invalid
-/// type records.
+/// types and options.
 fn wrong_entries(list: &[(String, CatalogueEntry)]) -> Vec<Finding> {
     let visible = || list.iter().filter(|(name, _)| is_visible(name));
     let kinds: HashMap<&str, u16> =
@@ -397,6 +415,9 @@ fn wrong_entries(list: &[(String, CatalogueEntry)]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (name, entry) in visible() {
         if let Err(error) = entry.types(name) {
+            findings.push(Finding::of(CATALOGUE, &error));
+        }
+        if let Err(error) = entry.options(name) {
             findings.push(Finding::of(CATALOGUE, &error));
         }
         let (half, kind) = match kind_of(name, entry) {

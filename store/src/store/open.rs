@@ -40,6 +40,8 @@ const FOREIGN_NAMES_MAX: usize = 3;
 
 /// The directory at a path, created if it is missing and the options say so.
 pub(crate) fn directory_at(path: &Path, options: &Options) -> Result<Arc<dyn Directory>> {
+    // Before a directory is made that would stay empty.
+    options.lsm.check().map_err(Error::of_lsm(""))?;
     let create = options.create && !options.read_only;
     let opened = match options.read_only {
         true => OsDirectory::open_read_only(path),
@@ -107,6 +109,7 @@ pub(crate) fn heap_in(
     directory: Arc<dyn Directory>,
     options: &Options,
 ) -> Result<(Heap, Recovery)> {
+    options.lsm.check().map_err(Error::of_lsm(""))?;
     let names = directory.list()?;
     if !names.iter().any(|name| name == POOL_NAME) {
         refuse_foreign(directory.path(), &names)?;

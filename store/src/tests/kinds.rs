@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use adamant_heap::{Durability, MemoryDirectory};
 use zerocopy::IntoBytes;
 
+use super::write_entry;
 use crate::engine::tree::Engine;
 use crate::error::{Error, Result};
 use crate::expiring::Deadline;
@@ -241,15 +242,6 @@ fn copy(from: &Path, to: &Path) {
             false => drop(std::fs::copy(entry.path(), target).unwrap()),
         }
     }
-}
-
-/// Writes the catalogue's entry of a keyspace.
-fn write_entry(store: &Store, name: &str, bytes: &[u8]) {
-    let (shared, catalogue) = (&store.shared, store.shared.catalogue());
-    let written = shared.transaction(Durability::Sync, |transaction| {
-        catalogue.tree().insert(transaction, name.as_bytes(), bytes)
-    });
-    assert!(written.unwrap());
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod kinds;
 mod lent;
 mod load;
 mod lsm;
+mod lsm_options;
 mod objects;
 mod pieces;
 mod read_only;

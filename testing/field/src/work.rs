@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use adamant::{
-    Compression, Durability, Engine, Flushing, Keyspace, KeyspaceOptions, LsmOptions, Options,
-    Slice, Store,
+    Compression, Durability, Engine, Flushing, Keyspace, KeyspaceOptions, LevelCompression,
+    LsmOptions, Options, Slice, Store,
 };
 use fastrand::Rng;
 
@@ -96,7 +96,9 @@ fn roll(random: &mut Rng, ground: Ground) -> Options {
     lsm.memtable_bytes_max = random.u64(8 << 10..200 << 10);
     lsm.table_bytes_max = random.u64(8 << 10..100 << 10);
     lsm.block_bytes = random.usize(512..8 << 10);
-    lsm.compression = if random.bool() { Compression::Lz4 } else { Compression::None };
+    let some = [Compression::None, Compression::Lz4, Compression::zstd()];
+    let mut any = || some[random.usize(..some.len())];
+    lsm.compression = LevelCompression::from(any()).bottommost(any());
     lsm.level0_tables_max = random.usize(1..6);
     lsm.base_bytes_min = random.u64(8 << 10..400 << 10);
     lsm.level_ratio = random.u64(2..11);

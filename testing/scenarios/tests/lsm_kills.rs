@@ -22,8 +22,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use adamant::{
-    Compression, Durability, Engine, Flushing, Keyspace, KeyspaceOptions, LsmOptions, Options,
-    Store,
+    Compression, Durability, Engine, Flushing, Keyspace, KeyspaceOptions, LevelCompression,
+    LsmOptions, Options, Store,
 };
 use fastrand::Rng;
 
@@ -123,8 +123,9 @@ fn roll(random: &mut Rng) -> Options {
     lsm.block_bytes = random.usize(512..8 << 10);
     lsm.filter_bits_per_key = random.u8(1..16);
     lsm.hash_index = random.bool();
-    lsm.compression = if random.bool() { Compression::Lz4 } else { Compression::None };
-    lsm.plain_levels = random.u32(..4);
+    let some = [Compression::None, Compression::Lz4, Compression::zstd()];
+    let mut any = || some[random.usize(..some.len())];
+    lsm.compression = LevelCompression::from([any(), any()]).bottommost(any());
     lsm.level0_tables_max = random.usize(1..6);
     lsm.base_bytes_min = random.u64(8 << 10..400 << 10);
     lsm.level_ratio = random.u64(2..11);

@@ -52,6 +52,7 @@ const HEAP_WHOLE: Suite = suite("adamant-heap", "heap");
 const LSM_TABLES: Suite = suite("adamant-lsm", "tables");
 const SIMULATOR: Suite = suite("adamant-sim", "sim");
 const SCENARIOS: Suite = suite("adamant-scenarios", "scenarios");
+const LSM_UNITS: Suite = suite("adamant-lsm", "");
 const LSM_TREE: Suite = suite("adamant-lsm", "tree");
 const STORE: Suite = suite("adamant", "");
 const STORE_WHOLE: Suite = suite("adamant", "store");
@@ -212,6 +213,12 @@ const TYPES_DAMAGED: Test =
     STORE.test("tests::kinds::types_that_say_nothing_are_damage_and_keep_nobody_from_the_bytes");
 const OTHER_TYPES: Test = STORE_WHOLE.test("types::other_types_are_refused_and_bytes_never");
 const TYPES_GO: Test = STORE_WHOLE.test("types::types_go_where_the_keyspace_goes");
+const OPTIONS_GO: Test =
+    STORE_WHOLE.test("lsm_options::options_stay_whatever_happens_to_the_keyspace");
+const OPTIONS_FORMAT: Test =
+    STORE.test("tests::options::the_head_has_a_higher_format_from_the_first_options_on");
+const LEVELS_COMPRESSED: Test =
+    LSM_UNITS.test("compact::tests::pick::a_table_moves_only_to_a_level_of_its_compression");
 const ONLY_LOOKED_AT: Test = STORE_WHOLE.test("kinds::what_is_stored_is_only_looked_at");
 const RENAMED: Test = STORE_WHOLE.test("rename::a_renamed_keyspace_is_the_same_to_all_who_have_it");
 const COPY_CRASHES: Test =
@@ -360,6 +367,9 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("expiring.any-kind-is-dropped", &[KIND_WITHIN]),
     mutant("types.any-are-taken", &[OTHER_TYPES]),
     mutant("types.another-tree-has-none", &[TYPES_GO]),
+    mutant("options.a-copy-has-none", &[OPTIONS_GO]),
+    mutant("options.the-head-keeps-its-format", &[OPTIONS_FORMAT]),
+    mutant("options.tables-move-to-other-compressions", &[LEVELS_COMPRESSED]),
     mutant("expiring.everybody-writes-what-is-lent", &[ONLY_LOOKED_AT]),
     mutant("rename.a-pool-before-it-is-durable", &[SMALL]),
     mutant("rename.a-copy-before-it-is-durable", &[COPY_CRASHES]),

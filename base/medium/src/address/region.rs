@@ -263,10 +263,9 @@ impl Region {
     }
 
     /// Tells the system that files mapped here are read in no order: from now on the first touch of
-    /// a page reads that page alone. Else it reads those around it, too, as many as the device is
-    /// set up for (`read_ahead_kb`: 32 pages by default, and up to thousands), or a huge page, which
-    /// is of use only where they stay in memory until they are asked for. Two system calls, the
-    /// first time.
+    /// a page reads that page alone. Else it reads those around it, as many as the device is set up
+    /// for (`read_ahead_kb`: 32 pages by default, and up to thousands), or a huge page, which is of
+    /// use only where they stay in memory until they are asked for. Two system calls, once.
     pub fn expect_random(&self) {
         // All of it, whatever is mapped: neighbours of other advice would not be one mapping.
         if !self.is_random.swap(true, Ordering::AcqRel) {

@@ -3,6 +3,7 @@
 pub mod error;
 pub mod key;
 pub mod data;
+pub mod records;
 pub mod measure;
 pub mod asked;
 pub mod report;

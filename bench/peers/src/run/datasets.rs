@@ -1,11 +1,10 @@
 //! The parts of a run, and their datasets.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use adamant_bench::harness::data::{Data, Record};
+use adamant_bench::harness::data::Data;
 use adamant_bench::harness::error::Result;
-use adamant_bench::harness::key::{KEY_BYTES_MAX, Key};
+use adamant_bench::harness::records::read_records;
 
 /// The part with the judged dataset.
 pub const MAIN: &str = "main";
@@ -55,9 +54,6 @@ pub const DATASETS: [Dataset; 4] = [
     Dataset { suffix: ".real", about: "descriptions of packages, about 670 B each, by name" },
 ];
 
-/// Bytes of a repeated key that its prefix takes at the most.
-const PREFIX_BYTES_MAX: usize = 12;
-
 impl Dataset {
     /// The dataset whose rows end with `suffix`.
     pub fn find(suffix: &str) -> Option<&'static Self> {
@@ -76,33 +72,6 @@ impl Dataset {
             _ => Data::repeated(seed, read_records(records)?, entries),
         })
     }
-}
-
-/// Reads JSON lines of `{"key": .., "value": ..}`: those of `path`, or the repository's sample.
-fn read_records(path: Option<&Path>) -> Result<Vec<Record>> {
-    let sample = || {
-        let package = Path::new(env!("CARGO_MANIFEST_DIR"));
-        package.join("../../interfaces/cli/data/packages-sample.jsonl")
-    };
-    let path: PathBuf = path.map_or_else(sample, Path::to_owned);
-    let text = fs::read_to_string(&path)?;
-    let mut records = Vec::new();
-    for (number, line) in (1..).zip(text.lines()) {
-        let malformed = |what: &str| format!("{}, line {number}: {what}", path.display());
-        let record: serde_json::Value = serde_json::from_str(line)?;
-        let text_of = |name: &str| {
-            record[name].as_str().ok_or_else(|| malformed(&format!("{name} is no string")))
-        };
-        let (key, value) = (text_of("key")?, text_of("value")?);
-        if key.len() + PREFIX_BYTES_MAX > KEY_BYTES_MAX {
-            return Err(malformed("the key is too long for this benchmark").into());
-        }
-        records.push((Key::new(key.as_bytes()), value.as_bytes().to_vec()));
-    }
-    if records.is_empty() {
-        return Err(format!("{} has no records", path.display()).into());
-    }
-    Ok(records)
 }
 
 #[cfg(test)]

@@ -139,7 +139,8 @@ impl BlobFile {
             let head = read_bytes(&*file, pointer.offset, head_bytes)?;
             (head, read_bytes(&*file, pointer.offset + head_bytes as u64, stored_bytes)?)
         };
-        self.verify(pointer, key, &head, stored).map_err(|fault| self.damaged(pointer, &fault))
+        let verified = self.verify(pointer, key, &head, stored);
+        verified.map_err(|fault| fault.at(&self.path, pointer.offset))
     }
 
     fn verify(

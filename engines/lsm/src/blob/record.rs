@@ -6,13 +6,18 @@
 //! Thread safety: pure functions.
 
 use std::fmt;
+use std::path::Path;
 
 use adamant_slice::Slice;
 use adamant_wire::checksum::crc32c;
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::layout::{BLOB_FOOTER_BYTES, BlobFooter, FOOTER_MAGIC, RecordHeader};
-use crate::block::{Compression, decompress};
+use crate::block::{Method, Refused, restore};
+use crate::error::{Error, NOT_BUILT};
+
+/// Larger values are stored uncompressed: compression needs as much memory again.
+pub(super) const COMPRESSED_BYTES_MAX: usize = 16 << 20;
 
 /// The fault of a record.
 #[derive(Debug)]
@@ -21,6 +26,14 @@ pub(crate) enum Fault {
     Checksum { expected: u32, found: u32 },
     Key,
     Value { compression: u8 },
+    NotBuilt,
+}
+
+impl Fault {
+    /// The error of a record at `offset` of a file.
+    pub(crate) fn at(&self, file: &Path, offset: u64) -> Error {
+        Error::unreadable(file, offset, !matches!(self, Self::NotBuilt), self)
+    }
 }
 
 impl fmt::Display for Fault {
@@ -40,6 +53,7 @@ impl fmt::Display for Fault {
             Self::Value { compression } => {
                 write!(f, "expected a value of compression {compression}, found other bytes")
             }
+            Self::NotBuilt => f.write_str(NOT_BUILT),
         }
     }
 }
@@ -72,12 +86,18 @@ pub(crate) fn value_of(
         return Err(Fault::Checksum { expected, found });
     }
     let plain_bytes = header.plain_bytes.get() as usize;
-    let value = match Compression::from_byte(header.compression) {
-        Some(Compression::None) => Some(stored).filter(|stored| stored.len() == plain_bytes),
-        Some(Compression::Lz4) => decompress(&stored, plain_bytes),
-        None => None,
+    let compression = header.compression;
+    let Some(method) = Method::from_byte(compression) else {
+        return Err(Fault::Value { compression });
     };
-    value.ok_or(Fault::Value { compression: header.compression })
+    // Zstd expands so far that its own bound is none for values, which may have 4 GiB.
+    if method == Method::Zstd && plain_bytes > COMPRESSED_BYTES_MAX {
+        return Err(Fault::Value { compression });
+    }
+    restore(method, stored, plain_bytes).map_err(|refused| match refused {
+        Refused::Malformed => Fault::Value { compression },
+        Refused::NotBuilt => Fault::NotBuilt,
+    })
 }
 
 /// The footer of a file with that seed.

@@ -94,7 +94,7 @@ impl BlobStream {
         let stored_bytes = header.stored_bytes.get();
         let stored = self.bytes.take(stored_bytes as usize)?;
         let value = value_of(self.seed, offset, &header, &key, stored)
-            .map_err(|fault| self.damaged(offset, &fault))?;
+            .map_err(|fault| fault.at(self.bytes.file().path(), offset))?;
         self.values += 1;
         self.stored_bytes += u64::from(stored_bytes);
         let pointer = BlobPointer { file: self.identity.number, offset, stored_bytes };

@@ -12,14 +12,12 @@ use adamant_medium::storage::Directory;
 use zerocopy::IntoBytes;
 
 use super::layout::{BLOB, BLOB_FOOTER_BYTES, RecordHeader};
-use super::record::{footer, record_checksum};
+use super::record::{COMPRESSED_BYTES_MAX, footer, record_checksum};
 use crate::block::{Compression, Compressor};
 use crate::error::{Error, Result};
 use crate::file::{FileWriter, Identity};
 use crate::key::{BlobPointer, check_key};
 
-/// Larger values are stored uncompressed: compression needs as much memory again.
-const COMPRESSED_BYTES_MAX: usize = 16 << 20;
 /// Maximum bytes of a value: a slice can hold as many, and the length has 32 bits.
 pub(crate) const BLOB_BYTES_MAX: u64 = u32::MAX as u64;
 
@@ -99,14 +97,14 @@ impl BlobWriter {
             _ if value.len() > COMPRESSED_BYTES_MAX => Compression::None,
             compression => compression,
         };
-        let (stored, compression) = self.compressor.compress(value, compression);
+        let (stored, method) = self.compressor.compress(value, compression);
         let offset = self.file.offset();
         let mut header = RecordHeader {
             checksum: 0.into(),
             stored_bytes: (stored.len() as u32).into(),
             plain_bytes: (value.len() as u32).into(),
             key_bytes: (key.len() as u16).into(),
-            compression: compression as u8,
+            compression: method as u8,
         };
         header.checksum = record_checksum(self.seed, offset, &header, key, stored).into();
         let piece = self.file.piece();

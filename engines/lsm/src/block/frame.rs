@@ -7,15 +7,16 @@
 //! Thread safety: pure functions; a sealer belongs to one thread.
 
 use std::fmt;
+use std::path::Path;
 
 use adamant_medium::storage::File;
 use adamant_slice::{Builder, Slice};
 use adamant_wire::checksum::crc32c;
 use zerocopy::{FromBytes, IntoBytes};
 
-use super::compression::{Compression, Compressor, decompress};
+use super::compression::{Compression, Compressor, Method, Refused, restore};
 use super::layout::{BLOCK_HEADER_BYTES, BlockHeader, BlockKind, PAYLOAD_BYTES_MAX};
-use crate::error::{Error, Result};
+use crate::error::{Error, NOT_BUILT, Result};
 
 /// The location of a block in its file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,13 +55,13 @@ impl Sealer {
         payload: &[u8],
     ) -> BlockHandle {
         debug_assert!(payload.len() <= PAYLOAD_BYTES_MAX, "checked when entries were added");
-        let (stored, compression) = self.compressor.compress(payload, compression);
+        let (stored, method) = self.compressor.compress(payload, compression);
         let mut header = BlockHeader {
             checksum: 0.into(),
             stored_bytes: (stored.len() as u32).into(),
             plain_bytes: (payload.len() as u32).into(),
             kind: kind as u8,
-            compression: compression as u8,
+            compression: method as u8,
         };
         header.checksum = block_checksum(self.seed, offset, &header, stored).into();
         out.extend_from_slice(header.as_bytes());
@@ -83,6 +84,14 @@ pub(crate) enum Fault {
     Kind { expected: BlockKind, found: u8 },
     Compression { found: u8 },
     Compressed,
+    NotBuilt,
+}
+
+impl Fault {
+    /// The error of a block at `offset` of a file.
+    pub(crate) fn at(&self, file: &Path, offset: u64) -> Error {
+        Error::unreadable(file, offset, !matches!(self, Self::NotBuilt), self)
+    }
 }
 
 impl fmt::Display for Fault {
@@ -101,9 +110,10 @@ impl fmt::Display for Fault {
                 write!(f, "expected a block of kind {}, found {found}", *expected as u8)
             }
             Self::Compression { found } => {
-                write!(f, "expected a block of compression 0 or 1, found {found}")
+                write!(f, "expected a block of compression 0, 1 or 2, found {found}")
             }
             Self::Compressed => f.write_str("expected compressed bytes, found others"),
+            Self::NotBuilt => f.write_str(NOT_BUILT),
         }
     }
 }
@@ -141,15 +151,18 @@ pub(crate) fn open_any(
         return Err(Fault::Kind { expected: BlockKind::Data, found: header.kind });
     };
     let plain_bytes = header.plain_bytes.get() as usize;
-    let payload = match Compression::from_byte(header.compression) {
-        Some(Compression::None) if plain_bytes == stored.len() => frame.slice(BLOCK_HEADER_BYTES..),
-        Some(Compression::None) => {
-            let (expected, found) = (plain_bytes as u64, stored.len() as u64);
-            return Err(Fault::Length { expected, found });
-        }
-        Some(Compression::Lz4) => decompress(stored, plain_bytes).ok_or(Fault::Compressed)?,
-        None => return Err(Fault::Compression { found: header.compression }),
+    let Some(method) = Method::from_byte(header.compression) else {
+        return Err(Fault::Compression { found: header.compression });
     };
+    if method == Method::None && plain_bytes != stored.len() {
+        let (expected, found) = (plain_bytes as u64, stored.len() as u64);
+        return Err(Fault::Length { expected, found });
+    }
+    let stored = frame.slice(BLOCK_HEADER_BYTES..);
+    let payload = restore(method, stored, plain_bytes).map_err(|refused| match refused {
+        Refused::Malformed => Fault::Compressed,
+        Refused::NotBuilt => Fault::NotBuilt,
+    })?;
     Ok((payload, kind))
 }
 
@@ -163,7 +176,7 @@ pub(crate) fn read(
     handle: BlockHandle,
     kind: BlockKind,
 ) -> Result<Slice> {
-    let damaged = |fault: Fault| Error::damaged(file.path(), handle.offset, fault.to_string());
+    let damaged = |fault: Fault| fault.at(file.path(), handle.offset);
     if handle.bytes as usize > BLOCK_HEADER_BYTES + PAYLOAD_BYTES_MAX {
         return Err(damaged(Fault::TooLong { found: handle.bytes.into() }));
     }
@@ -210,7 +223,7 @@ mod tests {
     #[test]
     fn a_block_opens_where_it_was_sealed_and_nowhere_else() {
         let payload = [7; 500];
-        for compression in [Compression::None, Compression::Lz4] {
+        for compression in [Compression::None, Compression::Lz4, Compression::zstd()] {
             let frame = Slice::from(sealed(compression, &payload));
             let (found, kind) = open_any(&frame, SEED, 40).unwrap();
             assert_eq!((found, kind), (Slice::new(&payload), BlockKind::Data));
@@ -220,9 +233,38 @@ mod tests {
         }
     }
 
+    /// Checksums are right and only the claims are false: nothing is allocated for them.
+    #[test]
+    fn no_claim_about_compressed_bytes_is_believed() {
+        let bomb = [b"\x28\xB5\x2F\xFD\xA0\0\0\0\x05".as_slice(), &[3, 0, 0, 7]].concat();
+        let claims = [0, 1, 8, 4096, 128 << 10, 64 << 20, PAYLOAD_BYTES_MAX];
+        for (compression, stored, plain_bytes) in (0..=4_u8)
+            .flat_map(|compression| [&[][..], b"x", &[0; 100], &bomb].map(|s| (compression, s)))
+            .flat_map(|(compression, stored)| claims.map(|claim| (compression, stored, claim)))
+        {
+            let mut header = BlockHeader {
+                checksum: 0.into(),
+                stored_bytes: (stored.len() as u32).into(),
+                plain_bytes: (plain_bytes as u32).into(),
+                kind: BlockKind::Data as u8,
+                compression,
+            };
+            header.checksum = block_checksum(SEED, 40, &header, stored).into();
+            let frame = Slice::from([header.as_bytes(), stored].concat());
+            let opened = open_any(&frame, SEED, 40);
+            let is_plain = compression == 0 && plain_bytes == stored.len();
+            // LZ4 has a byte for no bytes.
+            let is_empty = compression == 1 && plain_bytes == 0;
+            assert!(opened.is_err() || is_plain || is_empty, "{compression}, {plain_bytes} bytes");
+            if compression == 2 && !Compression::zstd().is_built() {
+                assert!(matches!(opened, Err(Fault::NotBuilt)));
+            }
+        }
+    }
+
     #[test]
     fn no_bit_can_flip_and_no_length_is_believed() {
-        for compression in [Compression::None, Compression::Lz4] {
+        for compression in [Compression::None, Compression::Lz4, Compression::zstd()] {
             let mut frame = sealed(compression, &[7; 100]);
             for bit in 0..frame.len() * 8 {
                 frame[bit / 8] ^= 1 << (bit % 8);

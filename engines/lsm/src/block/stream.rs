@@ -39,8 +39,8 @@ impl BlockStream {
             Err(fault) => return Err(self.damaged(offset, &fault)),
         };
         let frame = self.bytes.take(bytes)?;
-        let (payload, kind) =
-            open_any(&frame, self.seed, offset).map_err(|fault| self.damaged(offset, &fault))?;
+        let (payload, kind) = open_any(&frame, self.seed, offset)
+            .map_err(|fault| fault.at(self.bytes.file().path(), offset))?;
         Ok(Some((payload, kind, BlockHandle { offset, bytes: bytes as u32 })))
     }
 

@@ -13,10 +13,11 @@ use adamant_slice::Slice;
 
 use super::survivors::VisibilityFilter;
 use crate::blob::{BlobOptions, BlobWriter};
-use crate::block::Compression;
 use crate::error::{Error, Result};
 use crate::file::FileKind;
 use crate::key::{BlobPointer, Entry, EntryKind, VALUE_BYTES_MAX};
+use crate::level_compression::LEVELS;
+use crate::options::Options;
 use crate::table::{TableMeta, TableOptions, TableWriter};
 use crate::version::context::{ObsoleteFile, TreeContext};
 use crate::version::edit::Edit;
@@ -97,9 +98,13 @@ impl Drop for Outcome {
     }
 }
 
+/// What of a tree its files are written by: the state that it shares with others, and its options.
+pub(crate) type TreeParts<'p> = (&'p Arc<TreeContext>, &'p Options);
+
 /// Writes the tables.
 pub(crate) struct Output<'o> {
     context: &'o Arc<TreeContext>,
+    options: &'o Options,
     /// Source of the values that are moved from one blob file to another.
     tree_version: &'o TreeVersion,
     level: usize,
@@ -117,7 +122,7 @@ pub(crate) struct Output<'o> {
 
 impl<'o> Output<'o> {
     pub(crate) fn new(
-        context: &'o Arc<TreeContext>,
+        (context, options): TreeParts<'o>,
         tree_version: &'o TreeVersion,
         level: usize,
         survivors: VisibilityFilter,
@@ -126,6 +131,7 @@ impl<'o> Output<'o> {
         let outcome = Outcome::none(context);
         Self {
             context,
+            options,
             tree_version,
             level,
             survivors,
@@ -139,12 +145,11 @@ impl<'o> Output<'o> {
     }
 
     fn table_options(&self) -> TableOptions {
-        let options = self.context.options();
-        let is_plain = self.level < options.plain_levels as usize;
+        let options = self.options;
         TableOptions {
             block_bytes: options.block_bytes,
             hash_index: options.hash_index,
-            compression: if is_plain { Compression::None } else { options.compression },
+            compression: options.compression.level(self.level),
             filter_bits_per_key: options.filter_bits_per_key.into(),
             ..TableOptions::default()
         }
@@ -164,8 +169,7 @@ impl<'o> Output<'o> {
     /// Adds the next entry, if a reader can see it.
     pub(crate) fn add(&mut self, mut entry: Entry) -> Result<()> {
         let is_full = self.table.as_ref().is_some_and(|table| {
-            table.file_bytes() >= self.context.options().table_bytes_max
-                && *table.last_key() != entry.key[..]
+            table.file_bytes() >= self.options.table_bytes_max && *table.last_key() != entry.key[..]
         });
         if is_full {
             self.end_table(Some(entry.key.clone()))?;
@@ -183,7 +187,7 @@ impl<'o> Output<'o> {
 
     /// Moves a large value into a blob file.
     fn separate(&mut self, entry: &mut Entry) -> Result<()> {
-        let bytes_min = self.context.options().blob_bytes_min.unwrap_or(u32::MAX) as usize;
+        let bytes_min = self.options.blob_bytes_min.unwrap_or(u32::MAX) as usize;
         if entry.version.value.len() < bytes_min.min(VALUE_BYTES_MAX) {
             return Ok(());
         }
@@ -207,14 +211,15 @@ impl<'o> Output<'o> {
     }
 
     fn add_blob(&mut self, key: &[u8], value: &[u8]) -> Result<BlobPointer> {
-        let options = self.context.options();
+        let options = self.options;
         if self.blob.as_ref().is_some_and(|b| b.file_bytes() >= options.blob_file_bytes_max) {
             self.end_blob()?;
         }
         if self.blob.is_none() {
             let directory = self.context.directory(FileKind::Blobs);
             let identity = self.context.new_identity();
-            let blob_options = BlobOptions { compression: options.compression };
+            // The values stay there while the tables that point to them are merged downwards.
+            let blob_options = BlobOptions { compression: options.compression.level(LEVELS - 1) };
             self.blob = Some(BlobWriter::create(directory, identity, blob_options)?);
         }
         self.blob.as_mut().ok_or(Error::TransactionTooLarge)?.add(key, value)
@@ -281,7 +286,6 @@ impl<'o> Output<'o> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::Options;
 
     /// Files of a failed commit wait for a sync that says that it was undone. If none came, as
     /// after a failure that poisons the heap, the files and the tree context kept each other alive

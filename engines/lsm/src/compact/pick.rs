@@ -12,8 +12,9 @@ use std::sync::Arc;
 
 use adamant_slice::Slice;
 
+use crate::level_compression::LEVELS;
 use crate::options::Options;
-use crate::version::tree_version::{LEVELS, TableFile, TreeVersion};
+use crate::version::tree_version::{TableFile, TreeVersion};
 
 /// Tables to be merged.
 #[derive(Debug)]
@@ -150,10 +151,23 @@ pub(crate) fn pick(
         0 => job_of_level0(tree_version, base, parked),
         _ => Some(job(tree_version, vec![choose(tree_version, level, picker, parked)?], level + 1)),
     });
-    most_needed
+    let mut job = most_needed
         .or_else(|| pick_for_blobs(tree_version, options, parked))
         .or_else(|| pick_for_absences(tree_version, (base, pace), picker, parked))
-        .or_else(|| pick_for_small(tree_version, options, parked))
+        .or_else(|| pick_for_small(tree_version, options, parked))?;
+    job.is_move &= keeps_compression(tree_version, options, &job);
+    Some(job)
+}
+
+/// Whether the level of the result has the compression of all levels that the inputs are on: tables
+/// that move unchanged keep theirs.
+fn keeps_compression(tree_version: &TreeVersion, options: &Options, job: &Job) -> bool {
+    let is_there = |level: &usize| {
+        let files = &tree_version.levels[*level];
+        files.iter().any(|file| job.inputs.iter().any(|input| Arc::ptr_eq(input, file)))
+    };
+    let wanted = options.compression.level(job.target);
+    (0..LEVELS).filter(is_there).all(|level| options.compression.level(level) == wanted)
 }
 
 /// Merges level 0 down to the base; if files are parked, around them, to a level above the base if
@@ -352,14 +366,14 @@ fn pick_for_small(tree_version: &TreeVersion, options: &Options, parked: &Parked
 }
 
 /// All tables, to become one ordered run on the last level; `None` if they are one already and
-/// nothing can be dropped from it.
-pub(crate) fn pick_all(tree_version: &TreeVersion) -> Option<Job> {
+/// nothing can be dropped from it, unless they are to be written anew anyway.
+pub(crate) fn pick_all(tree_version: &TreeVersion, is_anew: bool) -> Option<Job> {
     let inputs: Vec<_> = tree_version.levels.iter().flatten().cloned().collect();
     let target = LEVELS - 1;
     let is_settled = tree_version.levels[target].len() == inputs.len()
         && inputs.iter().all(|file| file.meta.tombstones + file.meta.range_tombstones == 0)
         && tree_version.blobs.values().all(|listed| listed.info.stale_values == 0);
-    if inputs.is_empty() || is_settled {
+    if inputs.is_empty() || (is_settled && !is_anew) {
         return None;
     }
     let moved_blobs = tree_version

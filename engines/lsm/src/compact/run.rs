@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use adamant_heap::Heap;
 
-use super::output::{Outcome, Output};
+use super::output::{Outcome, Output, TreeParts};
 use super::pick::Job;
 use super::survivors::VisibilityFilter;
 use crate::error::{Error, Result};
@@ -36,12 +36,13 @@ pub(crate) type Progress<'p> = dyn Fn(u64) -> Result<()> + Sync + 'p;
 /// is.
 pub(crate) fn flush(
     heap: &Heap,
-    context: &Arc<TreeContext>,
+    parts: TreeParts<'_>,
     tree_version: &TreeVersion,
     memtable: &Memtable,
     (oldest_seen, is_least): (u64, bool),
     progress: &Progress<'_>,
 ) -> Result<Outcome> {
+    let (context, _) = parts;
     let newer = || tree_version.memtables().take_while(|newer| !std::ptr::eq(&***newer, memtable));
     let goes = |entry: &Entry| {
         let lookup = Lookup::new(&entry.key, oldest_seen);
@@ -51,7 +52,7 @@ pub(crate) fn flush(
         && tree_version.frozen.last().is_some_and(|oldest| std::ptr::eq(&**oldest, memtable));
     let cover = cover(context, memtable.emptied().all(), oldest_seen);
     let survivors = VisibilityFilter::new(oldest_seen, cover, is_bottom);
-    let mut output = Output::new(context, tree_version, 0, survivors, BTreeSet::new());
+    let mut output = Output::new(parts, tree_version, 0, survivors, BTreeSet::new());
     let mut last: Option<Entry> = None;
     loop {
         let piece = {
@@ -74,12 +75,13 @@ pub(crate) fn flush(
 
 /// Merges the inputs of a job.
 pub(crate) fn compact(
-    context: &Arc<TreeContext>,
+    parts: TreeParts<'_>,
     tree_version: &TreeVersion,
     job: &Job,
     oldest_seen: u64,
     progress: &Progress<'_>,
 ) -> Result<Outcome> {
+    let (context, _) = parts;
     let mut ranges = Vec::new();
     let mut runs: Vec<Run<'_>> = Vec::new();
     for file in &job.inputs {
@@ -92,7 +94,7 @@ pub(crate) fn compact(
     let cover = cover(context, ranges, oldest_seen);
     let survivors = VisibilityFilter::new(oldest_seen, cover, job.is_bottom);
     let moved = job.moved_blobs.clone();
-    let mut output = Output::new(context, tree_version, job.target, survivors, moved);
+    let mut output = Output::new(parts, tree_version, job.target, survivors, moved);
     let (mut entries, mut bytes) = (0_u64, 0_u64);
     for entry in Merge::new(runs, true)? {
         let entry = entry?;
@@ -119,12 +121,13 @@ fn cover(context: &TreeContext, ranges: Vec<RangeTombstone>, oldest_seen: u64) -
 /// where that would free too little. It is no merge: whatever covers an entry here stays where it
 /// is, so it needs no more room than the rest of one table. For a full device.
 pub(crate) fn reclaim(
-    context: &Arc<TreeContext>,
+    parts: TreeParts<'_>,
     tree_version: &TreeVersion,
     (level, file): (usize, &Arc<TableFile>),
     (oldest_seen, is_bottom): (u64, bool),
     progress: &Progress<'_>,
 ) -> Result<Option<Outcome>> {
+    let (context, _) = parts;
     let is_absent = |entry: &Entry| {
         let Version { kind, sequence, .. } = entry.version;
         is_bottom && kind == EntryKind::Tombstone && sequence <= oldest_seen
@@ -149,7 +152,7 @@ pub(crate) fn reclaim(
     }
     let cover = cover(context, file.open()?.range_tombstones().to_vec(), oldest_seen);
     let survivors = VisibilityFilter::new(oldest_seen, cover, is_bottom);
-    let mut output = Output::new(context, tree_version, level, survivors, BTreeSet::new());
+    let mut output = Output::new(parts, tree_version, level, survivors, BTreeSet::new());
     // A table of which nothing is left is read only for its blob pointers.
     let is_read = !goes_as_a_whole || !file.meta.blob_references.is_empty();
     for entry in stream_of(context, file).take_while(|_| is_read) {
@@ -198,13 +201,13 @@ fn stream_of(context: &Arc<TreeContext>, file: &TableFile) -> Run<'static> {
 
 /// Writes ascending entries of one commit to tables of the last level or of level 0.
 pub(crate) fn load(
-    context: &Arc<TreeContext>,
+    parts: TreeParts<'_>,
     tree_version: &TreeVersion,
     level: usize,
     entries: impl Iterator<Item = Result<Entry>>,
 ) -> Result<Outcome> {
     let survivors = VisibilityFilter::new(0, RangeTombstones::default(), false);
-    let mut output = Output::new(context, tree_version, level, survivors, BTreeSet::new());
+    let mut output = Output::new(parts, tree_version, level, survivors, BTreeSet::new());
     for entry in entries {
         output.add(entry?)?;
     }

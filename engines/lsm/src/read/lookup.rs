@@ -14,8 +14,9 @@ use adamant_slice::Slice;
 
 use crate::error::Result;
 use crate::key::{BlobPointer, Entry, EntryKind, Lookup, RangeTombstone, Version};
+use crate::level_compression::LEVELS;
 use crate::tombstones::fragments::{begins_below, ends_above};
-use crate::version::tree_version::{LEVELS, TreeVersion, within};
+use crate::version::tree_version::{TreeVersion, within};
 
 /// The result of the search in memtables.
 pub enum MemtableLookup {

@@ -15,13 +15,14 @@ use adamant_slice::Slice;
 
 use crate::error::Result;
 use crate::key::{BlobPointer, EntryKind, RangeTombstone};
+use crate::level_compression::LEVELS;
 use crate::memtable::{CopiedWalk, CopyLimits, Wanted};
 use crate::read::lookup::newer;
 use crate::read::sources::{Source, Sources, TableRun};
 use crate::tombstones::fragments::Fragments;
 use crate::version::gaps::{self, Gaps, Steps};
 use crate::version::later::{Scanned, ScannedBlob};
-use crate::version::tree_version::{LEVELS, TreeVersion, within};
+use crate::version::tree_version::{TreeVersion, within};
 
 /// Keys below one range tombstone that a scan steps over, one by one, before it searches the end.
 const KEYS_STEPPED: u32 = 8;

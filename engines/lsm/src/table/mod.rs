@@ -22,4 +22,5 @@ pub use meta::{BlobReference, TableMeta};
 pub use range::TableRange;
 pub use reader::Table;
 pub use stream::TableStream;
+pub(crate) use writer::BLOCK_BYTES;
 pub use writer::{TableOptions, TableWriter};

@@ -333,7 +333,7 @@ impl Table {
         kind: BlockKind,
     ) -> Result<Slice> {
         block::open(frame, self.seed, handle.offset, kind)
-            .map_err(|fault| Error::damaged(&self.path, handle.offset, fault.to_string()))
+            .map_err(|fault| fault.at(&self.path, handle.offset))
     }
 
     fn file(&self) -> Result<Arc<dyn File>> {

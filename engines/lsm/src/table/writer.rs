@@ -27,12 +27,14 @@ use crate::key::{
 };
 
 /// Minimum and maximum target size of a block.
-const BLOCK_BYTES: (usize, usize) = (64, 8 << 20);
-/// Restart interval of index blocks: every search begins in one, and whole keys allow binary search
-/// alone. (Range tombstones use it as well: they are held in memory, where whole keys take no more
-/// than in the file.) With keys of 20 bytes an index therefore takes 0.7 % of the data, where it
-/// could take 0.4 %.
-const INDEX_RESTART_INTERVAL: usize = 1;
+pub(crate) const BLOCK_BYTES: (usize, usize) = (64, 8 << 20);
+/// Restart interval of index blocks: separators share long prefixes, and every search begins in
+/// one. With 4 an index of names takes 0.47 % of the data, with whole keys alone 0.78 %, with 16
+/// 0.39 %.
+const INDEX_RESTART_INTERVAL: usize = 4;
+/// That of range tombstones: they are held in memory, where whole keys take no more than in the
+/// file.
+const RANGES_RESTART_INTERVAL: usize = 1;
 /// Bytes of a block of range tombstones.
 const RANGES_BYTES: usize = 64 << 10;
 /// Maximum ratio of a filter's size to the index of its keys' blocks.
@@ -331,7 +333,7 @@ impl TableWriter {
         // Of two that begin with the same key in the same commit the longer one includes the other.
         ranges.sort_by(|left, right| ranges::order(left, right).then(right.end.cmp(&left.end)));
         ranges.dedup_by(|next, kept| ranges::order(next, kept).is_eq());
-        let mut block = EntriesWriter::new(INDEX_RESTART_INTERVAL, false);
+        let mut block = EntriesWriter::new(RANGES_RESTART_INTERVAL, false);
         for (position, range) in ranges.iter().enumerate() {
             self.meta.cover_range(range);
             block.add(&range.start, 0, range.sequence, EntryKind::Value, &range.end);

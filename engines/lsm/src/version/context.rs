@@ -22,7 +22,7 @@ use parking_lot::Mutex;
 use crate::cache::Cache;
 use crate::error::Result;
 use crate::file::{FileKind, Identity, number_of, owner_of};
-use crate::options::Options;
+use crate::options::{Options, TreeOptions};
 use crate::sequence::Sequences;
 
 /// A file that a commit dropped, and that readers may still use.
@@ -50,7 +50,7 @@ pub struct TreeContext {
     uuid: [u8; 16],
     cache: Arc<Cache>,
     sequences: Arc<Sequences>,
-    options: Options,
+    options: Arc<Options>,
     next_file: AtomicU64,
     /// Location of `next_file` on the heap.
     counter: FileCounter,
@@ -90,7 +90,7 @@ impl TreeContext {
             uuid,
             cache,
             sequences,
-            options,
+            options: Arc::new(options),
             next_file: AtomicU64::new(u64::from(next_file.max(1))),
             counter,
             obsolete: Mutex::new(Some(Vec::new())),
@@ -120,6 +120,14 @@ impl TreeContext {
     /// The options.
     pub fn options(&self) -> &Options {
         &self.options
+    }
+
+    /// The options of a tree that has these of its own. Trees without any share the store's.
+    pub(crate) fn options_with(&self, own: &TreeOptions) -> Arc<Options> {
+        match *own == TreeOptions::default() {
+            true => Arc::clone(&self.options),
+            false => Arc::new(own.over(&self.options)),
+        }
     }
 
     /// Blocks and descriptors in memory.

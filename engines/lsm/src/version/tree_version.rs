@@ -21,14 +21,12 @@ use crate::error::{Error, Result};
 use crate::file::FileKind;
 use crate::key::BlobPointer;
 use crate::layout::Head;
+use crate::level_compression::LEVELS;
 use crate::memtable::{LostRecords, Memtable, open_buffer};
 use crate::sum::damaged;
 use crate::table::{Table, TableMeta};
 use crate::version::context::{ObsoleteFile, TreeContext};
 use crate::version::manifest::{self, BlobInfo, Listed};
-
-/// Number of levels: with ten times the bytes on each, enough for some 2.5 PB.
-pub(crate) const LEVELS: usize = 7;
 
 /// A table of a tree, opened when it is first read.
 #[derive(Debug)]

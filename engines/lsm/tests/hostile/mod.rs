@@ -26,13 +26,22 @@ fn key(number: u8) -> Vec<u8> {
     [b"a prefix".as_slice(), &[number / 16, number]].concat()
 }
 
+/// Every second shape is compressed, half of these by zstd if this build has it.
+fn compression(shape: u8) -> Compression {
+    match shape >> 2 & 1 {
+        0 => Compression::None,
+        _ if shape & 0x10 != 0 && Compression::zstd().is_built() => Compression::zstd(),
+        _ => Compression::Lz4,
+    }
+}
+
 /// A table of many small blocks; `shape` selects the options.
 fn write(directory: &Arc<dyn Directory>, shape: u8) {
     let options = TableOptions {
         block_bytes: 150,
         restart_interval: if shape & 1 == 0 { 4 } else { 1 },
         hash_index: shape & 2 != 0,
-        compression: if shape & 4 == 0 { Compression::None } else { Compression::Lz4 },
+        compression: compression(shape),
         filter_bits_per_key: if shape & 8 == 0 { 10 } else { 0 },
         partition_bytes: 90,
     };

@@ -104,7 +104,7 @@ fn verify(directory: &Arc<dyn Directory>, written: &Written, at: &str) -> bool {
     is_whole & verify_run(all().rev(), &entries, at)
 }
 
-fn small_options() -> [TableOptions; 3] {
+fn small_options() -> Vec<TableOptions> {
     let plain = TableOptions {
         block_bytes: 120,
         restart_interval: 3,
@@ -112,7 +112,9 @@ fn small_options() -> [TableOptions; 3] {
         ..TableOptions::default()
     };
     let indexed = TableOptions { hash_index: true, compression: Compression::Lz4, ..plain };
-    [plain, indexed, TableOptions { filter_bits_per_key: 0, ..plain }]
+    let smallest = compressions().pop().unwrap_or_default();
+    let smallest = TableOptions { compression: smallest, block_bytes: 600, ..plain };
+    vec![plain, indexed, TableOptions { filter_bits_per_key: 0, ..plain }, smallest]
 }
 
 #[test]
@@ -283,7 +285,7 @@ fn verify_blobs(directory: &Arc<dyn Directory>, blobs: &[Blob], at: &str) -> boo
 
 #[test]
 fn a_flipped_bit_of_a_blob_file_never_shows_another_value() {
-    for compression in [Compression::None, Compression::Lz4] {
+    for compression in compressions() {
         let directory = directory();
         let blobs = small_blob_file(&directory, compression);
         assert!(verify_blobs(&directory, &blobs, "whole"));

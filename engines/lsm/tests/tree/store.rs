@@ -7,8 +7,8 @@ use std::sync::Arc;
 use adamant_heap::access::{Read, Write};
 use adamant_heap::{Directory, Durability, Heap, Options as HeapOptions};
 use adamant_lsm::{
-    Cache, CacheOptions, CopyLimits, Error, FileCounter, Lsm, LsmReport, Options, Scanned,
-    TreeContext,
+    Cache, CacheOptions, Compression, CopyLimits, Error, FileCounter, Lsm, LsmReport, Options,
+    Scanned, TreeContext,
 };
 use adamant_sim::{SimDirectory, SimDisk};
 use adamant_slice::Slice;
@@ -27,7 +27,10 @@ pub(crate) fn small_options() -> Options {
     options.table_bytes_max = 1_500;
     options.base_bytes_min = 4_000;
     options.level0_tables_max = 4;
-    options.plain_levels = 1;
+    options.compression = [Compression::None, Compression::Lz4].into();
+    if Compression::zstd().is_built() {
+        options.compression = options.compression.bottommost(Compression::zstd());
+    }
     options.level_ratio = 3;
     options.block_bytes = 256;
     options.blob_bytes_min = Some(60);

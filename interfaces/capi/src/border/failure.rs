@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use adamant::Error;
+use adamant::{Error, LsmError};
 
 use crate::border::code::*;
 
@@ -64,7 +64,9 @@ impl From<Error> for Failure {
 
 fn code_of(error: &Error) -> c_int {
     match error {
-        Error::NotAscending { .. } => ADAMANT_INVALID,
+        Error::NotAscending { .. } | Error::Lsm { error: LsmError::InvalidOption { .. }, .. } => {
+            ADAMANT_INVALID
+        }
         Error::KeyTooLong { .. } => ADAMANT_KEY_LENGTH,
         Error::ValueTooLong { .. } => ADAMANT_VALUE_LENGTH,
         Error::KeyspaceName { .. } => ADAMANT_NAME,

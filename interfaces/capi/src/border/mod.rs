@@ -7,3 +7,4 @@ pub mod hold;
 pub mod value;
 pub mod range;
 pub mod options;
+pub mod keyspace_options;

@@ -2,15 +2,15 @@
 //!
 //! One function with numbered options, so that a new option does not change the binary interface.
 
-use std::ffi::c_int;
+use std::ffi::{c_char, c_int};
 use std::sync::Mutex;
 
-use adamant::{Compression, Durability, Flushing, LsmOptions, Options};
+use adamant::{Compression, Durability, Flushing, LevelCompression, LsmError, LsmOptions, Options};
 
 use crate::border::code::{ADAMANT_BUFFERED, ADAMANT_DEFERRED, ADAMANT_OK, ADAMANT_SYNC};
 use crate::border::failure::{Failure, Result, run};
 use crate::border::hold::hold;
-use crate::border::pointers::{Changed, Opaque, Out, Taken};
+use crate::border::pointers::{Changed, In, Opaque, Out, Taken};
 
 /// 0 or 1: whether a store is created where there is none. Default: 1.
 pub const ADAMANT_OPTION_CREATE: c_int = 1;
@@ -43,7 +43,8 @@ pub const ADAMANT_OPTION_CACHE_BYTES_MAX: c_int = 13;
 pub const ADAMANT_OPTION_OPEN_FILES_MAX: c_int = 14;
 /// Bytes of keys and values in a memtable of the engine lsm. Default: 64 MiB.
 pub const ADAMANT_OPTION_LSM_MEMTABLE_BYTES_MAX: c_int = 15;
-/// 0 or 1: whether blocks of the engine lsm are compressed. Default: 1.
+/// 0 or 1: whether blocks of the engine lsm are compressed, by LZ4. Default: 1. See also
+/// adamant_options_set_compression.
 pub const ADAMANT_OPTION_LSM_COMPRESSION: c_int = 16;
 /// Bytes of a table of the engine lsm. Default: 64 MiB.
 pub const ADAMANT_OPTION_LSM_TABLE_BYTES_MAX: c_int = 17;
@@ -110,6 +111,29 @@ pub extern "C" fn adamant_options_set(
     })
 }
 
+/// Sets the compression of the engine lsm, level by level: "none", "lz4", "zstd" or "zstd:LEVEL"
+/// (1 to 22; 3 is the default) for all of them; several, with commas in between, for the first
+/// levels, of which the last one holds for all deeper levels; and at the end, after the word last,
+/// that of the last level alone, where nine tenths of the data are: "none, lz4, last zstd".
+///
+/// Fails with ADAMANT_INVALID for another text.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_options_set_compression(
+    options: Changed<OptionsHandle>,
+    compression: In<c_char>,
+) -> c_int {
+    run(|| {
+        hold(options.get()?)?.lsm.compression = compression_of(&compression)?;
+        Ok(ADAMANT_OK)
+    })
+}
+
+/// The compressions that a text names.
+pub(crate) fn compression_of(text: &In<c_char>) -> Result<LevelCompression> {
+    let text = text.text("compression")?.to_string_lossy();
+    text.parse().map_err(|error: LsmError| Failure::invalid(error.to_string()))
+}
+
 /// Frees options; NULL is none.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_options_free(options: Taken<OptionsHandle>) {
@@ -152,7 +176,7 @@ fn set_lsm(lsm: &mut LsmOptions, option: c_int, value: u64) -> Result<bool> {
         ADAMANT_OPTION_LSM_MEMTABLE_BYTES_MAX => lsm.memtable_bytes_max = value,
         ADAMANT_OPTION_LSM_TABLE_BYTES_MAX => lsm.table_bytes_max = value,
         ADAMANT_OPTION_LSM_COMPRESSION => {
-            lsm.compression = one_of(value, &[Compression::None, Compression::Lz4])?;
+            lsm.compression = one_of(value, &[Compression::None, Compression::Lz4])?.into();
         }
         ADAMANT_OPTION_LSM_BLOB_BYTES_MIN => {
             lsm.blob_bytes_min = u32::try_from(value).ok();
@@ -162,7 +186,7 @@ fn set_lsm(lsm: &mut LsmOptions, option: c_int, value: u64) -> Result<bool> {
     Ok(true)
 }
 
-fn switch(value: u64) -> Result<bool> {
+pub(crate) fn switch(value: u64) -> Result<bool> {
     one_of(value, &[false, true])
 }
 

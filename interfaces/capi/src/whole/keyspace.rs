@@ -6,6 +6,7 @@ use adamant::{Engine, Keyspace, KeyspaceOptions, Store};
 
 use crate::border::code::{ADAMANT_NAME, ADAMANT_NOT_FOUND, ADAMANT_OK};
 use crate::border::failure::{Failure, Result, run, run_or};
+use crate::border::keyspace_options::KeyspaceOptionsHandle;
 use crate::border::options::durability_of;
 use crate::border::pointers::{Changed, In, Opaque, Out, Taken};
 use crate::whole::store::StoreHandle;
@@ -52,9 +53,8 @@ fn engine_of(name: &In<c_char>) -> Result<Option<Engine>> {
     Ok(Some(name.to_string_lossy().parse()?))
 }
 
-/// The options for the keyspace's engine; NULL: any engine.
-pub(crate) fn options_of(engine: &In<c_char>) -> Result<KeyspaceOptions> {
-    let options = KeyspaceOptions::new();
+/// The options with the keyspace's engine; NULL: any engine.
+pub(crate) fn options_of(engine: &In<c_char>, options: KeyspaceOptions) -> Result<KeyspaceOptions> {
     Ok(engine_of(engine)?.map_or(options, |engine| options.engine(engine)))
 }
 
@@ -62,11 +62,11 @@ pub(crate) fn options_of(engine: &In<c_char>) -> Result<KeyspaceOptions> {
 fn make(
     by: fn(&Store, &str, KeyspaceOptions) -> adamant::Result<Keyspace>,
     store: &In<StoreHandle>,
-    (name, engine): (&In<c_char>, &In<c_char>),
+    (name, engine, options): (&In<c_char>, &In<c_char>, KeyspaceOptions),
     keyspace: &Out<*mut KeyspaceHandle>,
 ) -> Result<c_int> {
     keyspace.need_handle()?;
-    let made = by(store.get()?, name_of(name)?, options_of(engine)?)?;
+    let made = by(store.get()?, name_of(name)?, options_of(engine, options)?)?;
     keyspace.give(Content::new(made));
     Ok(ADAMANT_OK)
 }
@@ -83,7 +83,24 @@ pub extern "C" fn adamant_keyspace_open(
     engine: In<c_char>,
     keyspace: Out<*mut KeyspaceHandle>,
 ) -> c_int {
-    run(|| make(Store::keyspace_with, &store, (&name, &engine), &keyspace))
+    let none = KeyspaceOptions::new();
+    run(|| make(Store::keyspace_with, &store, (&name, &engine, none), &keyspace))
+}
+
+/// Opens a keyspace as adamant_keyspace_open, with options of the engine lsm; NULL for none. Those
+/// that an existing keyspace does not have yet are recorded with it, in a commit of its own.
+///
+/// Fails with ADAMANT_WRONG_ENGINE, too, if options are set and the engine is not lsm; with
+/// ADAMANT_INVALID for an option that cannot be used.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_keyspace_open_with(
+    store: Changed<StoreHandle>,
+    name: In<c_char>,
+    engine: In<c_char>,
+    options: In<KeyspaceOptionsHandle>,
+    keyspace: Out<*mut KeyspaceHandle>,
+) -> c_int {
+    run(|| make(Store::keyspace_with, &store, (&name, &engine, options.options()?), &keyspace))
 }
 
 /// Creates a keyspace, as adamant_keyspace_open; fails with ADAMANT_KEYSPACE_EXISTS if there is
@@ -95,7 +112,23 @@ pub extern "C" fn adamant_keyspace_create(
     engine: In<c_char>,
     keyspace: Out<*mut KeyspaceHandle>,
 ) -> c_int {
-    run(|| make(Store::create_keyspace_with, &store, (&name, &engine), &keyspace))
+    let none = KeyspaceOptions::new();
+    run(|| make(Store::create_keyspace_with, &store, (&name, &engine, none), &keyspace))
+}
+
+/// Creates a keyspace as adamant_keyspace_create, with options as adamant_keyspace_open_with.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_keyspace_create_with(
+    store: Changed<StoreHandle>,
+    name: In<c_char>,
+    engine: In<c_char>,
+    options: In<KeyspaceOptionsHandle>,
+    keyspace: Out<*mut KeyspaceHandle>,
+) -> c_int {
+    run(|| {
+        let of = (&name, &engine, options.options()?);
+        make(Store::create_keyspace_with, &store, of, &keyspace)
+    })
 }
 
 /// Opens a keyspace that exists; fails with ADAMANT_UNKNOWN_KEYSPACE if there is none.

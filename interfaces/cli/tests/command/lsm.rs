@@ -25,6 +25,27 @@ fn with_levels() -> Shell {
 }
 
 #[test]
+fn options_stay_with_a_keyspace() {
+    let shell = with_levels();
+    let stored = || sum(&objects(&shell.ok(["lsm", "levels", "store", "log", "--json"])), "bytes");
+    let plain = stored();
+    let options = ["keyspace", "options", "store", "log"];
+    assert!(shell.run(options).text().starts_with("compression lz4; block bytes 4,096;"));
+    let zstd = [&options[..], &["--compression", "lz4, last zstd:9", "--json"]].concat();
+    assert_eq!(objects(&shell.ok(zstd))[0]["compression"], "lz4, last zstd:9");
+    shell.ok([&options[..], &["--block-bytes", "16384"]].concat());
+    let found = objects(&shell.ok([&options[..], &["--json"]].concat()));
+    assert_eq!((&found[0]["block_bytes"], &found[0]["filter_bits"]), (&16384.into(), &10.into()));
+    assert_eq!(found[0]["compression"], "lz4, last zstd:9");
+    shell.ok(["compact", "store"]);
+    shell.ok(["lsm", "compact", "store", "log"]);
+    assert!(stored() * 5 < plain * 4, "{} of {plain} bytes", stored());
+    let wrong = ["keyspace", "options", "store", "log", "--block-bytes", "1"];
+    assert!(shell.run(wrong).code != 0);
+    assert!(shell.run(["keyspace", "options", "store", "default"]).code != 0);
+}
+
+#[test]
 fn stat_and_levels_agree() {
     let shell = with_levels();
     let stats = objects(&shell.ok(["lsm", "stat", "store", "--json"]));

@@ -1,7 +1,7 @@
 """The native half. What is not private here is used through the classes of adamant."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from types import GenericAlias
 from typing import Any, Final, Generic, Self, TypeAlias, TypeVar, final, overload
@@ -191,6 +191,7 @@ class Keyspace(Reader[_K, _V]):
         durability: str | None = None,
         key_codec: str | None = None,
         value_codec: str | None = None,
+        lsm: Mapping[str, object] | None = None,
     ) -> Self: ...
     def __setitem__(self, key: _K, value: _V, /) -> None: ...
     def put(self, key: _K, value: _V, /) -> None:
@@ -248,6 +249,7 @@ class Expiring(Reader[_K, _V]):
         key_codec: str | None = None,
         value_codec: str | None = None,
         clock: Callable[[], float] | None = None,
+        lsm: Mapping[str, object] | None = None,
     ) -> Self: ...
     def __setitem__(self, key: _K, value: _V, /) -> None: ...
     def __delitem__(self, key: _K | slice, /) -> None: ...

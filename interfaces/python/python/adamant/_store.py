@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from datetime import timedelta
 from types import TracebackType
-from typing import Any, Literal, NamedTuple, Self, TypeAlias, TypeVar, overload
+from typing import Any, Literal, NamedTuple, Self, TypeAlias, TypedDict, TypeVar, overload
 
 from adamant import _native
 from adamant._errors import InvalidArgument
@@ -36,6 +36,25 @@ def _codecs(
     if both is not None and (keys is not None or values is not None):
         raise InvalidArgument("give codec, or key_codec and value_codec, not both")
     return keys or both, values or both
+
+
+class LsmOptions(TypedDict, total=False):
+    """Options of a keyspace of the engine lsm, in place of those of the store.
+
+    compression: "none", "lz4", "zstd" or "zstd:LEVEL" for all levels; a list of those of the first
+        levels, of which the last one holds for all deeper ones; "lz4, last zstd": another for the
+        last level, where nine tenths of the data are.
+    block_bytes: bytes of a data block before compression, 64 to 8 MiB.
+    filter_bits_per_key: bits of the filters per key, 0, for none, to 30.
+    hash_index: whether data blocks have a hash index.
+    blob_bytes_min: bytes of a value from which on it is kept in a blob file; None: never.
+    """
+
+    compression: str | list[str]
+    block_bytes: int
+    filter_bits_per_key: int
+    hash_index: bool
+    blob_bytes_min: int | None
 
 
 class KeyspaceInfo(NamedTuple):
@@ -101,6 +120,7 @@ class Store(_native.Store, _Block):
         value_codec: None = None,
         engine: Engine | None = None,
         durability: Durability | None = None,
+        lsm: LsmOptions | None = None,
     ) -> Keyspace[bytes, bytes]: ...
 
     @overload
@@ -113,6 +133,7 @@ class Store(_native.Store, _Block):
         value_codec: None = None,
         engine: Engine | None = None,
         durability: Durability | None = None,
+        lsm: LsmOptions | None = None,
     ) -> Keyspace[str, str]: ...
 
     @overload
@@ -125,6 +146,7 @@ class Store(_native.Store, _Block):
         value_codec: None = None,
         engine: Engine | None = None,
         durability: Durability | None = None,
+        lsm: LsmOptions | None = None,
     ) -> Keyspace[str, bytes]: ...
 
     @overload
@@ -137,6 +159,7 @@ class Store(_native.Store, _Block):
         value_codec: str,
         engine: Engine | None = None,
         durability: Durability | None = None,
+        lsm: LsmOptions | None = None,
     ) -> Keyspace[bytes, str]: ...
 
     @overload
@@ -149,6 +172,7 @@ class Store(_native.Store, _Block):
         value_codec: str,
         engine: Engine | None = None,
         durability: Durability | None = None,
+        lsm: LsmOptions | None = None,
     ) -> Keyspace[str, str]: ...
 
     def keyspace(
@@ -160,15 +184,17 @@ class Store(_native.Store, _Block):
         value_codec: str | None = None,
         engine: Engine | None = None,
         durability: Durability | None = None,
+        lsm: LsmOptions | None = None,
     ) -> Keyspace[Any, Any]:
         """The keyspace of that name, created if there is none.
 
         Keys and values are bytes; by a codec, such as "utf-8", they are str: both, or one of them.
         The order is that of the bytes. The engine is for one that is created, and a claim about one
-        that exists. The durability is what commits through this handle wait for.
+        that exists. The durability is what commits through this handle wait for. Options of the
+        engine lsm are recorded with the keyspace, and hold until others are given.
         """
         keys, values = _codecs(codec, key_codec, value_codec)
-        return Keyspace(self, name, engine, durability, keys, values)
+        return Keyspace(self, name, engine, durability, keys, values, lsm)
 
     @overload
     def expiring(
@@ -181,6 +207,7 @@ class Store(_native.Store, _Block):
         engine: Engine | None = None,
         durability: Durability | None = None,
         clock: Callable[[], float] | None = None,
+        lsm: LsmOptions | None = None,
     ) -> Expiring[bytes, bytes]: ...
 
     @overload
@@ -194,6 +221,7 @@ class Store(_native.Store, _Block):
         engine: Engine | None = None,
         durability: Durability | None = None,
         clock: Callable[[], float] | None = None,
+        lsm: LsmOptions | None = None,
     ) -> Expiring[str, str]: ...
 
     @overload
@@ -207,6 +235,7 @@ class Store(_native.Store, _Block):
         engine: Engine | None = None,
         durability: Durability | None = None,
         clock: Callable[[], float] | None = None,
+        lsm: LsmOptions | None = None,
     ) -> Expiring[str, bytes]: ...
 
     @overload
@@ -220,6 +249,7 @@ class Store(_native.Store, _Block):
         engine: Engine | None = None,
         durability: Durability | None = None,
         clock: Callable[[], float] | None = None,
+        lsm: LsmOptions | None = None,
     ) -> Expiring[bytes, str]: ...
 
     @overload
@@ -233,6 +263,7 @@ class Store(_native.Store, _Block):
         engine: Engine | None = None,
         durability: Durability | None = None,
         clock: Callable[[], float] | None = None,
+        lsm: LsmOptions | None = None,
     ) -> Expiring[str, str]: ...
 
     def expiring(
@@ -245,6 +276,7 @@ class Store(_native.Store, _Block):
         engine: Engine | None = None,
         durability: Durability | None = None,
         clock: Callable[[], float] | None = None,
+        lsm: LsmOptions | None = None,
     ) -> Expiring[Any, Any]:
         """The keyspace of that name for entries that may end, created if there is none.
 
@@ -252,7 +284,7 @@ class Store(_native.Store, _Block):
         since 1970, as time.time, which is the default. The rest is as in keyspace().
         """
         keys, values = _codecs(codec, key_codec, value_codec)
-        return Expiring(self, name, engine, durability, keys, values, clock)
+        return Expiring(self, name, engine, durability, keys, values, clock, lsm)
 
     def keyspaces(self) -> list[KeyspaceInfo]:
         """All keyspaces, by name."""

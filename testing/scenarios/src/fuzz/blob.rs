@@ -18,9 +18,10 @@ const IDENTITY: Identity = Identity { uuid: [7; 16], number: 1 };
 const FOOTER_BYTES: usize = 36;
 /// Values of the file that is changed.
 const VALUES: u8 = 24;
-/// In the first byte of a program: checksums are corrected, values are not compressed.
+/// In the first byte of a program: checksums are corrected; values are not compressed, or by zstd.
 const SEALED: u8 = 1;
 const PLAIN: u8 = 2;
+const ZSTD: u8 = 4;
 /// Bytes of one change: which record (or the footer, or a pointer), the byte in it (2), the kind, a
 /// parameter.
 const CHANGE_BYTES: usize = 5;
@@ -50,7 +51,11 @@ fn value(number: u8) -> Vec<u8> {
 pub fn run(program: &[u8]) -> u32 {
     let Some((&choice, changes)) = program.split_first() else { return 0 };
     let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
-    let compression = [Compression::Lz4, Compression::None][usize::from(choice & PLAIN != 0)];
+    let compression = match choice & (PLAIN | ZSTD) {
+        0 => Compression::Lz4,
+        ZSTD => Compression::zstd(),
+        _ => Compression::None,
+    };
     let mut writer = BlobWriter::create(&directory, IDENTITY, BlobOptions { compression }).unwrap();
     let written: Vec<BlobPointer> =
         (0..VALUES).map(|number| writer.add(&key(number), &value(number)).unwrap()).collect();

@@ -6,13 +6,15 @@ use std::sync::Arc;
 
 use adamant_slice::Slice;
 
+use crate::block::Compression;
 use crate::compact::pick::{Job, Pace, Parked, Picker, pick, pick_all, targets};
+use crate::level_compression::{LEVELS, LevelCompression};
 use crate::memtable::Memtable;
 use crate::options::Options;
 use crate::table::{BlobReference, TableMeta};
 use crate::version::context::TreeContext;
 use crate::version::manifest::BlobInfo;
-use crate::version::tree_version::{Blob, LEVELS, ListedBlob, TableFile, TreeVersion};
+use crate::version::tree_version::{Blob, ListedBlob, TableFile, TreeVersion};
 
 /// Bytes that an entry counts for.
 const ENTRY_BYTES: u64 = 10;
@@ -292,7 +294,7 @@ fn levels_settle_at_their_sizes_whatever_is_pinned() {
                 assert_eq!(tree.tree_version.blobs.values().filter(is_stale).count(), 0, "{of}");
             }
             if step == 60
-                && let Some(job) = pick_all(&tree.tree_version)
+                && let Some(job) = pick_all(&tree.tree_version, false)
             {
                 tree.run(&job);
                 let tables: usize =
@@ -313,16 +315,16 @@ fn what_is_settled_is_left_alone() {
         tree.flush(&mut random, 300);
         tree.settle("filling");
     }
-    let job = pick_all(&tree.tree_version).expect("several levels");
+    let job = pick_all(&tree.tree_version, false).expect("several levels");
     tree.run(&job);
     // That drops values of blob files; what is left in these is moved by a second job.
-    if let Some(job) = pick_all(&tree.tree_version) {
+    if let Some(job) = pick_all(&tree.tree_version, false) {
         tree.run(&job);
     }
     let jobs = tree.jobs;
     tree.settle("settled");
     assert_eq!(tree.jobs, jobs, "one run on the last level needs nothing");
-    assert!(pick_all(&tree.tree_version).is_none());
+    assert!(pick_all(&tree.tree_version, false).is_none());
 }
 
 /// The merge of level 0 rewrites the base, so while there are writers it is not worth a few
@@ -433,5 +435,22 @@ fn level_0_is_merged_when_it_is_full_and_at_rest_when_a_third_of_that() {
         let half = tree.tree_version.level_bytes(0) / 2;
         let few = Options { base_bytes_min: half, ..tree.options.clone() };
         assert_eq!(picked(&few, Pace::Busy), tables, "twice as large as the base, however few");
+    }
+}
+
+#[test]
+fn a_table_moves_only_to_a_level_of_its_compression() {
+    let (lz4, none) = (Compression::Lz4, Compression::None);
+    let last = LevelCompression::from(lz4).bottommost(none);
+    for (compression, is_move) in [(lz4.into(), true), (last, false), ([none, lz4].into(), false)] {
+        let options = Options { level0_tables_max: 1, compression, ..options() };
+        let mut tree = Tree::new(options);
+        let version = Version { key: 7, sequence: 1, is_absence: false, blob: None };
+        tree.add(0, vec![version]);
+        tree.tree_version.finish();
+        let (options, parked) = (&tree.options, Parked::default());
+        let job = pick(&tree.tree_version, (options, Pace::Busy), &mut Picker::default(), &parked);
+        let job = job.expect("level 0 is full");
+        assert_eq!((job.is_move, job.target), (is_move, LEVELS - 1), "{compression}");
     }
 }

@@ -116,18 +116,20 @@ pub(crate) fn bound<'a>(random: &mut fastrand::Rng, key: &'a [u8]) -> Bound<&'a 
     }
 }
 
+/// Those that this build has.
+pub(crate) fn compressions() -> Vec<Compression> {
+    let all = [Compression::None, Compression::Lz4, Compression::zstd()];
+    all.into_iter().filter(|compression| compression.is_built()).collect()
+}
+
 /// Options of every shape, all of them small, so that a small table has many blocks of each kind.
 pub(crate) fn options() -> Vec<TableOptions> {
     let mut all = Vec::new();
     for (block_bytes, restart_interval, partition_bytes) in
         [(64, 1, 64), (200, 3, 100), (500, 16, 300), (4096, 256, 4096), (1 << 20, 16, 1 << 20)]
     {
-        for hash_index in [false, true] {
-            let compression = if hash_index == (block_bytes > 400) {
-                Compression::Lz4
-            } else {
-                Compression::None
-            };
+        for (turn, compression) in compressions().into_iter().enumerate() {
+            let hash_index = (turn % 2 == 0) == (block_bytes > 400);
             let filter_bits_per_key = if block_bytes == 500 { 0 } else { 10 };
             all.push(TableOptions {
                 block_bytes,

@@ -1,11 +1,11 @@
-//! `adamant keyspace list|create|convert|rename|drop STORE ..`.
+//! `adamant keyspace list|create|options|convert|rename|drop STORE ..`.
 
 use std::path::Path;
 
-use adamant::{Engine, KeyspaceKind, KeyspaceOptions, RecordedType};
+use adamant::{Engine, Error, KeyspaceKind, KeyspaceOptions, RecordedType};
 use serde_json::json;
 
-use crate::args::{KeyspaceAction, KeyspaceArgs};
+use crate::args::{KeyspaceAction, KeyspaceArgs, OwnArgs};
 use crate::failure::{Code, Failure, Result};
 use crate::figures::thousands;
 use crate::opening;
@@ -15,7 +15,10 @@ use crate::output::Output;
 pub(crate) fn run(args: &KeyspaceArgs, output: &Output) -> Result<()> {
     match &args.action {
         KeyspaceAction::List { store } => list(store, output),
-        KeyspaceAction::Create { store, name, engine } => create(store, name, *engine, output),
+        KeyspaceAction::Create { store, name, engine, lsm } => {
+            create(store, name, lsm.over(KeyspaceOptions::new().engine(*engine)), output)
+        }
+        KeyspaceAction::Options { store, name, lsm } => options(store, name, *lsm, output),
         KeyspaceAction::Convert { store, name, engine } => convert(store, name, *engine, output),
         KeyspaceAction::Rename { store, name, new_name } => rename(store, name, new_name, output),
         KeyspaceAction::Drop { store, name } => drop_one(store, name, output),
@@ -49,11 +52,50 @@ fn list(path: &Path, output: &Output) -> Result<()> {
     Ok(store.close()?)
 }
 
-fn create(path: &Path, name: &str, engine: Engine, output: &Output) -> Result<()> {
+fn create(path: &Path, name: &str, options: KeyspaceOptions, output: &Output) -> Result<()> {
     let store = opening::created(path)?;
-    store.create_keyspace_with(name, KeyspaceOptions::new().engine(engine))?;
+    store.create_keyspace_with(name, options)?;
     store.close()?;
     output.result(&json!({"created": name}), &format!("created the keyspace {name:?}"))
+}
+
+fn options(path: &Path, name: &str, given: OwnArgs, output: &Output) -> Result<()> {
+    let store = match given.is_empty() {
+        true => opening::readable(path)?,
+        false => opening::existing(path)?,
+    };
+    // One that is missing is not to be made.
+    store.open_stored(name)?;
+    let options = given.over(KeyspaceOptions::new());
+    let keyspace = match store.open_keyspace(name) {
+        Err(Error::WrongKind { found: KeyspaceKind::Expiring, .. }) => {
+            store.expiring_with(name, options)?.keyspaces().0.clone()
+        }
+        opened => {
+            opened?;
+            store.keyspace_with(name, options)?
+        }
+    };
+    let options = keyspace.lsm()?.options()?;
+    let (compression, block_bytes) = (options.compression.to_string(), options.block_bytes);
+    let (filter_bits, hash_index) = (options.filter_bits_per_key, options.hash_index);
+    let blob_bytes_min = options.blob_bytes_min;
+    store.close()?;
+    if output.is_json() {
+        let object = json!({
+            "keyspace": name, "compression": compression, "block_bytes": block_bytes,
+            "filter_bits": filter_bits, "hash_index": hash_index,
+            "blob_bytes_min": blob_bytes_min,
+        });
+        return output.line(&object.to_string());
+    }
+    let blobs = blob_bytes_min.map_or("never".into(), |bytes| thousands(bytes.into()));
+    let line = format!(
+        "compression {compression}; block bytes {}; filter bits {filter_bits}; \
+         hash index {hash_index}; blob bytes min {blobs}",
+        thousands(block_bytes as u64)
+    );
+    output.line(&line)
 }
 
 fn convert(path: &Path, name: &str, engine: Engine, output: &Output) -> Result<()> {

@@ -30,12 +30,24 @@ pub struct SourcesSettings {
     pub pairs: u64,
     /// Reads of a row.
     pub reads: u64,
+    /// JSON lines of the records that are compressed; `None`: the repository's sample.
+    pub records: Option<PathBuf>,
+    /// The only part that is measured; `None`: all.
+    pub part: Option<String>,
 }
 
 impl SourcesSettings {
     /// 1,000,000 pairs in each of ten tables that are merged, and in each that is read.
     pub fn full(path: PathBuf) -> Self {
-        Self { path, seed: 1, rounds: 1, pairs: 1_000_000, reads: 1_000_000 }
+        Self {
+            path,
+            seed: 1,
+            rounds: 1,
+            pairs: 1_000_000,
+            reads: 1_000_000,
+            records: None,
+            part: None,
+        }
     }
 
     /// A tenth.

@@ -1,0 +1,106 @@
+//! Options of a keyspace of the engine lsm, by numbers like those of a store.
+
+use std::ffi::{c_char, c_int};
+use std::sync::Mutex;
+
+use adamant::KeyspaceOptions;
+
+use crate::border::code::ADAMANT_OK;
+use crate::border::failure::{Failure, Result, run};
+use crate::border::hold::hold;
+use crate::border::options::{compression_of, switch};
+use crate::border::pointers::{Changed, In, Opaque, Out, Taken};
+
+/// Bytes of a data block before compression: 64 to 8 MiB.
+pub const ADAMANT_KEYSPACE_OPTION_BLOCK_BYTES: c_int = 1;
+/// Bits of the filters per key: 0, for none, to 30.
+pub const ADAMANT_KEYSPACE_OPTION_FILTER_BITS_PER_KEY: c_int = 2;
+/// 0 or 1: whether data blocks have a hash index.
+pub const ADAMANT_KEYSPACE_OPTION_HASH_INDEX: c_int = 3;
+/// Bytes of a value from which on it is kept in a blob file. UINT64_MAX: never.
+pub const ADAMANT_KEYSPACE_OPTION_BLOB_BYTES_MIN: c_int = 4;
+
+/// Options of a keyspace of the engine lsm. What is set is recorded with the keyspace that is
+/// opened with them, and holds from then on, also after the store was opened again; what is not
+/// set stays as it is recorded, or else as the options of the store say. To be freed by
+/// adamant_keyspace_options_free, also after a keyspace was opened with them.
+pub enum KeyspaceOptionsHandle {}
+
+impl Opaque for KeyspaceOptionsHandle {
+    type Content = Mutex<KeyspaceOptions>;
+    const KIND: u32 = 0xADA1_000D;
+    const NAME: &'static str = "options of a keyspace";
+}
+
+impl In<KeyspaceOptionsHandle> {
+    /// The options; those of NULL set nothing.
+    pub(crate) fn options(&self) -> Result<KeyspaceOptions> {
+        match self.is_null() {
+            true => Ok(KeyspaceOptions::new()),
+            false => Ok(*hold(self.get()?)?),
+        }
+    }
+}
+
+/// Options of which none is set.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_keyspace_options_new(options: Out<*mut KeyspaceOptionsHandle>) -> c_int {
+    run(|| {
+        options.need_handle()?;
+        options.give(Mutex::default());
+        Ok(ADAMANT_OK)
+    })
+}
+
+/// Sets an option, ADAMANT_KEYSPACE_OPTION_..., to a number.
+///
+/// Fails with ADAMANT_INVALID for an option that this version does not know, or a number that no
+/// option could have. Whether it can be used is verified when a keyspace is opened with it.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_keyspace_options_set(
+    options: Changed<KeyspaceOptionsHandle>,
+    option: c_int,
+    value: u64,
+) -> c_int {
+    run(|| {
+        let mut held = hold(options.get()?)?;
+        let options = *held;
+        *held = match option {
+            ADAMANT_KEYSPACE_OPTION_BLOCK_BYTES => {
+                options.block_bytes(u32::try_from(value).unwrap_or(u32::MAX))
+            }
+            ADAMANT_KEYSPACE_OPTION_FILTER_BITS_PER_KEY => {
+                options.filter_bits_per_key(u8::try_from(value).unwrap_or(u8::MAX))
+            }
+            ADAMANT_KEYSPACE_OPTION_HASH_INDEX => options.hash_index(switch(value)?),
+            ADAMANT_KEYSPACE_OPTION_BLOB_BYTES_MIN => {
+                options.blob_bytes_min(u32::try_from(value).ok())
+            }
+            _ => {
+                let text = format!("there is no option {option} of a keyspace in this version");
+                return Err(Failure::invalid(text));
+            }
+        };
+        Ok(ADAMANT_OK)
+    })
+}
+
+/// Sets the compression, level by level, by a text as of adamant_options_set_compression.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_keyspace_options_set_compression(
+    options: Changed<KeyspaceOptionsHandle>,
+    compression: In<c_char>,
+) -> c_int {
+    run(|| {
+        let compression = compression_of(&compression)?;
+        let mut held = hold(options.get()?)?;
+        *held = held.compression(compression);
+        Ok(ADAMANT_OK)
+    })
+}
+
+/// Frees options; NULL is none.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_keyspace_options_free(options: Taken<KeyspaceOptionsHandle>) {
+    run(|| options.free().map(|()| ADAMANT_OK));
+}

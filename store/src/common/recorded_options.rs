@@ -1,0 +1,166 @@
+//! The encoded options of a keyspace, behind its types in the catalogue.
+//!
+//! Purpose: options that hold for one keyspace stay with it. See `docs/format/store.md`.
+//! Invariants: each is there once, in the order of tags, so equal options have equal bytes. An
+//! option that this version does not know is never passed over: what it asks for would not be done.
+
+use adamant_lsm::{Compression, LevelCompression, TreeOptions};
+use zerocopy::{FromBytes, IntoBytes};
+
+use crate::layout::{
+    OPTION_BLOB_BYTES_MIN, OPTION_BLOCK_BYTES, OPTION_COMPRESSION, OPTION_FILTER_BITS,
+    OPTION_HASH_INDEX, OptionHead,
+};
+
+/// Stands for the absence of a minimum.
+const NO_MINIMUM: u32 = u32::MAX;
+
+/// Why encoded options cannot be used.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// This version does not know an option.
+    Unknown {
+        /// Its tag.
+        tag: u16,
+    },
+    /// The bytes are no options, or have an impossible value.
+    Malformed,
+}
+
+/// Encodes the options that are set.
+pub(crate) fn to_bytes(options: &TreeOptions) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut put = |tag: u16, value: &[u8]| {
+        let head = OptionHead { tag: tag.into(), bytes: (value.len() as u16).into() };
+        bytes.extend_from_slice(head.as_bytes());
+        bytes.extend_from_slice(value);
+    };
+    if let Some(compression) = options.compression {
+        put(OPTION_COMPRESSION, &compression.levels().map(Compression::to_bytes).concat());
+    }
+    if let Some(block_bytes) = options.block_bytes {
+        put(OPTION_BLOCK_BYTES, &block_bytes.to_le_bytes());
+    }
+    if let Some(bits) = options.filter_bits_per_key {
+        put(OPTION_FILTER_BITS, &[bits]);
+    }
+    if let Some(hash_index) = options.hash_index {
+        put(OPTION_HASH_INDEX, &[hash_index.into()]);
+    }
+    if let Some(bytes_min) = options.blob_bytes_min {
+        put(OPTION_BLOB_BYTES_MIN, &bytes_min.unwrap_or(NO_MINIMUM).to_le_bytes());
+    }
+    bytes
+}
+
+/// Decodes options.
+///
+/// # Errors
+/// The first fault.
+pub(crate) fn parse(bytes: &[u8]) -> Result<TreeOptions, Fault> {
+    let mut options = TreeOptions::default();
+    for record in records(bytes).ok_or(Fault::Malformed)? {
+        set(&mut options, record)?;
+    }
+    // Whether this build has the compression is another question, and asked elsewhere.
+    let mut values = options;
+    values.compression = None;
+    values.check().map_err(|_| Fault::Malformed)?;
+    Ok(options)
+}
+
+/// Tags and values, if all bytes are options whose tags ascend, known or not.
+pub(crate) fn records(mut bytes: &[u8]) -> Option<Vec<(u16, &[u8])>> {
+    let mut records = Vec::new();
+    while !bytes.is_empty() {
+        let (head, rest) = OptionHead::read_from_prefix(bytes).ok()?;
+        let (value, rest) = rest.split_at_checked(head.bytes.get().into())?;
+        records.push((head.tag.get(), value));
+        bytes = rest;
+    }
+    records.is_sorted_by(|(one, _), (next, _)| one < next).then_some(records)
+}
+
+fn set(options: &mut TreeOptions, (tag, value): (u16, &[u8])) -> Result<(), Fault> {
+    let word = || value.try_into().map(u32::from_le_bytes).map_err(|_| Fault::Malformed);
+    match (tag, value) {
+        (OPTION_COMPRESSION, _) => {
+            let (levels, rest) = value.as_chunks();
+            let levels: Option<Vec<_>> =
+                levels.iter().map(|bytes| Compression::from_bytes(*bytes)).collect();
+            let levels = levels.filter(|levels| levels.len() == LevelCompression::LEVELS);
+            let levels = levels.filter(|_| rest.is_empty());
+            let levels = levels.and_then(|levels| LevelCompression::new(&levels));
+            options.compression = Some(levels.ok_or(Fault::Malformed)?);
+        }
+        (OPTION_BLOCK_BYTES, _) => options.block_bytes = Some(word()?),
+        (OPTION_FILTER_BITS, [bits]) => options.filter_bits_per_key = Some(*bits),
+        (OPTION_HASH_INDEX, [has @ (0 | 1)]) => options.hash_index = Some(*has == 1),
+        (OPTION_BLOB_BYTES_MIN, _) => {
+            options.blob_bytes_min = Some(Some(word()?).filter(|bytes| *bytes != NO_MINIMUM));
+        }
+        (OPTION_FILTER_BITS | OPTION_HASH_INDEX, _) => return Err(Fault::Malformed),
+        (tag, _) => return Err(Fault::Unknown { tag }),
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all() -> TreeOptions {
+        let mut options = TreeOptions::default();
+        let levels = [Compression::None, Compression::Lz4, Compression::Zstd(9)];
+        options.compression = Some(levels.into());
+        options.block_bytes = Some(16 << 10);
+        options.filter_bits_per_key = Some(12);
+        options.hash_index = Some(true);
+        options.blob_bytes_min = Some(Some(1000));
+        options
+    }
+
+    #[test]
+    fn options_come_back() {
+        let mut none = TreeOptions::default();
+        assert!(to_bytes(&none).is_empty());
+        assert_eq!(parse(&[]), Ok(none));
+        assert_eq!(parse(&to_bytes(&all())), Ok(all()));
+        none.blob_bytes_min = Some(None);
+        assert_eq!(to_bytes(&none), [5, 0, 4, 0, 255, 255, 255, 255]);
+        assert_eq!(parse(&to_bytes(&none)), Ok(none));
+    }
+
+    #[test]
+    fn other_bytes_are_refused_and_unknown_tags_are_named() {
+        let bytes = to_bytes(&all());
+        let starts: Vec<_> =
+            [0, 18, 26, 31, 36, 44].into_iter().take_while(|at| *at <= bytes.len()).collect();
+        for end in 0..bytes.len() {
+            let found = parse(&bytes[..end]);
+            assert_eq!(found.is_ok(), starts.contains(&end), "{end} bytes: {found:?}");
+        }
+        for at in 0..bytes.len() {
+            for bit in 0..8 {
+                let mut changed = bytes.clone();
+                changed[at] ^= 1 << bit;
+                let found = parse(&changed);
+                assert!(found != Ok(all()), "bit {bit} of byte {at}");
+            }
+        }
+        let later = [&bytes[..], &[6, 0, 1, 0, 9]].concat();
+        assert_eq!(parse(&later), Err(Fault::Unknown { tag: 6 }));
+        assert_eq!(records(&later).unwrap().len(), 6);
+        for twice in [[&bytes[..], &bytes].concat(), [&bytes[18..26], &bytes[..18]].concat()] {
+            assert_eq!(parse(&twice), Err(Fault::Malformed));
+        }
+        let values = [[2, 0, 4, 0, 0, 0, 0, 0].as_slice(), &[2, 0, 4, 0, 0, 0, 0, 1]];
+        let values = values.into_iter().chain([&[3, 0, 1, 0, 31][..]]);
+        for wrong in [[3, 0, 0, 0].as_slice(), &[4, 0, 1, 0, 2], &[2, 0, 3, 0, 1, 1, 1]]
+            .into_iter()
+            .chain(values)
+        {
+            assert_eq!(parse(wrong), Err(Fault::Malformed));
+        }
+    }
+}
