@@ -7,8 +7,10 @@
 use std::any::Any;
 use std::fmt::Debug;
 use std::io;
+use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 
 use crate::address::persist::{Flushing, Persist};
 use crate::address::region::Region;
@@ -86,6 +88,28 @@ pub trait Directory: Any + Send + Sync + Debug {
 /// A lock on a directory, or a share of one, released on drop.
 pub trait Lock: Send + Sync + Debug {}
 
+/// A sync that may still run.
+#[derive(Debug)]
+pub enum StartedSync {
+    /// It has ended.
+    Done(Result<()>),
+    /// A thread runs it.
+    Running(JoinHandle<Result<()>>),
+}
+
+impl StartedSync {
+    /// Waits until it has ended.
+    ///
+    /// # Errors
+    /// Those of the sync. Dropped instead, they are lost: then nothing may be assumed of the bytes.
+    pub fn wait(self) -> Result<()> {
+        match self {
+            Self::Done(done) => done,
+            Self::Running(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+        }
+    }
+}
+
 /// An open file.
 pub trait File: Send + Sync + Debug {
     /// For messages only.
@@ -134,6 +158,12 @@ pub trait File: Send + Sync + Debug {
     /// Makes all bytes and the length durable. After a failure nothing may be assumed.
     #[track_caller]
     fn sync(&self) -> Result<()>;
+    /// The same for the bytes written so far, beside what the caller does until it waits for it: in
+    /// a thread of its own, some 30 us. A medium without threads syncs at once.
+    #[track_caller]
+    fn start_sync(self: Arc<Self>) -> StartedSync {
+        StartedSync::Done(self.sync())
+    }
     /// Makes `len` bytes of the region at `region_offset` a private, writable image of the file's
     /// bytes at `file_offset`: later stores never reach the file. Offsets and `len` are multiples
     /// of the page size, the range of the file exists.

@@ -19,12 +19,13 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
 use crate::compact::{
-    Job, Outcome, Pace, Parked, Picker, compact, flush, is_bottom, load, pick, pick_all, reclaim,
+    Job, LoadPlace, Outcome, Pace, Parked, Picker, compact, flush, is_bottom, load, pick, pick_all,
+    reclaim,
 };
 use crate::error::{Error, Result};
 use crate::file::FileKind;
 use crate::head;
-use crate::key::{Entry, EntryKind, RangeTombstone, Version, check_key};
+use crate::key::{EntryKind, RangeTombstone, check_key};
 use crate::level_compression::LEVELS;
 use crate::memtable::{
     Change, CopyLimits, LostRecords, Memtable, Said, create_buffer, destroy_buffer,
@@ -823,7 +824,7 @@ impl Lsm {
     /// # Errors
     /// `NotAscending`; those of keys, the storage backend and the heap. Then the transaction must
     /// be undone.
-    pub fn load<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+    pub fn load<K: AsRef<[u8]> + Sync, V: AsRef<[u8]> + Sync>(
         self: &Arc<Self>,
         heap: &mut Transaction<'_>,
         pairs: &[(K, V)],
@@ -831,7 +832,7 @@ impl Lsm {
         if pairs.is_empty() {
             return Ok(true);
         }
-        match self.prepare_load_on(&self.tree_version_now(), pairs)? {
+        match self.prepare_load_on(&self.tree_version_now(), pairs, 1)? {
             Some(load) => load.commit(heap).map(|()| true),
             None => Ok(false),
         }
@@ -839,21 +840,23 @@ impl Lsm {
 
     /// The first part of [`Lsm::load`], which waits for the device. The holder of the write permit
     /// calls it under no lock, and then calls [`Load::commit`] with the same permit. `None` where
-    /// `load` does nothing.
+    /// `load` does nothing. So many threads write the tables, each some of them.
     ///
     /// # Errors
     /// As [`Lsm::load`].
-    pub fn prepare_load<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+    pub fn prepare_load<K: AsRef<[u8]> + Sync, V: AsRef<[u8]> + Sync>(
         self: &Arc<Self>,
         pairs: &[(K, V)],
+        threads: usize,
     ) -> Result<Option<Load>> {
-        self.prepare_load_on(&self.tree_version(), pairs)
+        self.prepare_load_on(&self.tree_version(), pairs, threads)
     }
 
-    fn prepare_load_on<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+    fn prepare_load_on<K: AsRef<[u8]> + Sync, V: AsRef<[u8]> + Sync>(
         self: &Arc<Self>,
         tree_version: &TreeVersion,
         pairs: &[(K, V)],
+        threads: usize,
     ) -> Result<Option<Load>> {
         let (Some((first, _)), Some((last, _))) = (pairs.first(), pairs.last()) else {
             return Ok(None);
@@ -864,13 +867,8 @@ impl Lsm {
         }
         let level = if tree_version.are_in_tables(bounds) { 0 } else { LEVELS - 1 };
         let sequence = self.context.sequences().assign();
-        let entries = pairs.iter().map(|(key, value)| {
-            let value = Slice::new(value.as_ref());
-            let version = Version { sequence, kind: EntryKind::Value, value };
-            Ok(Entry { key: Slice::new(key.as_ref()), version })
-        });
-        let options = self.options();
-        let outcome = load((&self.context, &options), tree_version, level, entries)?;
+        let (options, place) = (self.options(), LoadPlace { level, sequence, threads });
+        let outcome = load((&self.context, &options), tree_version, &place, pairs)?;
         let keys = (Slice::new(first.as_ref()), Slice::new(last.as_ref()));
         Ok(Some(Load { tree: Arc::clone(self), outcome, level, sequence, keys }))
     }

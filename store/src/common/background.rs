@@ -7,9 +7,10 @@
 //! unchanged. Threads end before the heap is closed.
 //! Thread safety: any thread that does not hold the write permit.
 
+use std::num::NonZero;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::JoinHandle;
+use std::thread::{JoinHandle, available_parallelism};
 use std::time::{Duration, Instant};
 
 use adamant_heap::{Heap, events};
@@ -33,6 +34,8 @@ const FLUSH_REST: Duration = Duration::from_millis(250);
 const COMPACT_REST: Duration = Duration::from_millis(50);
 /// A pool of at most this many bytes keeps its free space: an empty store may take as much.
 const POOL_BYTES_MIN: u64 = 4 << 20;
+/// Threads that write the tables of a load, at most: each has a table of its own.
+const LOAD_THREADS_MAX: usize = 4;
 
 /// The two kinds of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -231,6 +234,14 @@ impl BackgroundWorkers {
 
     fn write_stall(&self) -> &WriteStall {
         self.lsm_trees.write_stall()
+    }
+
+    /// How many threads may write the tables of a load: one where the store has no threads.
+    pub(crate) fn load_threads(&self) -> usize {
+        if !self.background {
+            return 1;
+        }
+        available_parallelism().map_or(1, NonZero::get).min(LOAD_THREADS_MAX)
     }
 
     fn has_threads(&self) -> bool {

@@ -23,9 +23,9 @@ use crate::limits::{check_key, check_value};
 /// Entries and bytes of a chunk: some 500 microseconds during which readers wait.
 const PIECE_ENTRIES: usize = 1024;
 const PIECE_BYTES: usize = 1 << 20;
-/// Bytes of entries that are written to a table of the engine `lsm` at once, and the least that is
+/// Bytes of entries that are written to tables of the engine `lsm` at once, and the least that is
 /// worth a table of its own.
-const TABLE_BYTES_MAX: usize = 32 << 20;
+const TABLE_BYTES_MAX: usize = 64 << 20;
 const TABLE_BYTES_MIN: usize = 1 << 20;
 /// Bytes and entries that `extend` sorts at once: some 100 MiB, with the entries' index.
 const SORTED_BYTES: usize = 64 << 20;
@@ -57,8 +57,9 @@ impl Keyspace {
     /// by one.
     ///
     /// The entries are committed in chunks of up to 1,024, or 1 MiB, so the whole is not atomic.
-    /// For the engine `lsm` chunks have up to 32 MiB; a chunk becomes a table if no entry lies
-    /// between its first and its last key, and other writers wait for each. An error or a crash
+    /// For the engine `lsm` chunks have up to 64 MiB; a chunk becomes tables, written by up to four
+    /// threads, if no entry lies between its first and its last key, and other writers wait for
+    /// each. An error or a crash
     /// leaves the first entries, in whole chunks. When this returns `Ok`, all entries are as
     /// durable as this handle asks for; the chunks before the last do not wait for the device.
     /// Loading the same entries again is harmless.
@@ -186,8 +187,8 @@ impl Keyspace {
         }
     }
 
-    /// Commits pairs as a table of the engine `lsm` if they are many and no entry lies between the
-    /// first and the last of them; otherwise false. Other writers wait until the table is on the
+    /// Commits pairs as tables of the engine `lsm` if they are many and no entry lies between the
+    /// first and the last of them; otherwise false. Other writers wait until the tables are on the
     /// device.
     fn load_table(&self, pairs: &[Pair<'_>], durability: Durability) -> Result<bool> {
         let (Some((first, _)), Some((last, _))) = (pairs.first(), pairs.last()) else {
@@ -203,7 +204,8 @@ impl Keyspace {
         let Some(tree) = map.lsm().filter(|tree| !tree.may_hold(bounds)) else {
             return Ok(false);
         };
-        let load = tree.prepare_load(pairs).map_err(Error::of_lsm(self.name()))?;
+        let threads = self.shared.workers().load_threads();
+        let load = tree.prepare_load(pairs, threads).map_err(Error::of_lsm(self.name()))?;
         let Some(load) = load else { return Ok(false) };
         let commit = |transaction: &mut Transaction<'_>| {
             load.commit(transaction).map_err(Error::of_lsm(self.name()))

@@ -17,6 +17,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
 
 use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
@@ -25,7 +26,7 @@ use crate::address::persist::{Flushing, Persist};
 use crate::address::region::Region;
 use crate::error::{Error, Result};
 use crate::names::{name_of, text_of};
-use crate::storage::{Directory, File, Lock, check_name, unsupported};
+use crate::storage::{Directory, File, Lock, StartedSync, check_name, unsupported};
 use crate::system::dax;
 use crate::system::handle::{Handle, Handles, source_of};
 use crate::system::lock::OsLock;
@@ -454,6 +455,16 @@ impl File for OsFile {
         // write.
         let flushed = self.file.with(flush);
         flushed.map_err(|error| Error::io("sync", &self.path, None, 0, source_of(error)))
+    }
+
+    fn start_sync(self: Arc<Self>) -> StartedSync {
+        let file = Arc::clone(&self);
+        let thread = thread::Builder::new().name("adamant-sync".to_owned());
+        match thread.spawn(move || file.sync()) {
+            Ok(thread) => StartedSync::Running(thread),
+            // The system has no more threads.
+            Err(_) => StartedSync::Done(self.sync()),
+        }
     }
 
     unsafe fn map_private(

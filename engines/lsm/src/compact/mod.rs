@@ -10,4 +10,4 @@ mod tests;
 
 pub(crate) use output::Outcome;
 pub(crate) use pick::{Job, Pace, Parked, Picker, is_bottom, pick, pick_all};
-pub(crate) use run::{compact, flush, load, reclaim};
+pub(crate) use run::{LoadPlace, compact, flush, load, reclaim};

@@ -58,6 +58,14 @@ impl Outcome {
         }
     }
 
+    /// Both, as of one commit.
+    pub(crate) fn joined(mut self, mut other: Self) -> Self {
+        self.tables.append(&mut other.tables);
+        self.blobs.append(&mut other.blobs);
+        debug_assert!(self.stale.is_empty() && other.stale.is_empty(), "no load replaces a value");
+        self
+    }
+
     /// A commit names the files: they stay.
     pub(crate) fn keep(self) {
         self.is_taken.store(true, Ordering::Relaxed);

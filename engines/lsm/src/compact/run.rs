@@ -6,9 +6,12 @@
 //! Thread safety: any thread; the heap's lock is held for short times only.
 
 use std::collections::BTreeSet;
+use std::panic::resume_unwind;
 use std::sync::Arc;
+use std::thread;
 
 use adamant_heap::Heap;
+use adamant_slice::Slice;
 
 use super::output::{Outcome, Output, TreeParts};
 use super::pick::Job;
@@ -199,17 +202,50 @@ fn stream_of(context: &Arc<TreeContext>, file: &TableFile) -> Run<'static> {
     }
 }
 
-/// Writes ascending entries of one commit to tables of the last level or of level 0.
-pub(crate) fn load(
+/// The level that a load goes to, the sequence number of its entries, and the threads that may
+/// write its tables.
+pub(crate) struct LoadPlace {
+    pub(crate) level: usize,
+    pub(crate) sequence: u64,
+    pub(crate) threads: usize,
+}
+
+/// Writes ascending pairs of one commit to tables, each thread a part of them: most of the time goes
+/// to compression and checksums.
+pub(crate) fn load<K: AsRef<[u8]> + Sync, V: AsRef<[u8]> + Sync>(
     parts: TreeParts<'_>,
     tree_version: &TreeVersion,
-    level: usize,
-    entries: impl Iterator<Item = Result<Entry>>,
+    place: &LoadPlace,
+    pairs: &[(K, V)],
+) -> Result<Outcome> {
+    let (context, options) = parts;
+    let part = pairs.len().div_ceil(place.threads.max(1));
+    let (first, rest) = pairs.split_at(part);
+    let write = |pairs| load_part((context, options), tree_version, place, pairs);
+    thread::scope(|scope| {
+        let others: Vec<_> =
+            rest.chunks(part.max(1)).map(|pairs| scope.spawn(move || write(pairs))).collect();
+        let mut outcome = write(first);
+        for other in others {
+            let written = other.join().unwrap_or_else(|panic| resume_unwind(panic));
+            outcome = outcome.and_then(|outcome| Ok(outcome.joined(written?)));
+        }
+        outcome
+    })
+}
+
+fn load_part<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+    parts: TreeParts<'_>,
+    tree_version: &TreeVersion,
+    place: &LoadPlace,
+    pairs: &[(K, V)],
 ) -> Result<Outcome> {
     let survivors = VisibilityFilter::new(0, RangeTombstones::default(), false);
-    let mut output = Output::new(parts, tree_version, level, survivors, BTreeSet::new());
-    for entry in entries {
-        output.add(entry?)?;
+    let mut output = Output::new(parts, tree_version, place.level, survivors, BTreeSet::new());
+    for (key, value) in pairs {
+        let (sequence, value) = (place.sequence, Slice::new(value.as_ref()));
+        let version = Version { sequence, kind: EntryKind::Value, value };
+        output.add(Entry { key: Slice::new(key.as_ref()), version })?;
     }
     output.finish()
 }

@@ -3,8 +3,8 @@
 //! Purpose: writes large pieces to a file with a temporary name, which gets its own name once it is
 //! complete and durable.
 //! Invariants: a file under its own name is complete and synced. A file that is dropped earlier is
-//! removed. Nothing is written after a failed write or sync: the next sync would not write what the
-//! failed one lost.
+//! removed. Nothing is written once a write or sync is known to have failed: the next sync would not
+//! write what the failed one lost. A sync may run beside writes; the next one waits for its result.
 //! Thread safety: one thread at a time.
 
 use std::io;
@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use adamant_medium::error::Error as MediumError;
-use adamant_medium::storage::{Directory, File};
+use adamant_medium::storage::{Directory, File, StartedSync};
 
 use super::identity::{FileFormat, Identity};
 use crate::error::{Error, Result};
@@ -35,7 +35,9 @@ pub(crate) struct FileWriter {
     /// The bytes after those that were written.
     piece: Vec<u8>,
     written_bytes: u64,
+    /// Those that the last sync covers, which may still run.
     synced_bytes: u64,
+    sync: Option<StartedSync>,
     is_failed: bool,
     is_finished: bool,
 }
@@ -73,6 +75,7 @@ impl FileWriter {
             piece: identity.header(kind).to_vec(),
             written_bytes: 0,
             synced_bytes: 0,
+            sync: None,
             is_failed: false,
             is_finished: false,
         })
@@ -137,11 +140,17 @@ impl FileWriter {
         self.file.write_at(bytes, self.written_bytes)?;
         self.written_bytes += bytes.len() as u64;
         if self.written_bytes - self.synced_bytes >= SYNC_BYTES {
-            self.file.sync()?;
+            self.wait_for_sync()?;
+            self.sync = Some(Arc::clone(&self.file).start_sync());
             self.synced_bytes = self.written_bytes;
         }
         self.is_failed = false;
         Ok(())
+    }
+
+    /// Waits for the sync that runs beside the writes, if there is one.
+    fn wait_for_sync(&mut self) -> Result<()> {
+        Ok(self.sync.take().map_or(Ok(()), StartedSync::wait)?)
     }
 
     /// Makes the file durable and gives it its name, which is durable once the directory was
@@ -152,6 +161,7 @@ impl FileWriter {
     pub(crate) fn finish(mut self) -> Result<u64> {
         self.flush()?;
         let (name_new, name) = (self.identity.name_new(), self.identity.name());
+        self.wait_for_sync()?;
         self.file.sync()?;
         self.directory.rename(&name_new, &name)?;
         self.is_finished = true;
@@ -162,6 +172,8 @@ impl FileWriter {
 impl Drop for FileWriter {
     fn drop(&mut self) {
         if !self.is_finished {
+            // Its result is of no interest: the file goes.
+            let _ = self.wait_for_sync();
             // Best effort: a leftover is removed when the number is used or the store opened.
             let _ = self.directory.remove(&self.identity.name_new());
         }

@@ -371,3 +371,28 @@ fn a_sync_that_fails_beside_a_merge_fails_the_merge() {
     user.verify("once more");
     user.assert_is_clean("once more");
 }
+
+#[test]
+fn a_load_by_threads_of_which_one_finds_no_space_leaves_no_file() {
+    let pairs: Vec<_> = (0..40_u8).map(|at| ([b'x', at], vec![at; 900])).collect();
+    let (mut refused, mut is_done) = (0, false);
+    for spare in (0..1 << 20).step_by(4 << 10) {
+        let disk = SimDisk::new(1).without_history();
+        let user = User::new(&disk);
+        disk.set_space_bytes(Some(disk.space_used_bytes() + spare));
+        let load = user.store.tree.prepare_load(&pairs, 3);
+        is_done = load.as_ref().is_ok_and(Option::is_some);
+        if let Err(error) = &load {
+            assert!(error.is_out_of_space(), "{spare} bytes: {error}");
+            refused += 1;
+        }
+        drop(load);
+        let orphans = orphans(&disk, &user.store);
+        assert!(orphans.is_empty(), "{spare} bytes: {orphans:?}");
+        user.verify("a load that was not committed");
+        if is_done {
+            break;
+        }
+    }
+    assert!(is_done && refused > 2, "{refused} loads found no space");
+}

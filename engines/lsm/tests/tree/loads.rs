@@ -224,3 +224,18 @@ fn files_of_a_load_that_is_undone_go_without_reopening() {
     }
     assert_is_clean(&store);
 }
+
+#[test]
+fn threads_that_share_a_load_write_what_one_writes() {
+    for threads in 1..=5 {
+        let store = store(small_options());
+        let names: Vec<String> = (0..7).map(|number| format!("k{number}")).collect();
+        let pairs = pairs(&names.iter().map(String::as_str).collect::<Vec<_>>());
+        let load = store.tree.prepare_load(&pairs, threads).unwrap().unwrap();
+        commit(&store, |tx| load.commit(tx));
+        assert_eq!(keys(&store), names);
+        let tables: usize = store.tree.levels().iter().map(Vec::len).sum();
+        assert_eq!(tables, 7_usize.div_ceil(7_usize.div_ceil(threads)), "{threads} threads");
+        assert_is_clean(&store);
+    }
+}
