@@ -210,8 +210,8 @@ pub(crate) struct LoadPlace {
     pub(crate) threads: usize,
 }
 
-/// Writes ascending pairs of one commit to tables, each thread a part of them: most of the time goes
-/// to compression and checksums.
+/// Writes ascending pairs of one commit to tables, each thread a part of them: most of the time is
+/// that of compression and checksums.
 pub(crate) fn load<K: AsRef<[u8]> + Sync, V: AsRef<[u8]> + Sync>(
     parts: TreeParts<'_>,
     tree_version: &TreeVersion,

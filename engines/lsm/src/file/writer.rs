@@ -3,8 +3,8 @@
 //! Purpose: writes large pieces to a file with a temporary name, which gets its own name once it is
 //! complete and durable.
 //! Invariants: a file under its own name is complete and synced. A file that is dropped earlier is
-//! removed. Nothing is written once a write or sync is known to have failed: the next sync would not
-//! write what the failed one lost. A sync may run beside writes; the next one waits for its result.
+//! removed. Nothing is written once a write or sync is known to have failed: the next sync would
+//! not write what the failed one lost. A sync may run beside writes; the next one waits for it.
 //! Thread safety: one thread at a time.
 
 use std::io;
