@@ -103,6 +103,8 @@ fn is_link(path: &Path) -> bool {
 /// The memory of the process by what a store takes at most where nobody set it: the rest is the
 /// program's, and the system's cache of what is only read.
 const PROCESS_MEMORIES: u64 = 2;
+/// The least of that: with less nearly every commit would wait.
+const MEMORY_BYTES_MIN: u64 = 32 << 20;
 
 /// The heap in a directory, created if the directory is empty and the options say so.
 pub(crate) fn heap_in(
@@ -128,7 +130,8 @@ pub(crate) fn heap_in(
     heap_options.background = options.background;
     heap_options.verify_first_touch = options.verify_first_touch;
     heap_options.memory_bytes_max = options.memory_bytes_max.unwrap_or_else(|| {
-        process_memory_bytes().map_or(u64::MAX, |bytes| bytes / PROCESS_MEMORIES)
+        let bytes = process_memory_bytes().map(|bytes| bytes / PROCESS_MEMORIES);
+        bytes.map_or(u64::MAX, |bytes| bytes.max(MEMORY_BYTES_MIN))
     });
     heap_options.address_bytes_max = options.address_bytes_max;
     heap_options.huge_bytes_max = options.huge_bytes_max;

@@ -63,6 +63,11 @@ impl Signal {
         });
     }
 
+    /// Whether a thread has not started: the signal was never raised, or the system refused it.
+    pub(crate) fn is_asleep(&self) -> bool {
+        !self.asleep.lock().is_empty()
+    }
+
     /// Ends the worker.
     pub(crate) fn stop(&self) {
         *self.stopped.lock() = true;

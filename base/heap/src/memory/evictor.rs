@@ -452,7 +452,7 @@ impl Evictor {
         }
         if has_thread && context.space.image.bounded().is_some() {
             let its = Arc::clone(&context);
-            workers.push(Worker::spawn("adamant-evict", &signal, move |signal| {
+            workers.push(Worker::when_raised("adamant-evict", &signal, move |signal| {
                 while signal.wait() {
                     signal.lower();
                     // A failure ends writing; the next commit reports it.
@@ -462,7 +462,7 @@ impl Evictor {
                 // No commit is to wait for a thread that has ended.
                 *its.rounds.lock() = u64::MAX;
                 its.ended.notify_all();
-            })?);
+            }));
         }
         Ok(Self { signal, workers: Workers::new(workers), context })
     }
@@ -487,7 +487,8 @@ impl Evictor {
     #[cold]
     fn wait_long(&self) {
         let context = &*self.context;
-        if self.workers.is_empty() {
+        self.signal.raise();
+        if self.workers.is_empty() || self.signal.is_asleep() {
             // Above the bound only: a round takes the caller's time.
             if context.is_over() {
                 let _ = context.round(&|| false);
@@ -495,7 +496,6 @@ impl Evictor {
             }
             return;
         }
-        self.signal.raise();
         if !context.is_over() {
             return;
         }
