@@ -6,9 +6,7 @@ mod settings;
 
 use std::fs;
 
-use adamant_bench::commands::large::{
-    self, BPLUS, CHILD_COMMAND, LSM, Subject, child, open_lsm,
-};
+use adamant_bench::commands::large::{self, BPLUS, CHILD_COMMAND, LSM, Subject, child, open_lsm};
 use adamant_bench::harness::engine::Engine;
 use adamant_bench::harness::error::Result;
 
@@ -31,8 +29,11 @@ const NAMES: &[&str] = &[
     LmdbEngine::NAME,
 ];
 
-/// The pictures: name, what it shows, rows and their labels.
-const PICTURES: &[(&str, &str, &[(&str, &str)])] = &[
+/// Rows of a picture, and their labels.
+type PictureRows = &'static [(&'static str, &'static str)];
+
+/// The pictures: name, what it shows, and rows.
+const PICTURES: &[(&str, &str, PictureRows)] = &[
     (
         "rates",
         "Data of five times the memory, thousands a second",
@@ -64,8 +65,7 @@ pub fn run(arguments: &[String]) -> Result<()> {
     if let Some(folder) = &settings.output {
         fs::create_dir_all(folder.join(FOLDER))?;
     }
-    let names: Vec<&str> =
-        NAMES.iter().copied().filter(|name| settings.takes_part(name)).collect();
+    let names: Vec<&str> = NAMES.iter().copied().filter(|name| settings.takes_part(name)).collect();
     let outcome = large::run(&settings.large, &names, &mut |message| eprintln!("{message}"))?;
     let machine = machine::describe(&settings.large.path)?;
     let word = |name: &str| machine[name].as_str().unwrap_or("unknown").to_owned();
@@ -88,7 +88,8 @@ pub fn run(arguments: &[String]) -> Result<()> {
     print!("{page}");
     if let Some(folder) = &settings.output {
         for (name, about, rows) in PICTURES {
-            let groups = rows.iter().map(|(row, label)| Group::of(&outcome.rows, label, row, &names));
+            let groups =
+                rows.iter().map(|(row, label)| Group::of(&outcome.rows, label, row, &names));
             let bars = Bars { name, about, groups: groups.collect() };
             bars.draw(&folder.join(FOLDER))?;
             page += &format!("\n![{about}]({FOLDER}/{name}.svg)\n");

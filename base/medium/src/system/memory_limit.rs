@@ -2,10 +2,11 @@
 //!
 //! Purpose: bounds of memory that nobody set follow from it. A control group counts private memory,
 //! and ends a process that has too much.
-//! Thread safety: pure functions of the system's files.
+//! Thread safety: functions of the system's files, which any thread may call.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// Where the hierarchies are mounted: version 2, and version 1's of the controller `memory`.
 const ROOTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/memory"];
@@ -13,10 +14,14 @@ const ROOTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/memory"];
 pub const LIMIT_NAMES: [&str; 2] = ["memory.max", "memory.limit_in_bytes"];
 
 /// Bytes of memory that this process may have: the least of the machine's and the limits of its
-/// control groups. `None` where the system does not say. Some ten reads of small files.
+/// control groups, when it was first asked for: that takes some ten reads of small files, and every
+/// opening of a store asks. `None` where the system does not say.
 pub fn process_memory_bytes() -> Option<u64> {
-    let limits = memory_groups();
-    limits.iter().filter_map(|group| limit_of(group)).chain(machine_memory_bytes()).min()
+    static BYTES: OnceLock<Option<u64>> = OnceLock::new();
+    *BYTES.get_or_init(|| {
+        let limits = memory_groups();
+        limits.iter().filter_map(|group| limit_of(group)).chain(machine_memory_bytes()).min()
+    })
 }
 
 /// Directories of the control groups that count this process's memory, of version 1 or 2: its own,

@@ -172,12 +172,11 @@ pub fn child<E: Engine>(subject: &Subject<E>, arguments: &[String]) -> Result<()
 /// # Errors
 /// As above.
 pub fn own_child(name: &str, arguments: &[String]) -> Result<bool> {
-    let open = match name {
-        BPLUS => open_tree::<AdamantEngine>,
-        LSM => open_lsm::<AdamantEngine>,
+    let subject = match name {
+        BPLUS => Subject { name: BPLUS, open: open_tree::<AdamantEngine> },
+        LSM => Subject { name: LSM, open: open_lsm },
         _ => return Ok(false),
     };
-    let name = if name == BPLUS { BPLUS } else { LSM };
-    child(&Subject { name, open }, arguments)?;
+    child(&subject, arguments)?;
     Ok(true)
 }

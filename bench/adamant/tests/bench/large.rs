@@ -1,7 +1,7 @@
 //! A small run of `large`: data beyond a limit of memory are loaded, read and changed by a process
 //! that is not ended for it, and a get reads no more than it needs.
 
-use crate::program;
+use crate::printed;
 
 /// Entries, more than the memory holds; bytes of that memory.
 const ENTRIES: &str = "100000";
@@ -11,17 +11,16 @@ const READ_BYTES_MAX: f64 = 65_536.0;
 
 #[test]
 fn data_beyond_the_memory_degrade_and_do_not_end_the_process() {
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let output = program()
-        .args(["large", "--quick", "--row-seconds", "1"])
-        .args(["--entries", ENTRIES, "--memory-bytes", MEMORY_BYTES])
-        .arg("--path")
-        .arg(directory.path())
-        .output()
-        .expect("the program runs");
-    let (out, error) =
-        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{out}\n{error}");
+    let out = printed(&[
+        "large",
+        "--quick",
+        "--row-seconds",
+        "1",
+        "--entries",
+        ENTRIES,
+        "--memory-bytes",
+        MEMORY_BYTES,
+    ]);
     let figures = |row: &str| -> Vec<f64> {
         let start = format!("| `{row}` |");
         let line = out.lines().find(|line| line.starts_with(&start)).expect(row);

@@ -31,3 +31,15 @@ fn run(command: &mut Command, json: &Path) -> (Vec<Value>, String) {
     let rows = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     (rows, String::from_utf8(output.stdout).unwrap())
 }
+
+/// Runs the program in a new folder, given as `--path`; it succeeds. What it printed.
+fn printed(arguments: &[&str]) -> String {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let mut command = program();
+    command.args(arguments).arg("--path").arg(directory.path());
+    let output = command.output().expect("the program runs");
+    let (out, error) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{out}\n{error}");
+    out.into_owned()
+}

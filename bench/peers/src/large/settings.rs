@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use adamant_bench::commands::large;
 use adamant_bench::harness::error::Result;
 
+use crate::run::settings::number;
+
 /// What `large --help` prints.
 pub const USAGE: &str = "\
 usage: adamant-peers large [options]   (cargo xtask peers large [options])
@@ -35,7 +37,8 @@ impl Settings {
     pub fn parse(arguments: &[String]) -> Result<Option<Self>> {
         let path = PathBuf::from(".");
         let is_quick = arguments.iter().any(|argument| argument == "--quick");
-        let large = if is_quick { large::Settings::quick(path) } else { large::Settings::full(path) };
+        let large =
+            if is_quick { large::Settings::quick(path) } else { large::Settings::full(path) };
         let mut settings = Self { large, engines: Vec::new(), output: None };
         let mut arguments = arguments.iter();
         while let Some(option) = arguments.next() {
@@ -58,11 +61,6 @@ impl Settings {
     pub fn takes_part(&self, name: &str) -> bool {
         self.engines.is_empty() || self.engines.iter().any(|engine| engine == name)
     }
-}
-
-fn number(option: &str, text: &str) -> Result<u64> {
-    let number = text.parse().ok().filter(|&number| number > 0);
-    Ok(number.ok_or_else(|| format!("{option} needs a number above 0, found {text}"))?)
 }
 
 #[cfg(test)]

@@ -222,7 +222,7 @@ fn engines(names: &str) -> Result<Vec<&'static str>> {
 }
 
 /// A whole number above 0; commas and underscores may stand between digits.
-fn number(option: &str, text: &str) -> Result<u64> {
+pub(crate) fn number(option: &str, text: &str) -> Result<u64> {
     let digits: String = text.chars().filter(|char| !matches!(char, ',' | '_')).collect();
     match digits.parse() {
         Ok(number) if number > 0 => Ok(number),

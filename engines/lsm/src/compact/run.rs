@@ -218,10 +218,9 @@ pub(crate) fn load<K: AsRef<[u8]> + Sync, V: AsRef<[u8]> + Sync>(
     place: &LoadPlace,
     pairs: &[(K, V)],
 ) -> Result<Outcome> {
-    let (context, options) = parts;
     let part = pairs.len().div_ceil(place.threads.max(1));
     let (first, rest) = pairs.split_at(part);
-    let write = |pairs| load_part((context, options), tree_version, place, pairs);
+    let write = |pairs| load_part(parts, tree_version, place, pairs);
     thread::scope(|scope| {
         let others: Vec<_> =
             rest.chunks(part.max(1)).map(|pairs| scope.spawn(move || write(pairs))).collect();

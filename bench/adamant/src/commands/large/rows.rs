@@ -1,8 +1,8 @@
 //! Rows of an engine whose data are larger than its memory.
 
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
@@ -40,7 +40,7 @@ const MIXED: u64 = 1;
 pub(super) struct Ground<'a, E> {
     settings: &'a Settings,
     subject: &'a Subject<E>,
-    data: Data,
+    data: &'a Data,
     path: &'a Path,
     report: Report,
     entries: u64,
@@ -57,7 +57,8 @@ pub(super) fn measure<E: Engine>(
 ) -> Result<Report> {
     let data = Data::half_compressible(settings.seed, VALUE_BYTES);
     let report = Report::new("large", subject.name);
-    let mut ground = Ground { settings, subject, data, path, report, entries, anonymous_bytes: 0 };
+    let mut ground =
+        Ground { settings, subject, data: &data, path, report, entries, anonymous_bytes: 0 };
     ground.load()?;
     let (opened, time) = once(|| (subject.open)(path, settings.memory_bytes))?;
     ground.add("open", Unit::Milliseconds, time.milliseconds());
@@ -146,7 +147,7 @@ impl<E: Engine> Ground<'_, E> {
     ) -> Result<()> {
         let (before, times) = (read_bytes()?, Mutex::new(waits()?));
         let observe = |_, time: Duration| {
-            let mut times = times.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let mut times = times.lock().unwrap_or_else(PoisonError::into_inner);
             times.saturating_record(time.as_nanos() as u64);
         };
         let measured = for_a_while(threads, self.settings.row_time, &observe, |thread, number| {
@@ -156,7 +157,7 @@ impl<E: Engine> Ground<'_, E> {
         })?;
         let read = (read_bytes()? - before) as f64 / measured.operations as f64;
         self.report.add_rate(row, self.subject.name, self.entries, measured);
-        let times = times.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let times = times.into_inner().unwrap_or_else(PoisonError::into_inner);
         self.longest(row, &times);
         self.add(&format!("{row}.read"), Unit::Bytes, read);
         self.look()
@@ -164,8 +165,7 @@ impl<E: Engine> Ground<'_, E> {
 
     fn gets(&mut self, engine: &E, row: &str, distribution: Distribution) -> Result<()> {
         let indices = draw(distribution, self.entries, DRAWS, self.settings.seed);
-        let (wrong, data) =
-            (AtomicU64::new(0), Data::half_compressible(self.settings.seed, VALUE_BYTES));
+        let (wrong, data) = (AtomicU64::new(0), self.data);
         self.row(row, 1, &indices, &|_, index| {
             let value = engine.get(&data.key(index))?;
             let is_right = value.is_some_and(|value| value.as_ref() == data.value(index, LOADED));
@@ -177,7 +177,7 @@ impl<E: Engine> Ground<'_, E> {
 
     fn scans(&mut self, engine: &E) -> Result<()> {
         let indices = draw(Distribution::Uniform, self.entries, DRAWS, self.settings.seed + 1);
-        let data = Data::half_compressible(self.settings.seed, VALUE_BYTES);
+        let data = self.data;
         self.row("scan.100", 1, &indices, &|_, index| {
             let look = &mut |_: &[u8], value: &[u8]| look_at(value);
             engine.scan(Some(&data.key(index)), Direction::Ascending, SCAN, look).map(drop)
@@ -187,8 +187,7 @@ impl<E: Engine> Ground<'_, E> {
     /// Gets and puts of one entry in turns, zipfian, from four threads.
     fn mixed(&mut self, engine: &E) -> Result<()> {
         let indices = draw(Distribution::Zipfian, self.entries, DRAWS, self.settings.seed + 2);
-        let (wrong, data) =
-            (AtomicU64::new(0), Data::half_compressible(self.settings.seed, VALUE_BYTES));
+        let (wrong, data) = (AtomicU64::new(0), self.data);
         self.row("mixed.50_50.4t", MIXED_THREADS, &indices, &|number, index| {
             let (key, new) = (data.key(index), data.value(index, MIXED));
             if number % 2 == 0 {
