@@ -92,8 +92,8 @@ mod tests;
 
 pub use adamant_heap::durability::Durability;
 pub use adamant_heap::{
-    CheckReport as HeapCheckReport, ClassOccupancy, Flushing, JournalStats, MemoryStats, Occupancy,
-    PageRange, Recovery, Shrunk, Stats as HeapStats, Usage,
+    CheckReport as HeapCheckReport, ClassOccupancy, Flushing, ImageKind, JournalStats, MemoryStats,
+    Occupancy, PageRange, Recovery, Shrunk, Stats as HeapStats, Usage,
 };
 pub use adamant_lsm::{
     BlobStats as LsmBlobs, Compression, Error as LsmError, LevelCompression,

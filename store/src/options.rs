@@ -1,6 +1,6 @@
 //! Options for opening a store.
 
-use adamant_heap::Flushing;
+use adamant_heap::{Flushing, ImageKind};
 use adamant_heap::durability::Durability;
 use adamant_lsm::Options as LsmOptions;
 
@@ -31,6 +31,7 @@ pub struct Options {
     pub(crate) memory_bytes_max: Option<u64>,
     pub(crate) address_bytes_max: u64,
     pub(crate) huge_bytes_max: u64,
+    pub(crate) image: ImageKind,
     pub(crate) snapshot_bytes_max: u64,
     pub(crate) cache_bytes_max: u64,
     pub(crate) pinned_bytes_max: u64,
@@ -54,6 +55,7 @@ impl Options {
             memory_bytes_max: None,
             address_bytes_max: u64::MAX,
             huge_bytes_max: 0,
+            image: ImageKind::default(),
             snapshot_bytes_max: 1 << 30,
             cache_bytes_max: 64 << 20,
             pinned_bytes_max: 64 << 20,
@@ -241,6 +243,27 @@ impl Options {
     #[must_use]
     pub fn huge_bytes_max(mut self, bytes: u64) -> Self {
         self.huge_bytes_max = bytes;
+        self
+    }
+
+    /// How the pages of the pool get into memory: the system maps the file, or the store reads and
+    /// verifies each page when it is first asked for. The latter is for network and FUSE file
+    /// systems, where a read that fails in a mapping ends the program by SIGBUS and here is an
+    /// error, and for devices that are not to be trusted: no read ever returns what was not
+    /// written. Pages that were read count towards [`Options::memory_bytes_max`] then, with half of
+    /// the process's memory by default. Default: mapped on Linux, filled elsewhere.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("app.adamant");
+    ///
+    /// let options = adamant::Options::new().image(adamant::ImageKind::Filled);
+    /// let store = adamant::Store::open_with(&path, options)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn image(mut self, image: ImageKind) -> Self {
+        self.image = image;
         self
     }
 

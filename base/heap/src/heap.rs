@@ -20,6 +20,7 @@ use zerocopy::{FromBytes, IntoBytes};
 use crate::durability::Durability;
 use crate::error::{Error, Result};
 use crate::image::class::{ClassTable, initial_classes};
+use crate::image::kind::ImageKind;
 use crate::image::mapping::{Exclusive, Image, Shared};
 use crate::image::memory_bounds::Bounds;
 use crate::image::pool_file::PoolFile;
@@ -105,6 +106,8 @@ pub struct Options {
     /// there, as long as half of [`Options::memory_bytes_max`], within which they count, is free.
     /// 0: none. Only with `background`, on Linux.
     pub huge_bytes_max: u64,
+    /// How the pages of the pool get into memory.
+    pub image: ImageKind,
 }
 
 impl Default for Options {
@@ -123,6 +126,7 @@ impl Default for Options {
             post_commit_workers: 0,
             memory_bytes_max: u64::MAX,
             huge_bytes_max: 0,
+            image: ImageKind::default(),
         }
     }
 }
@@ -263,6 +267,7 @@ impl Heap {
     #[inline]
     pub fn view(&self) -> Result<View<'_>> {
         self.refuse_child()?;
+        self.evictor.remind_of_reads();
         Ok(View::new(self.blocks(), self.read_image_long()?, &self.borrowed))
     }
 
@@ -276,6 +281,7 @@ impl Heap {
     #[inline]
     pub fn brief_view(&self) -> Result<View<'_>> {
         self.refuse_child()?;
+        self.evictor.remind_of_reads();
         Ok(View::new(self.blocks(), self.read_image()?, &self.borrowed))
     }
 
@@ -680,8 +686,8 @@ fn open_writable(directory: &Arc<dyn Directory>, options: &Options) -> Result<Fo
     if pages > backed {
         journal.grow(pages)?;
     }
-    let image =
-        Image::map(journal.pool().file(), pages, options.address_bytes_max, options.bounds())?;
+    let (bytes_max, bounds) = (options.address_bytes_max, options.bounds());
+    let image = Image::map(journal.pool().file(), pages, bytes_max, bounds, options.image)?;
     Ok((lock, Opened::Writable(journal), image, recovery))
 }
 
@@ -694,7 +700,8 @@ fn open_read_only(directory: &Arc<dyn Directory>, options: &Options) -> Result<F
         });
     }
     let lock = directory.lock_shared("lock")?;
-    let (journal, image, recovery) = ReadOnly::open(directory, options.address_bytes_max)?;
+    let (bytes_max, bounds) = (options.address_bytes_max, options.bounds());
+    let (journal, image, recovery) = ReadOnly::open(directory, bytes_max, bounds, options.image)?;
     Ok((lock, Opened::ReadOnly(Box::new(journal)), image, recovery))
 }
 

@@ -72,6 +72,7 @@ pub use error::{Error, Result};
 pub use heap::{Heap, Options, Stats};
 pub use held_write_permit::HeldWritePermit;
 pub use image::class::{ClassId, ClassShape};
+pub use image::kind::ImageKind;
 pub use inspect::check::{CheckReport, Finding};
 pub use inspect::occupancy::{ClassOccupancy, Occupancy, PageRange, Usage};
 pub use inspect::salvage::Salvage;

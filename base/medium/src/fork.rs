@@ -3,12 +3,13 @@
 //! Purpose: regions are not inherited by a fork (R6), and a child has no right to write a store's
 //! files, so a handle used in the child must be refused before it touches either. Asking the system
 //! for the process number would cost a system call for every read; a page that the kernel wipes in
-//! the child costs one load.
+//! the child, or a handler of forks where it wipes none, costs one load.
 //! Invariants: the page belongs to the process, as a fork does, and to no store: it is made with
 //! the first guard and stays. It holds a number that no process before this one had, or 0 in a
 //! child that has made no guard of its own yet.
 //! Thread safety: any thread; no thread waits, so a fork finds no lock held.
 
+use std::io;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
@@ -66,11 +67,8 @@ fn word() -> Result<&'static AtomicU64> {
             rustix::mm::mmap_anonymous(ptr::null_mut(), bytes, access, MapFlags::PRIVATE)
         };
         let new = mapped.map_err(refused)?;
-        wipe_on_fork(new, bytes).map_err(|error| Error::Advice {
-            advice: "MADV_WIPEONFORK",
-            bytes: bytes as u64,
-            source: error.into(),
-        })?;
+        let refused = |source| Error::Advice { advice: WIPING, bytes: bytes as u64, source };
+        wipe_on_fork(new, bytes).map_err(refused)?;
         let (null, new) = (ptr::null_mut(), new.cast());
         page = match PAGE.compare_exchange(null, new, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => new,
@@ -83,15 +81,33 @@ fn word() -> Result<&'static AtomicU64> {
     Ok(unsafe { &*page })
 }
 
+/// What has a child's page wiped.
+const WIPING: &str =
+    if cfg!(target_os = "linux") { "MADV_WIPEONFORK" } else { "a handler of forks" };
+
 /// Has the kernel give a fork's child zeros in place of these pages.
 #[cfg(target_os = "linux")]
-fn wipe_on_fork(address: *mut std::ffi::c_void, len: usize) -> rustix::io::Result<()> {
+fn wipe_on_fork(address: *mut std::ffi::c_void, len: usize) -> io::Result<()> {
     // SAFETY: the range is our own, just mapped, and this advice changes no byte of it here.
-    unsafe { rustix::mm::madvise(address, len, rustix::mm::Advice::LinuxWipeOnFork) }
+    let advised =
+        unsafe { rustix::mm::madvise(address, len, rustix::mm::Advice::LinuxWipeOnFork) };
+    advised.map_err(io::Error::from)
 }
 
-/// Other systems have no such advice: there a child is not noticed.
+/// Other systems have no such advice, or one of their own, but all of them handlers: a child of
+/// `fork` runs it, one that was made past the C library does not.
 #[cfg(not(target_os = "linux"))]
-fn wipe_on_fork(_address: *mut std::ffi::c_void, _len: usize) -> rustix::io::Result<()> {
-    Ok(())
+fn wipe_on_fork(_address: *mut std::ffi::c_void, _len: usize) -> io::Result<()> {
+    extern "C" fn forked() {
+        let page = PAGE.load(Ordering::Relaxed);
+        // SAFETY: a page that lives as long as the process, used as an atomic word alone.
+        if let Some(word) = unsafe { page.as_ref() } {
+            word.store(0, Ordering::Relaxed);
+        }
+    }
+    // SAFETY: the handler only stores to an atomic, as a child of a process of many threads may.
+    match unsafe { libc::pthread_atfork(None, None, Some(forked)) } {
+        0 => Ok(()),
+        error => Err(io::Error::from_raw_os_error(error)),
+    }
 }

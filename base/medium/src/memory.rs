@@ -211,7 +211,7 @@ impl Directory for MemoryDirectory {
 
     fn random(&self, buffer: &mut [u8]) -> Result<()> {
         os::random(buffer)
-            .map_err(|error| Error::io("draw random bytes for", &self.path, None, 0, error.into()))
+            .map_err(|error| Error::io("draw random bytes for", &self.path, None, 0, error))
     }
 
     /// Memory does not survive, so it has to be asked for; any way of flushing will do.

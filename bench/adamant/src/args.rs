@@ -84,6 +84,9 @@ pub(crate) struct Kv {
     /// Bytes of log that a store may keep
     #[arg(long, value_parser = at_least::<1, u64>)]
     log_bytes_max: Option<u64>,
+    /// Beside them a store with a filled image
+    #[arg(long)]
+    filled: bool,
 }
 
 impl Kv {
@@ -95,6 +98,7 @@ impl Kv {
         set(&mut settings.large_entries, self.large_entries);
         set(&mut settings.rounds, self.common.rounds);
         set(&mut settings.log_bytes_max, self.log_bytes_max);
+        settings.is_filled_beside = self.filled;
         set(&mut settings.seed, self.place.seed);
         // No row does more operations than there are entries.
         settings.gets = settings.gets.min(settings.entries);

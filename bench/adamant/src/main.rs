@@ -13,7 +13,7 @@ use std::thread;
 use adamant_bench::commands::{
     bounded, bplus, heap, kv, large, lsm, maps, slice, splits, transactions,
 };
-use adamant_bench::engines::adamant::AdamantEngine;
+use adamant_bench::engines::adamant::{AdamantEngine, FilledEngine};
 use adamant_bench::engines::btree_map::BTreeMapEngine;
 use adamant_bench::harness::asked::AskedRows;
 use adamant_bench::harness::engine::Engine;
@@ -269,16 +269,18 @@ fn machine() -> Result<String> {
 
 /// The child of the SIGKILL workload.
 fn run_kill_child(engine: &str, task: &[String]) -> Result<()> {
-    if engine != AdamantEngine::NAME {
-        return Err(format!("there is no engine {engine} to be killed").into());
+    match engine {
+        AdamantEngine::NAME => kill::child::<AdamantEngine>(task),
+        FilledEngine::NAME => kill::child::<FilledEngine>(task),
+        _ => Err(format!("there is no engine {engine} to be killed").into()),
     }
-    kill::child::<AdamantEngine>(task)
 }
 
 /// Prints the peak memory of a load.
 fn run_memory_child(engine: &str, task: &[String]) -> Result<()> {
     match engine {
         AdamantEngine::NAME => memory::child::<AdamantEngine>(task),
+        FilledEngine::NAME => memory::child::<FilledEngine>(task),
         BTreeMapEngine::NAME => memory::child::<BTreeMapEngine>(task),
         _ => Err(format!("there is no engine {engine} to be loaded").into()),
     }

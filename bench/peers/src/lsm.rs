@@ -11,7 +11,7 @@ mod settings;
 mod sources;
 
 use std::env;
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::process::{Command, Stdio};
 
 use adamant_bench::commands::lsm;
@@ -61,6 +61,12 @@ pub fn run(arguments: &[String]) -> Result<()> {
     if settings.is_sources {
         return sources::run(&settings, arguments);
     }
+    // Before minutes are spent on what it could not take.
+    let output = settings.output.as_ref().map(|path| {
+        let file = OpenOptions::new().append(true).create(true).open(path);
+        file.map_err(|error| format!("--output takes a file, found {}: {error}", path.display()))
+    });
+    output.transpose()?;
     let before = Ticks::now()?;
     let mut rows = Rows::default();
     let sets: Vec<&str> = settings.lsm.sets.iter().map(|set| set.name).collect();
@@ -80,10 +86,10 @@ pub fn run(arguments: &[String]) -> Result<()> {
     let (others, _) = Ticks::now()?.others_since(&before);
     let machine = machine::describe(&settings.lsm.path)?;
     let page = page(&settings, &rows, others, &machine)?;
+    print!("{page}");
     if let Some(path) = &settings.output {
         fs::write(path, &page)?;
     }
-    print!("{page}");
     Ok(())
 }
 

@@ -135,6 +135,7 @@ pub(crate) fn heap_in(
     });
     heap_options.address_bytes_max = options.address_bytes_max;
     heap_options.huge_bytes_max = options.huge_bytes_max;
+    heap_options.image = options.image;
     Ok(Heap::open(directory, heap_options)?)
 }
 

@@ -5,7 +5,8 @@
 //! Invariants: data pages `0..pages` and their descriptors are readable and writable memory. A
 //! private mapping of the file is under the pages that existed at open, anonymous memory under the
 //! rest until it is dropped (`evictor.rs`): stores never reach the file. A page is touched
-//! (`page_state.rs`) before each store to it.
+//! (`page_state.rs`) before each store to it. Of a filled image all memory is anonymous, and a page
+//! is verified (`page_state.rs`), which reads it, before each access to it (`filled.rs`).
 //! Thread safety: bytes of blocks and of the roots are read under the image latch and written under
 //! its exclusive guard (S1), through [`Exclusive`]. Exceptions are blocks of an open run and free
 //! pages, which belong to the thread that reserved them until they are published. Words of the
@@ -13,7 +14,7 @@
 //! is ever made over them: threads change them under the shared latch and without any.
 
 use std::cell::UnsafeCell;
-use std::ops::{Deref, Range};
+use std::ops::{Deref, Range, RangeInclusive};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,6 +30,7 @@ use crate::error::{Error, Result};
 use crate::image::before_images::BeforeImages;
 use crate::image::block_location::{BlockLocation, InRun};
 use crate::image::class::{Class, ClassTable};
+use crate::image::kind::ImageKind;
 use crate::image::memory_bounds::Bounds;
 use crate::image::page_state::{Memory, Pages};
 use crate::image::pool_file::verify_pages;
@@ -68,6 +70,7 @@ pub(crate) struct Image {
     is_bounded: bool,
     /// Whether pages are worth touching ahead of use.
     can_touch: bool,
+    is_filled: bool,
     /// Bytes above which the data may not stay in memory, so that pages are read one by one.
     random_bytes_min: u64,
     /// The file that the image was mapped from.
@@ -236,7 +239,8 @@ impl Exclusive<'_> {
                 _ => pages.push((start, end)),
             }
         }
-        for &(start, end) in &pages {
+        // Of a filled image they are anonymous memory.
+        for &(start, end) in pages.iter().filter(|_| !image.is_filled) {
             // SAFETY: the blocks exist; no thread stores to bytes with shared references.
             unsafe { image.data.keep(start, end - start)? };
         }
@@ -276,10 +280,11 @@ impl Exclusive<'_> {
     }
 
     /// Maps data pages of one zone from the file again. They lie below the end, and `is_mapped`
-    /// says whether the file is behind them, whatever was stored to them since.
+    /// says whether the file is behind them, whatever was stored to them since. Of a filled image
+    /// they are gone until they are forgotten, and then read again.
     ///
     /// # Safety
-    /// No thread stores to them, and bytes to which any reference exists are the same in the file.
+    /// No thread stores to them, and no reference to any of their bytes exists.
     pub(crate) unsafe fn drop_pages(
         &mut self,
         pool: &Arc<dyn File>,
@@ -295,6 +300,10 @@ impl Exclusive<'_> {
         );
         let (at, len) = (start * PAGE_BYTES, (end - start) * PAGE_BYTES);
         let region = &self.image.data;
+        if self.image.is_filled {
+            // SAFETY: our caller promises it.
+            return Ok(unsafe { region.discard(at, len) }?);
+        }
         // SAFETY: our caller promises it.
         unsafe { pool.drop_private(region, at, file_offset(at), len, is_mapped)? };
         Ok(())
@@ -314,12 +323,14 @@ impl Exclusive<'_> {
 impl Image {
     /// Reserves address space for a heap of up to `bytes_max` bytes (`u64::MAX`: in proportion to
     /// what there is), or as much as is granted, and at least `pages` pages; then maps the first
-    /// `pages` pages of the pool file. Within bounds memory is given back, if the medium can.
+    /// `pages` pages of the pool file, or has memory for them. Within bounds memory is given back,
+    /// if the medium can.
     pub(crate) fn map(
         pool: &Arc<dyn File>,
         pages: u64,
         bytes_max: u64,
         bounds: Bounds,
+        kind: ImageKind,
     ) -> Result<Self> {
         let bytes_min = (pages * PAGE_BYTES).max(ZONE_BYTES);
         let is_extended = bytes_max == u64::MAX;
@@ -332,10 +343,18 @@ impl Image {
         let data = reserve(bytes_max, bytes_min)?;
         let table_bytes = data.bytes() / PAGE_BYTES * DESCRIPTOR_BYTES;
         let tables = reserve(table_bytes, table_bytes)?;
-        let is_bounded = bounds.are_any() && pool.drops_private();
+        let is_filled = kind.is_filled();
+        let is_bounded = bounds.are_any() && (is_filled || pool.drops_private());
         let can_touch = !(is_bounded && bounds.are_tight());
         let copied = if can_touch { pages } else { 0 };
-        let states = Arc::new(Pages::new(data.bytes() / PAGE_BYTES, copied));
+        let pages_max = data.bytes() / PAGE_BYTES;
+        let states = match is_filled {
+            true => Pages::filled(pages_max),
+            false => Pages::new(pages_max, copied),
+        };
+        // Half of it may be private memory; of a filled image, all of it is.
+        let memory_bytes = process_memory_bytes().map_or(u64::MAX, |bytes| bytes / 2);
+        let bound_bytes = if is_filled { bounds.memory_bytes_max } else { u64::MAX };
         let (pages, latch, before) =
             (AtomicU64::new(pages), ImageLatch::default(), Guarded::default());
         let file = Arc::clone(pool);
@@ -346,15 +365,19 @@ impl Image {
             pages,
             latch,
             before,
-            states,
+            states: Arc::new(states),
             is_bounded,
             can_touch,
-            // Half of it may be private memory.
-            random_bytes_min: process_memory_bytes().map_or(u64::MAX, |bytes| bytes / 2),
+            is_filled,
+            random_bytes_min: memory_bytes.min(bound_bytes),
             file,
         };
-        // SAFETY: the regions were reserved above, no reference into them exists yet.
-        unsafe { image.map_pages(pool, image.pages())? };
+        if is_filled {
+            image.commit_pages(0, image.pages())?;
+        } else {
+            // SAFETY: the regions were reserved above, no reference into them exists yet.
+            unsafe { image.map_pages(pool, image.pages())? };
+        }
         image.expect_random_if_large();
         Ok(image)
     }
@@ -454,13 +477,20 @@ impl Image {
     pub(crate) fn grow(&self, pages: u64) -> Result<()> {
         self.need_addresses(pages)?;
         let before = self.pages();
-        self.states.note_anonymous(before, pages);
-        Self::commit(&self.data, before * PAGE_BYTES, pages * PAGE_BYTES)?;
-        let table = |pages: u64| (pages * DESCRIPTOR_BYTES).next_multiple_of(PAGE_BYTES);
-        Self::commit(&self.tables, table(before), table(pages))?;
+        if !self.is_filled {
+            self.states.note_anonymous(before, pages);
+        }
+        self.commit_pages(before, pages)?;
         self.pages.store(pages, Ordering::Release);
         self.expect_random_if_large();
         Ok(())
+    }
+
+    /// Makes memory for some pages, and for their descriptors, usable.
+    fn commit_pages(&self, before: u64, pages: u64) -> Result<()> {
+        Self::commit(&self.data, before * PAGE_BYTES, pages * PAGE_BYTES)?;
+        let table = |pages: u64| (pages * DESCRIPTOR_BYTES).next_multiple_of(PAGE_BYTES);
+        Self::commit(&self.tables, table(before), table(pages))
     }
 
     fn expect_random_if_large(&self) {
@@ -473,6 +503,31 @@ impl Image {
     #[inline]
     pub(crate) fn is_larger_than_memory(&self) -> bool {
         self.pages() * PAGE_BYTES > self.random_bytes_min
+    }
+
+    /// The address of a page that exists, whether or not it is there.
+    pub(super) fn page_address(&self, page: u64) -> Option<*mut u8> {
+        let (region, start) = self.resolve(page * PAGE_BYTES, PAGE_BYTES)?;
+        Some(region.base().as_ptr().wrapping_add(start))
+    }
+
+    /// The pool file.
+    pub(super) fn file(&self) -> &dyn File {
+        &*self.file
+    }
+
+    /// Whether its pages are read by calls.
+    #[inline]
+    pub(crate) fn is_filled(&self) -> bool {
+        self.is_filled
+    }
+
+    /// Has a page count as verified, with what the file has of it, whatever its checksum says.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(crate) fn accept(&self, page: u64) -> Result<()> {
+        self.states.accept(page, self)
     }
 
     /// Whether pages are worth touching ahead of use: not within a tight bound, where they count.
@@ -516,6 +571,9 @@ impl Image {
         let Some((region, start)) = self.resolve(offset, len) else {
             return Err(Error::InvalidPointer { offset, what: "lies beyond the heap" });
         };
+        if self.is_filled {
+            self.verify(offset, len)?;
+        }
         // SAFETY: `resolve` found the range below `pages`, so it lies within the reservation.
         Ok(unsafe { region.base().add(start) })
     }
@@ -634,6 +692,9 @@ impl Image {
     #[inline]
     pub(crate) fn run_block(&self, classes: &ClassTable, offset: u64) -> Option<&[u8]> {
         let (_, _, shape) = self.run_of(classes, offset)?;
+        if !self.is_there(offset, shape.block_bytes) {
+            return None;
+        }
         // SAFETY: a block that `run_of` knows lies within its run (`ClassTable::load` checked that
         // for the class), and the run lies below `pages`.
         let pointer = unsafe { self.data.base().as_ptr().add(offset as usize) };
@@ -656,7 +717,7 @@ impl Image {
     fn run_of<'c>(&self, classes: &'c ClassTable, offset: u64) -> Option<(u64, u16, &'c Class)> {
         let page = offset / PAGE_BYTES;
         let pages = self.pages();
-        if page >= pages {
+        if page >= pages || !self.is_there(descriptor_offset(page), DESCRIPTOR_BYTES) {
             return None;
         }
         // SAFETY: the tables hold 8 bytes for each of `pages` pages, and `page` is one of them.
@@ -787,7 +848,20 @@ impl Memory for Image {
     /// interrupt to each processor that runs a thread of this process (25 us on a virtual machine),
     /// where two calls cost 1 us, and 6 us for 16 pages.
     fn verify(&self, pages: Range<u64>, whole: &mut dyn FnMut(u64)) -> Result<()> {
-        verify_pages(&*self.file, pages, whole)
+        verify_pages(&*self.file, pages, &mut |page, bytes| {
+            if self.is_filled {
+                self.put_page(page, bytes);
+            }
+            whole(page);
+        })
+    }
+
+    fn around(&self, pages: &RangeInclusive<u64>) -> Option<RangeInclusive<u64>> {
+        self.is_filled.then(|| self.group_around(pages))
+    }
+
+    fn fill(&self, page: u64) -> Result<()> {
+        if self.is_filled { self.fill_page(page) } else { Ok(()) }
     }
 
     fn copy(&self, offset: u64, len: u64) {

@@ -16,6 +16,10 @@
 //! its flag, then checks the other's (`SeqCst`). Flags and epoch of a word are changed by compare
 //! and exchange, so that none is lost. Copying a group holds a lock, for at most some 50 us.
 //!
+//! A *filled* image has no file behind it: its pages are read when they are first asked for, and
+//! `VERIFIED` says that they were. Such a page takes memory, so it counts as stored to, in an epoch
+//! that is covered: it may be dropped at any time.
+//!
 //! Copied groups: the first store to a page of a private mapping makes the system copy it. If it
 //! was read before, its page-table entry changes for all processors that run a thread of this
 //! process, by an interrupt to each: 25 us on a virtual machine, for a copy of 0.5 us. Many entries
@@ -56,19 +60,39 @@ const EPOCH_SHIFT: u32 = 4;
 /// The last epoch, which never ends.
 const EPOCH_MAX: u32 = u32::MAX >> EPOCH_SHIFT;
 
+/// The first epoch of pages that were only read.
+const FILLED_EPOCH: u32 = 1;
+
 /// Pages of a group: as many as the system maps around a page that is read.
 const GROUP_PAGES: u64 = 16;
 /// Bytes copied beyond the pages that are stored to, at most.
 const COPIED_BYTES_MAX: u64 = 256 << 20;
+/// Groups that threads can verify at a time.
+const VERIFYING: usize = 64;
 
 /// The memory of the pages, and the file that they come from.
 pub(crate) trait Memory {
     /// Compares pages of one group, to which no thread has stored, with their checksums in the
-    /// file: by number. Calls `whole` for those that match.
+    /// file: by number. Calls `whole` for those that match; in a filled image, once they are there.
     ///
     /// # Errors
     /// `Error::Damaged` for one of the others; those of the medium.
     fn verify(&self, pages: Range<u64>, whole: &mut dyn FnMut(u64)) -> Result<()>;
+
+    /// The pages to verify beside one of some, as reading them by the same call costs little.
+    fn around(&self, pages: &RangeInclusive<u64>) -> Option<RangeInclusive<u64>> {
+        let _ = pages;
+        None
+    }
+
+    /// Puts a page of the file into memory, whatever its checksum says; zeros where the file ends.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    fn fill(&self, page: u64) -> Result<()> {
+        let _ = page;
+        Ok(())
+    }
 
     /// Copies `len` bytes of whole pages at a heap offset, to which no thread has stored, into
     /// memory of this process.
@@ -107,7 +131,10 @@ pub(crate) struct Pages {
     copied_end: AtomicU64,
     /// Bytes that were copied in groups; locked while a group is copied.
     copied_bytes: Mutex<u64>,
-    verifying: Mutex<()>,
+    /// Each for the groups of its remainder. Held while pages of one are verified, and while they
+    /// get verified in another way: what is read of them then overwrites no store.
+    verifying: [Mutex<()>; VERIFYING],
+    is_filled: bool,
 }
 
 /// Zone of a page, and index of its word there.
@@ -138,7 +165,18 @@ impl Pages {
             own_bytes: AtomicI64::new(0),
             copied_end: AtomicU64::new(copied - copied % GROUP_PAGES),
             copied_bytes: Mutex::new(0),
-            verifying: Mutex::new(()),
+            verifying: [const { Mutex::new(()) }; VERIFYING],
+            is_filled: false,
+        }
+    }
+
+    /// The states of a filled image, of which nothing was read.
+    pub(crate) fn filled(pages_max: u64) -> Self {
+        Self {
+            epoch: AtomicU32::new(FILLED_EPOCH + 1),
+            covered: AtomicU32::new(FILLED_EPOCH),
+            is_filled: true,
+            ..Self::new(pages_max, 0)
         }
     }
 
@@ -260,11 +298,49 @@ impl Pages {
         self.stamp(page, self.epoch.load(Ordering::Relaxed), OWN);
     }
 
-    /// Pages of `len` bytes at a heap offset need no verification.
+    /// Pages of `len` bytes at a heap offset need no verification: whatever is in memory.
     pub(crate) fn note_verified(&self, offset: u64, len: u64) {
-        if len > 0 {
-            pages_of(offset, len).for_each(|page| self.change(page, |word| word | VERIFIED));
+        let pages = (len > 0).then(|| pages_of(offset, len));
+        for page in pages.into_iter().flatten() {
+            let _verifying = self.is_filled.then(|| self.verifying(page).lock());
+            self.change(page, |word| word | VERIFIED);
         }
+    }
+
+    /// The same for one page whose checksum does not apply, but of which the file has bytes.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(crate) fn accept(&self, page: u64, memory: &impl Memory) -> Result<()> {
+        let _verifying = self.verifying(page).lock();
+        if !self.is_verified(page) {
+            memory.fill(page)?;
+            self.stamp_filled(page, self.epoch.load(Ordering::Relaxed));
+        }
+        Ok(())
+    }
+
+    /// A page is what it has to be, and, in a filled image, there since an epoch.
+    fn stamp_filled(&self, page: u64, epoch: u32) {
+        match self.is_filled {
+            true => self.stamp(page, epoch, VERIFIED | OWN),
+            false => self.change(page, |word| word | VERIFIED),
+        }
+    }
+
+    #[inline]
+    fn is_verified(&self, page: u64) -> bool {
+        self.load(page) & VERIFIED != 0
+    }
+
+    /// Whether no page of `len` bytes at a heap offset has to be verified.
+    #[inline]
+    pub(crate) fn are_verified(&self, offset: u64, len: u64) -> bool {
+        pages_of(offset, len).all(|page| self.is_verified(page))
+    }
+
+    fn verifying(&self, page: u64) -> &Mutex<()> {
+        &self.verifying[(page / GROUP_PAGES) as usize % VERIFYING]
     }
 
     /// Verifies those pages of `len` bytes at a heap offset that were not verified, each by one
@@ -278,18 +354,26 @@ impl Pages {
 
     #[inline]
     fn verify_pages(&self, pages: RangeInclusive<u64>, memory: &impl Memory) -> Result<()> {
-        let is_verified = |page: u64| self.load(page) & VERIFIED != 0;
-        if pages.clone().all(is_verified) {
+        if pages.clone().all(|page| self.is_verified(page)) {
             return Ok(());
         }
-        let _verifying = self.verifying.lock();
+        if let Some(around) = memory.around(&pages) {
+            // A damaged page is reported to the thread that needs it.
+            let _ = self.verify_groups(around, memory);
+        }
+        self.verify_groups(pages, memory)
+    }
+
+    #[cold]
+    fn verify_groups(&self, pages: RangeInclusive<u64>, memory: &impl Memory) -> Result<()> {
         let (mut page, pages_end) = (*pages.start(), pages.end() + 1);
         let mut verified = Ok(());
         while page < pages_end {
             let group_end = (page - page % GROUP_PAGES + GROUP_PAGES).min(pages_end);
-            let end = (page..group_end).find(|page| is_verified(*page)).unwrap_or(group_end);
+            let _verifying = self.verifying(page).lock();
+            let end = (page..group_end).find(|page| self.is_verified(*page)).unwrap_or(group_end);
             if page < end {
-                let whole = &mut |page| self.change(page, |word| word | VERIFIED);
+                let whole = &mut |page| self.stamp_filled(page, self.covered());
                 verified = verified.and(memory.verify(page..end, whole));
             }
             page = end.max(page + 1);

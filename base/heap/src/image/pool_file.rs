@@ -636,7 +636,7 @@ pub(crate) fn verify_page(file: &dyn File, heap_offset: u64, page: &[u8]) -> Res
     verify_checksum(file, heap_offset, page_checksum(page), u32::from_le_bytes(checksum))
 }
 
-/// The same for consecutive pages of the file, by number, as the file has them. Calls `whole` for
+/// The same for consecutive pages of the file, by number, as the file has them. Calls `whole` with
 /// those that match.
 ///
 /// # Errors
@@ -644,7 +644,7 @@ pub(crate) fn verify_page(file: &dyn File, heap_offset: u64, page: &[u8]) -> Res
 pub(crate) fn verify_pages(
     file: &dyn File,
     pages: Range<u64>,
-    whole: &mut dyn FnMut(u64),
+    whole: &mut dyn FnMut(u64, &[u8]),
 ) -> Result<()> {
     let offset = pages.start * PAGE_BYTES;
     let count = (pages.end - pages.start) as usize;
@@ -661,7 +661,7 @@ pub(crate) fn verify_pages(
             u32::from_le_bytes(*checksum),
         );
         if found.is_ok() {
-            whole(number);
+            whole(number, page);
         }
         verified = verified.and(found);
     }

@@ -18,6 +18,7 @@ use zerocopy::{FromBytes, IntoBytes};
 use crate::error::{Error, Result};
 use crate::image::block_location::BlockLocation;
 use crate::image::class::{ClassTable, initial_classes};
+use crate::image::kind::ImageKind;
 use crate::image::mapping::Image;
 use crate::image::memory_bounds::Bounds;
 use crate::image::pool_file::{PoolFile, find_pool};
@@ -255,7 +256,8 @@ fn pages_of(pool: &PoolFile, log: &dyn Directory, note: &mut dyn FnMut(Error)) -
         note(error);
         Ok(())
     })?;
-    let image = Image::map(pool.file(), pool.pages_backed(), HEAP_BYTES_MAX, Bounds::NONE)?;
+    let (pages, kind) = (pool.pages_backed(), ImageKind::default());
+    let image = Image::map(pool.file(), pages, HEAP_BYTES_MAX, Bounds::NONE, kind)?;
     let pages = newest.map_or(0, |newest| newest.pages.get());
     if image.pages() < pages {
         // Pages that the cut took are zero in memory, and lost unless the log has them.
@@ -264,7 +266,7 @@ fn pages_of(pool: &PoolFile, log: &dyn Directory, note: &mut dyn FnMut(Error)) -
         lost.extend((table..descriptor_offset(pages)).step_by(PAGE_BYTES as usize));
         image.grow(pages)?;
     }
-    let mut private = Private::new(pool, &image, &doubt, lost);
+    let mut private = Private::new(pool, &image, &doubt, lost)?;
     for tail in &tails {
         private.lay(tail, &mut |error| {
             note(error);

@@ -106,6 +106,8 @@ struct Tools {
     mappings: u64,
     /// Dirty bytes of this round that were old enough, but that something keeps.
     kept_bytes: u64,
+    /// The page where the next round begins.
+    hand: u64,
     promoter: Promoter,
 }
 
@@ -184,6 +186,13 @@ impl EvictionContext {
         let mut tools = self.tools.lock();
         let image = &self.space.image;
         let Some(states) = image.bounded() else { return Ok(()) };
+        if image.is_filled() {
+            // Pages that were only read need no checkpoint.
+            self.drop_oldest(states, &mut tools, is_stopped)?;
+            if self.dirty_bytes() <= self.bytes_max / 2 {
+                return Ok(());
+            }
+        }
         // Only pages that the file has can be evicted.
         let journal = self.journal.writable()?;
         if self.space.held_bytes() > self.bytes_max / 2 {
@@ -191,17 +200,31 @@ impl EvictionContext {
         } else {
             journal.checkpoint()?;
         }
+        self.drop_oldest(states, &mut tools, is_stopped)
+    }
+
+    /// Evicts pages that a checkpoint covers until half of the bound is left, as far as possible.
+    ///
+    /// # Errors
+    /// Those of the system.
+    fn drop_oldest(
+        &self,
+        states: &Pages,
+        tools: &mut Tools,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<()> {
+        let image = &self.space.image;
         let epoch = states.covered();
         let wanted = self.dirty_bytes().saturating_sub(self.bytes_max / 2);
         tools.kept_bytes = 0;
         let oldest = states.epoch_of_oldest(epoch, wanted, image.pages());
-        let mut next = Some(0);
+        let mut next = Some(tools.hand);
         while let Some(page) = next {
             let had_to_wait = self.is_over();
             if is_stopped() || self.dirty_bytes() <= self.bytes_max / 2 {
                 break;
             }
-            next = self.drop_some(states, &mut tools, page, oldest)?;
+            next = self.drop_some(states, tools, page, oldest)?;
             if had_to_wait && !self.is_over() {
                 // Under the lock, so that the wake-up cannot fall between a commit's check and its
                 // wait.
@@ -211,6 +234,8 @@ impl EvictionContext {
             // Threads that wait for the writer lock or the image get it between two holds.
             std::thread::yield_now();
         }
+        // Pages that were only read are mostly of one age: the next round goes on behind these.
+        tools.hand = next.filter(|_| image.is_filled()).unwrap_or(0);
         // If half is left now, it does not matter what keeps the rest.
         let kept = if next.is_none() { tools.kept_bytes } else { 0 };
         self.kept_bytes.store(kept, Ordering::Relaxed);
@@ -437,7 +462,9 @@ impl Evictor {
     pub(crate) fn spawn(context: EvictionContext, has_thread: bool) -> std::io::Result<Self> {
         let (signal, context) = (Arc::new(Signal::default()), Arc::new(context));
         let mut workers = Vec::new();
-        if has_thread && context.huge_bytes_max > 0 && context.space.image.bounded().is_some() {
+        let is_mapped = !context.space.image.is_filled();
+        let is_bounded = context.space.image.bounded().is_some();
+        if has_thread && context.huge_bytes_max > 0 && is_mapped && is_bounded {
             let its = Arc::clone(&context);
             workers.push(Worker::spawn("adamant-huge", &signal, move |signal| {
                 while !signal.is_stopped() {
@@ -450,7 +477,7 @@ impl Evictor {
                 }
             })?);
         }
-        if has_thread && context.space.image.bounded().is_some() {
+        if has_thread && is_bounded {
             let its = Arc::clone(&context);
             workers.push(Worker::when_raised("adamant-evict", &signal, move |signal| {
                 while signal.wait() {
@@ -472,6 +499,15 @@ impl Evictor {
     pub(crate) fn wait(&self) {
         if self.context.space.image.bounded().is_some() && self.context.is_high() {
             self.wait_long();
+        }
+    }
+
+    /// Wakes the thread if pages that were read may take much memory: before a read, which does not
+    /// wait, as its caller may have a view.
+    #[inline]
+    pub(crate) fn remind_of_reads(&self) {
+        if self.context.space.image.is_filled() {
+            self.remind();
         }
     }
 

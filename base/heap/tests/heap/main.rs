@@ -26,6 +26,7 @@ mod undo_pools;
 mod actions;
 mod circles;
 mod extremes;
+mod filled;
 mod first_touch;
 mod fork;
 mod pack;

@@ -33,6 +33,11 @@ const FILL_BYTES: u64 = 1 << 20;
 /// Addresses that are left free behind a region, as a multiple of its own.
 const ROOM_FACTOR: u64 = 7;
 
+/// Bytes of a page of this system.
+pub fn page_bytes() -> u64 {
+    rustix::param::page_size() as u64
+}
+
 /// A reserved range of addresses.
 #[derive(Debug)]
 pub struct Region {
@@ -112,7 +117,7 @@ impl Region {
         let padding = address.addr().next_multiple_of(HUGE_PAGE_BYTES as usize) - address.addr();
         // SAFETY: the padding is less than 2 MiB, the mapping more than 2 MiB: it stays inside.
         let base = unsafe { mapping.cast::<u8>().add(padding) };
-        let page_bytes = rustix::param::page_size() as u64;
+        let page_bytes = page_bytes();
         let mapped = Mutex::new(vec![(address.expose_provenance(), mapping_bytes)]);
         let is_random = AtomicBool::new(false);
         let region =
@@ -243,6 +248,41 @@ impl Region {
             source: error.into(),
         })?;
         self.advise(offset, len)
+    }
+
+    /// Gives the memory of committed pages back that were never mapped to a file: they are zero
+    /// when they are touched again. Of a range that is no whole pages, of those within it; the rest
+    /// keeps its bytes. One system call, or two.
+    ///
+    /// # Errors
+    /// As [`Region::release`].
+    ///
+    /// # Safety
+    /// As [`Region::release`]; another thread may touch the range behind this.
+    pub unsafe fn discard(&self, offset: u64, len: u64) -> Result<()> {
+        let start = offset.next_multiple_of(self.page_bytes);
+        let end = offset.checked_add(len).ok_or_else(|| self.beyond(offset, len))?;
+        let count = (end - end % self.page_bytes).saturating_sub(start);
+        // SAFETY: our caller promises it.
+        unsafe { self.discard_pages(start, count) }
+    }
+
+    #[cfg(target_os = "linux")]
+    unsafe fn discard_pages(&self, offset: u64, len: u64) -> Result<()> {
+        // SAFETY: our caller promises it.
+        let dropped = unsafe { self.drop_pages(offset, len) };
+        dropped.map_err(|error| Error::AddressSpace {
+            needed_bytes: offset + len,
+            source: error.into(),
+        })
+    }
+
+    /// Other systems only promise zeros for new mappings.
+    #[cfg(not(target_os = "linux"))]
+    unsafe fn discard_pages(&self, offset: u64, len: u64) -> Result<()> {
+        // SAFETY: our caller promises it.
+        unsafe { self.release(offset, len)? };
+        self.commit(offset, len)
     }
 
     /// Advises the kernel on whole pages that were just mapped.

@@ -7,4 +7,5 @@ pub mod direct;
 pub(crate) mod lock;
 pub(crate) mod dax;
 pub(crate) mod handle;
+pub(crate) mod allocate;
 pub mod os;

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
-use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::address::persist::{Flushing, Persist};
@@ -27,6 +27,7 @@ use crate::address::region::Region;
 use crate::error::{Error, Result};
 use crate::names::{name_of, text_of};
 use crate::storage::{Directory, File, Lock, StartedSync, check_name, unsupported};
+use crate::system::allocate::allocate;
 use crate::system::dax;
 use crate::system::handle::{Handle, Handles, source_of};
 use crate::system::lock::OsLock;
@@ -288,7 +289,7 @@ impl Directory for OsDirectory {
 
     fn random(&self, buffer: &mut [u8]) -> Result<()> {
         random(buffer)
-            .map_err(|error| Error::io("draw random bytes for", &self.path, None, 0, error.into()))
+            .map_err(|error| Error::io("draw random bytes for", &self.path, None, 0, error))
     }
 
     fn persist(&self, how: Flushing, name: &str) -> Result<Option<Arc<dyn Persist>>> {
@@ -302,15 +303,9 @@ struct NoLock;
 
 impl Lock for NoLock {}
 
-/// Fills a buffer from the kernel's generator.
-pub(crate) fn random(buffer: &mut [u8]) -> rustix::io::Result<()> {
-    let mut filled = 0;
-    while filled < buffer.len() {
-        let rest = &mut buffer[filled..];
-        let flags = rustix::rand::GetRandomFlags::empty();
-        filled += retry_on_intr(|| rustix::rand::getrandom(&mut *rest, flags))?;
-    }
-    Ok(())
+/// Fills a buffer from the system's generator.
+pub(crate) fn random(buffer: &mut [u8]) -> io::Result<()> {
+    getrandom::fill(buffer).map_err(io::Error::from)
 }
 
 /// A file of a file system.
@@ -423,9 +418,8 @@ impl File for OsFile {
         if len == 0 {
             return Ok(());
         }
-        let flags = FallocateFlags::empty();
         self.file
-            .with(|file| retry_on_intr(|| rustix::fs::fallocate(file, flags, offset, len)))
+            .with(|file| allocate(file, offset, len))
             .map_err(|error| self.error("allocate space in", offset, len, error))
     }
 
@@ -559,6 +553,7 @@ fn exchange(_directory: &OwnedFd, _one: &OsStr, _other: &OsStr) -> rustix::io::R
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn punch(file: &OwnedFd, offset: u64, len: u64) -> rustix::io::Result<()> {
+    use rustix::fs::FallocateFlags;
     let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
     rustix::fs::fallocate(file, flags, offset, len)
 }

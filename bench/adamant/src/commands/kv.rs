@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::engines::adamant::AdamantEngine;
+use crate::engines::adamant::{AdamantEngine, FilledEngine};
 use crate::engines::btree_map::BTreeMapEngine;
 use crate::harness::data::{Data, KEY_BYTES};
 use crate::harness::engine::Engine;
@@ -51,6 +51,8 @@ pub struct Settings {
     pub killed_puts: u64,
     /// Maximum bytes of a store's log.
     pub log_bytes_max: u64,
+    /// Whether a store with a filled image takes part, too.
+    pub is_filled_beside: bool,
     /// Seed of all randomness.
     pub seed: u64,
     /// A working directory, whose content is removed at the end.
@@ -71,6 +73,7 @@ impl Settings {
             turn_time: Duration::from_millis(300),
             killed_puts: 50_000,
             log_bytes_max: 128 << 20,
+            is_filled_beside: false,
             seed: 1,
             path,
         }
@@ -106,6 +109,13 @@ pub fn run(settings: &Settings, tell: &mut dyn FnMut(&str)) -> Result<Report> {
         if round == 0 {
             run.memory::<AdamantEngine>(&data)?;
             run.memory::<BTreeMapEngine>(&data)?;
+            if settings.is_filled_beside {
+                run.memory::<FilledEngine>(&data)?;
+            }
+        }
+        if settings.is_filled_beside {
+            run.all::<FilledEngine>(&data)?;
+            run.large::<FilledEngine>(&large_data)?;
         }
         if round % 2 == 0 {
             run.all::<AdamantEngine>(&data)?;

@@ -4,7 +4,8 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use ::adamant::{
-    Engine as Kind, Keyspace, KeyspaceOptions, LsmOptions, Options, Slice, Store, Transaction,
+    Engine as Kind, ImageKind, Keyspace, KeyspaceOptions, LsmOptions, Options, Slice, Store,
+    Transaction,
 };
 
 use crate::harness::engine::{
@@ -15,13 +16,18 @@ use crate::harness::error::Result;
 use crate::harness::key::Key;
 use crate::harness::measure::disk_bytes;
 
-/// A store with one keyspace.
-pub struct AdamantEngine {
+/// A store with one keyspace, whose image is of the default kind or filled.
+pub struct Adamant<const IS_FILLED: bool> {
     store: Store,
     keyspace: Keyspace,
 }
 
-impl AdamantEngine {
+/// The store as it is by default.
+pub type AdamantEngine = Adamant<false>;
+/// The store with a filled image.
+pub type FilledEngine = Adamant<true>;
+
+impl<const IS_FILLED: bool> Adamant<IS_FILLED> {
     /// The store.
     pub fn store(&self) -> &Store {
         &self.store
@@ -33,8 +39,8 @@ impl AdamantEngine {
     }
 }
 
-impl Engine for AdamantEngine {
-    const NAME: &'static str = "adamant";
+impl<const IS_FILLED: bool> Engine for Adamant<IS_FILLED> {
+    const NAME: &'static str = if IS_FILLED { "filled" } else { "adamant" };
     const DURABILITIES: &'static [Durability] =
         &[Durability::Sync, Durability::Buffered, Durability::Deferred];
     const IS_PERSISTENT: bool = true;
@@ -46,7 +52,11 @@ impl Engine for AdamantEngine {
             Durability::Buffered => ::adamant::Durability::Buffered,
             Durability::Deferred => ::adamant::Durability::Deferred,
         };
-        let options = Options::default().durability(durability).log_bytes_max(setup.log_bytes_max);
+        let mut options =
+            Options::default().durability(durability).log_bytes_max(setup.log_bytes_max);
+        if IS_FILLED {
+            options = options.image(ImageKind::Filled);
+        }
         let store = Store::open_with(directory, options)?;
         let keyspace = store.keyspace("bench")?;
         Ok(Self { store, keyspace })

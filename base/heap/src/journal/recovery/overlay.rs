@@ -164,18 +164,22 @@ pub(crate) struct Private<'i> {
 
 impl<'i> Private<'i> {
     /// An image of a pool, of which some pages are in doubt and others lost; no page is both.
+    ///
+    /// # Errors
+    /// Those of the medium.
     pub(crate) fn new(
         pool: &'i PoolFile,
         image: &'i Image,
         doubt: &Doubt,
         mut lost: BTreeSet<u64>,
-    ) -> Self {
+    ) -> Result<Self> {
         let mut unlike = RangeSet::default();
         for page in doubt.pages() {
             unlike.add(page, page + PAGE_BYTES);
             lost.remove(&page);
+            image.accept(page / PAGE_BYTES)?;
         }
-        Self { pool, image: image.write(), unlike, lost }
+        Ok(Self { pool, image: image.write(), unlike, lost })
     }
 
     /// Applies the records of a tail. Pages that it proves whole leave `lost`: those that it
@@ -235,8 +239,8 @@ impl OverlayTarget for Laid<'_, '_> {
         if under != Under::Kept || self.is_torn {
             private.lost.remove(&page);
         } else if private.is_of_the_file(page) {
-            let bytes = private.image.bytes(page, PAGE_BYTES)?;
-            match private.pool.verify_page(page, bytes) {
+            let bytes = private.image.bytes(page, PAGE_BYTES);
+            match bytes.and_then(|bytes| private.pool.verify_page(page, bytes)) {
                 Err(Error::Damaged { .. }) => {
                     private.lost.insert(page);
                 }
@@ -245,7 +249,7 @@ impl OverlayTarget for Laid<'_, '_> {
         }
         private.unlike.add(page, page + PAGE_BYTES);
         // It was verified, or its checksum does not apply.
-        private.image.states().note_verified(page, PAGE_BYTES);
+        private.image.accept(page / PAGE_BYTES)?;
         change(private.image.bytes_mut(page, PAGE_BYTES)?);
         Ok(())
     }

@@ -13,6 +13,7 @@ use adamant_medium::storage::Directory;
 
 use crate::collections::range_set::RangeSet;
 use crate::error::{Error, Result};
+use crate::image::kind::ImageKind;
 use crate::image::mapping::Image;
 use crate::image::memory_bounds::Bounds;
 use crate::image::pool_file::PoolFile;
@@ -49,9 +50,13 @@ impl ReadOnly {
     pub(crate) fn open(
         directory: &Arc<dyn Directory>,
         bytes_max: u64,
+        bounds: Bounds,
+        kind: ImageKind,
     ) -> Result<(Self, Image, Recovery)> {
         let pool = PoolFile::open_in(directory.as_ref())?;
-        let image = Image::map(pool.file(), pool.pages_backed(), bytes_max, Bounds::NONE)?;
+        // Nothing is stored to a mapped image, but a filled one grows by what is read.
+        let bounds = if kind.is_filled() { bounds } else { Bounds::NONE };
+        let image = Image::map(pool.file(), pool.pages_backed(), bytes_max, bounds, kind)?;
         // Opening the subdirectory would create it. A closed store does not need it.
         let has_log = directory.list()?.iter().any(|name| name == LOG_NAME);
         let log = has_log.then(|| directory.subdirectory(LOG_NAME)).transpose()?;
@@ -86,7 +91,7 @@ impl ReadOnly {
         self.last_sequence = tail.last_sequence();
         self.doubt = Doubt::read(&self.pool, self.checkpoints)?;
         self.torn_pages = self.doubt.torn(&self.pool)?;
-        let mut private = Private::new(&self.pool, image, &self.doubt, BTreeSet::new());
+        let mut private = Private::new(&self.pool, image, &self.doubt, BTreeSet::new())?;
         private.lay(&tail, &mut Err)?;
         let (unlike, lost) = private.finish()?;
         if let Some(page) = lost.first() {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::journal::{Copies, PageSource};
 use crate::layout::PAGE_BYTES;
 use crate::memory::copier::Copier;
-use crate::{Durability, Error, Heap, OsDirectory, Read, Reservation, Slice, Write};
+use crate::{Durability, Error, Heap, ImageKind, OsDirectory, Read, Reservation, Slice, Write};
 
 const BOUND: u64 = 768 << 10;
 
@@ -342,6 +342,7 @@ fn open_huge(path: &Path, memory_bytes_max: u64, background: bool) -> Heap {
         memory_bytes_max,
         background,
         huge_bytes_max: u64::MAX / 4,
+        image: ImageKind::Mapped,
         log_bytes_max: 16 << 20,
         ..Default::default()
     };

@@ -1,0 +1,69 @@
+//! The filled image: pages that are read by a call when they are first asked for.
+//!
+//! Purpose: an image where the pool file cannot be mapped, or should not be: every read of a page
+//! passes its checksum, and fails by an error instead of a signal. `page_state.rs` decides which
+//! pages are read, and has each read by one thread.
+//! Invariants: bytes of a page are accessed only after its state says that it is verified, which
+//! happens behind the copy. A page is gone (`evictor.rs`) only while no reference to it exists, no
+//! thread has the image, and no reservation holds it.
+//! Thread safety: any thread.
+
+use std::ops::RangeInclusive;
+use std::ptr;
+
+use adamant_medium::error::Error as MediumError;
+
+use crate::error::Result;
+use crate::image::mapping::Image;
+use crate::layout::{DESCRIPTOR_BYTES, PAGE_BYTES, TABLE_BASE, file_offset};
+
+/// Pages read around one that is asked for: 64 KiB take a device, and two calls, hardly longer.
+const AROUND_PAGES: u64 = 16;
+
+impl Image {
+    /// Whether `len` bytes at a heap offset can be read without a call: always, where the system
+    /// reads them.
+    #[inline]
+    pub(super) fn is_there(&self, offset: u64, len: u64) -> bool {
+        !self.is_filled() || self.states().are_verified(offset, len)
+    }
+
+    /// The pages to read with some that are asked for: those around them, unless the pool is larger
+    /// than the memory for it, where they would be gone before they are asked for.
+    pub(super) fn group_around(&self, pages: &RangeInclusive<u64>) -> RangeInclusive<u64> {
+        if self.is_larger_than_memory() {
+            return pages.clone();
+        }
+        let (first, last) = (*pages.start(), *pages.end());
+        let end = match first < TABLE_BASE / PAGE_BYTES {
+            true => self.pages(),
+            false => (TABLE_BASE + self.pages() * DESCRIPTOR_BYTES).div_ceil(PAGE_BYTES),
+        };
+        let stop = (last - last % AROUND_PAGES + AROUND_PAGES).min(end).max(last + 1);
+        first - first % AROUND_PAGES..=stop - 1
+    }
+
+    /// Puts a page where it belongs. Its state says that it is not there yet, and the lock for that
+    /// is held.
+    pub(super) fn put_page(&self, page: u64, bytes: &[u8]) {
+        let Some(target) = self.page_address(page) else { return };
+        debug_assert_eq!(bytes.len() as u64, PAGE_BYTES, "a page");
+        // SAFETY: the page is committed memory. No thread accesses it before its state says that it
+        // is verified, which our caller does behind this.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), target, PAGE_BYTES as usize) };
+    }
+
+    /// The same with what the file has of a page, whatever its checksum says.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(super) fn fill_page(&self, page: u64) -> Result<()> {
+        let mut bytes = [0; PAGE_BYTES as usize];
+        match self.file().read_at(&mut bytes, file_offset(page * PAGE_BYTES)) {
+            Err(MediumError::Truncated { .. }) => bytes.fill(0),
+            read => read?,
+        }
+        self.put_page(page, &bytes);
+        Ok(())
+    }
+}
