@@ -8,7 +8,7 @@ use std::io;
 use std::sync::Arc;
 
 use crate::address::persist::{Flushing, Persist};
-use crate::address::region::Region;
+use crate::address::region::{Region, page_bytes};
 use crate::error::{Error, Result};
 use crate::storage::{Directory, File};
 
@@ -34,7 +34,7 @@ impl Bare {
             let source = io::ErrorKind::Unsupported.into();
             return Err(Error::io("store to memory in", directory.path(), None, 0, source));
         };
-        let bytes = bytes.max(1).next_multiple_of(rustix::param::page_size() as u64);
+        let bytes = bytes.max(1).next_multiple_of(page_bytes());
         let file = directory.create(NAME)?;
         directory.remove(NAME)?;
         file.set_len(bytes)?;

@@ -89,8 +89,7 @@ const WIPING: &str =
 #[cfg(target_os = "linux")]
 fn wipe_on_fork(address: *mut std::ffi::c_void, len: usize) -> io::Result<()> {
     // SAFETY: the range is our own, just mapped, and this advice changes no byte of it here.
-    let advised =
-        unsafe { rustix::mm::madvise(address, len, rustix::mm::Advice::LinuxWipeOnFork) };
+    let advised = unsafe { rustix::mm::madvise(address, len, rustix::mm::Advice::LinuxWipeOnFork) };
     advised.map_err(io::Error::from)
 }
 

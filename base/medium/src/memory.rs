@@ -13,11 +13,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
+#[cfg(target_os = "linux")]
+use crate::address::lines::lines;
 use crate::address::persist::{Flushing, Persist};
 use crate::address::region::Region;
 use crate::error::{Error, Result};
 use crate::storage::{Directory, File, Lock, check_name};
-use crate::system::dax;
 use crate::system::lock::held_here;
 use crate::system::os::{self, OsFile};
 
@@ -215,8 +216,9 @@ impl Directory for MemoryDirectory {
     }
 
     /// Memory does not survive, so it has to be asked for; any way of flushing will do.
+    #[cfg(target_os = "linux")]
     fn persist(&self, how: Flushing, _: &str) -> Result<Option<Arc<dyn Persist>>> {
-        Ok(if how == Flushing::Auto { None } else { dax::lines(how) })
+        Ok(if how == Flushing::Auto { None } else { lines(how) })
     }
 }
 
@@ -279,6 +281,7 @@ impl Content {
     }
 
     /// Moves all bytes into a file that can be mapped.
+    #[cfg(target_os = "linux")]
     fn share(&mut self, path: &Path) -> Result<&OsFile> {
         if self.shared.is_none() {
             let file = OsFile::in_memory(path)?;
@@ -436,17 +439,7 @@ impl File for MemoryFile {
         Ok(())
     }
 
-    unsafe fn map_private(
-        &self,
-        region: &Region,
-        region_offset: u64,
-        file_offset: u64,
-        len: u64,
-    ) -> Result<()> {
-        // SAFETY: our caller promises that no reference into the range exists.
-        unsafe { region.fill(region_offset, len, |part, at| self.read(part, file_offset + at)) }
-    }
-
+    #[cfg(target_os = "linux")]
     unsafe fn map_shared(
         &self,
         region: &Region,

@@ -166,7 +166,7 @@ pub trait File: Send + Sync + Debug {
     }
     /// Makes `len` bytes of the region at `region_offset` a private, writable image of the file's
     /// bytes at `file_offset`: later stores never reach the file. Offsets and `len` are multiples
-    /// of the page size, the range of the file exists.
+    /// of the page size, the range of the file exists. A medium that maps no files reads it.
     ///
     /// # Safety
     /// No reference into that range of the region may exist, but to bytes that are the same in the
@@ -177,7 +177,11 @@ pub trait File: Send + Sync + Debug {
         region_offset: u64,
         file_offset: u64,
         len: u64,
-    ) -> Result<()>;
+    ) -> Result<()> {
+        let read = |part: &mut [u8], at| self.read_at(part, file_offset + at);
+        // SAFETY: our caller promises that no reference into the range exists.
+        unsafe { region.fill(region_offset, len, read) }
+    }
     /// Whether [`File::drop_private`] gives memory back: not where the file itself is memory.
     fn drops_private(&self) -> bool {
         false

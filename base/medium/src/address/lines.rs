@@ -6,9 +6,10 @@
 //! Thread safety: any thread. Counters are spread over cache lines by thread, so that counting does
 //! not make threads wait for each other.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::address::persist::{Persist, PersistCounts, Site};
+use crate::address::persist::{Flushing, Persist, PersistCounts, Site};
 use crate::address::region::Region;
 
 /// Bytes of a cache line on all processors with a flush instruction that is known here.
@@ -47,6 +48,13 @@ pub(crate) struct Lines {
 struct Counter {
     lines: AtomicU64,
     fences: AtomicU64,
+}
+
+/// Flushes of this machine's cache lines; `None` when the processor has no flush that is known
+/// here.
+pub(crate) fn lines(how: Flushing) -> Option<Arc<dyn Persist>> {
+    let lines = if how == Flushing::None { Some(Lines::none()) } else { Lines::detect() };
+    lines.map(|lines| Arc::new(lines) as Arc<dyn Persist>)
 }
 
 impl Lines {

@@ -1,9 +1,14 @@
 //! Memory by address: reserved regions, mapped pieces, huge pages, cache lines. Used by files, and
 //! by the heap's image.
 
+#[cfg(target_os = "linux")]
 pub(crate) mod tmpfs;
+mod vm;
 pub mod region;
+#[cfg(target_os = "linux")]
+mod mapped;
 pub mod huge;
 pub mod persist;
 pub(crate) mod lines;
+#[cfg(target_os = "linux")]
 pub(crate) mod window;

@@ -9,25 +9,18 @@
 //! Thread safety: all methods take `&self` and may be called from any thread. The owner of the
 //! region decides about the contents of the bytes, and which thread may touch them when.
 
-use std::ffi::c_void;
 use std::io;
-use std::os::fd::AsFd;
-use std::ptr::{self, NonNull};
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rustix::io::Errno;
-use rustix::mm::{MapFlags, MprotectFlags, ProtFlags};
-
-use crate::address::tmpfs::is_tmpfs;
+#[cfg(target_os = "linux")]
+use crate::address::vm::linux;
+use crate::address::vm::{self, Reservation};
 use crate::error::{Error, Result};
 use crate::fork::ForkGuard;
 
 /// Bytes of a huge page on x86-64 and on aarch64 with 4 KiB pages.
 const HUGE_PAGE_BYTES: u64 = 2 << 20;
-/// Attempts to move memory again after the system removed its target and then failed.
-#[cfg(target_os = "linux")]
-const MOVES_MAX: usize = 16;
 /// Bytes that [`Region::fill`] asks its source for at a time.
 const FILL_BYTES: u64 = 1 << 20;
 /// Addresses that are left free behind a region, as a multiple of its own.
@@ -35,25 +28,24 @@ const ROOM_FACTOR: u64 = 7;
 
 /// Bytes of a page of this system.
 pub fn page_bytes() -> u64 {
-    rustix::param::page_size() as u64
+    vm::page_bytes()
 }
 
 /// A reserved range of addresses.
 #[derive(Debug)]
 pub struct Region {
     base: NonNull<u8>,
-    /// Grows, with `mapped` locked.
+    /// Only grows.
     bytes: AtomicU64,
-    page_bytes: u64,
-    /// The parts of it that are mapped: address, and number of bytes.
-    mapped: Mutex<Vec<(usize, usize)>>,
+    pub(super) page_bytes: u64,
+    reservation: Reservation,
     /// Whether reads of its pages are expected in no order.
     is_random: AtomicBool,
     fork: ForkGuard,
 }
 
 // SAFETY: the region is plain memory of the process, not tied to the thread that mapped it; of its
-// own fields only the length changes after `reserve`, under a lock.
+// own fields only atomics change after `reserve`.
 unsafe impl Send for Region {}
 // SAFETY: `&Region` gives out a raw pointer and calls mprotect, which the kernel serialises; access
 // through the pointer is the unsafe business of the code that uses it.
@@ -82,7 +74,7 @@ impl Region {
 
     fn reserve_any(bytes_max: u64, bytes_min: u64, room_factor: u64) -> Result<Region> {
         let refused = |source| Error::AddressSpace { needed_bytes: bytes_min, source };
-        let too_many = || refused(io::Error::from(rustix::io::Errno::NOMEM));
+        let too_many = || refused(no_memory());
         let round = |bytes: u64| bytes.max(1).checked_next_multiple_of(HUGE_PAGE_BYTES);
         let bytes_least = round(bytes_min).ok_or_else(too_many)?;
         let mut bytes = round(bytes_max).ok_or_else(too_many)?.max(bytes_least);
@@ -104,25 +96,23 @@ impl Region {
 
     /// Maps `bytes` inaccessible bytes (a multiple of 2 MiB) at an address aligned to 2 MiB.
     fn map(bytes: u64, room_factor: u64, fork: ForkGuard) -> Result<Region> {
-        let refused =
-            |error: Errno| Error::AddressSpace { needed_bytes: bytes, source: error.into() };
-        // The kernel aligns to small pages only; 2 MiB more leave room to align by ourselves.
+        let refused = |source| Error::AddressSpace { needed_bytes: bytes, source };
+        // The system aligns to small pages only; 2 MiB more leave room to align by ourselves.
         let mapping_bytes = bytes
             .checked_add(HUGE_PAGE_BYTES)
             .and_then(|sum| usize::try_from(sum).ok())
-            .ok_or_else(|| refused(Errno::NOMEM))?;
-        let address =
-            map_with_room(mapping_bytes, bytes.saturating_mul(room_factor)).map_err(refused)?;
-        let mapping = NonNull::new(address).ok_or_else(|| refused(Errno::NOMEM))?;
+            .ok_or_else(|| refused(no_memory()))?;
+        let room = bytes.saturating_mul(room_factor);
+        let (reservation, address) =
+            Reservation::new(mapping_bytes, room, fork).map_err(refused)?;
+        let mapping = NonNull::new(address).ok_or_else(|| refused(no_memory()))?;
         let padding = address.addr().next_multiple_of(HUGE_PAGE_BYTES as usize) - address.addr();
         // SAFETY: the padding is less than 2 MiB, the mapping more than 2 MiB: it stays inside.
-        let base = unsafe { mapping.cast::<u8>().add(padding) };
-        let page_bytes = page_bytes();
-        let mapped = Mutex::new(vec![(address.expose_provenance(), mapping_bytes)]);
-        let is_random = AtomicBool::new(false);
+        let base = unsafe { mapping.add(padding) };
+        let (page_bytes, is_random) = (page_bytes(), AtomicBool::new(false));
         let region =
-            Region { base, bytes: AtomicU64::new(bytes), page_bytes, mapped, is_random, fork };
-        advise(base.cast(), bytes as usize)?;
+            Region { base, bytes: AtomicU64::new(bytes), page_bytes, reservation, is_random, fork };
+        region.advise(0, bytes)?;
         Ok(region)
     }
 
@@ -139,33 +129,15 @@ impl Region {
     /// `Error::Advice` as [`Region::reserve`]. Then nothing happened.
     #[cfg(target_os = "linux")]
     pub fn extend(&self, bytes: u64) -> Result<()> {
-        let refused =
-            |error: Errno| Error::AddressSpace { needed_bytes: bytes, source: error.into() };
+        let refused = |source| Error::AddressSpace { needed_bytes: bytes, source };
         let base = self.base.as_ptr().addr();
         let bytes = bytes.checked_next_multiple_of(HUGE_PAGE_BYTES);
         let end = bytes.and_then(|bytes| base.checked_add(usize::try_from(bytes).ok()?));
-        let (Some(bytes), Some(end)) = (bytes, end) else { return Err(refused(Errno::NOMEM)) };
-        let mut mapped = self.mapped();
-        let Some((first, len)) = mapped.last_mut() else { return Err(refused(Errno::NOMEM)) };
-        let at = *first + *len;
-        if end > at {
-            let flags = MapFlags::PRIVATE | no_reserve() | MapFlags::FIXED_NOREPLACE;
-            let (wanted, count) = (ptr::without_provenance_mut(at), end - at);
-            // SAFETY: such a mapping replaces nothing: it takes only addresses that are free.
-            let found =
-                unsafe { rustix::mm::mmap_anonymous(wanted, count, ProtFlags::empty(), flags) };
-            let found = found.map_err(refused)?;
-            let is_there = found.expose_provenance() == at;
-            let advised = advise_if(is_there, found, count);
-            if !is_there || advised.is_err() {
-                // SAFETY: it was just mapped, and no other code knows the address. Kernels before
-                // 4.17 treat the address as a hint.
-                unsafe { unmap(found.addr(), count) };
-                advised?;
-                return Err(refused(Errno::EXIST));
-            }
-            *len += count;
-        }
+        let (Some(bytes), Some(end)) = (bytes, end) else { return Err(refused(no_memory())) };
+        let advise = |address: *mut u8, len| {
+            NonNull::new(address.cast()).map_or(Ok(()), |address| linux::advise(address, len))
+        };
+        self.reservation.extend(end, advise, refused)?;
         self.bytes.fetch_max(bytes, Ordering::Release);
         Ok(())
     }
@@ -205,17 +177,9 @@ impl Region {
         let end =
             offset.checked_add(len).and_then(|end| end.checked_next_multiple_of(self.page_bytes));
         let end = end.filter(|&end| end <= self.bytes()).ok_or_else(|| self.beyond(offset, len))?;
-        let address = self.address(start).cast::<c_void>();
-        // SAFETY: the whole pages lie in our own mapping, checked above. Making them accessible
-        // invalidates no other use.
-        let done = unsafe {
-            rustix::mm::mprotect(
-                address,
-                (end - start) as usize,
-                MprotectFlags::READ | MprotectFlags::WRITE,
-            )
-        };
-        done.map_err(|error| Error::AddressSpace { needed_bytes: end, source: error.into() })
+        // SAFETY: the whole pages lie in our own reservation, checked above.
+        let done = unsafe { vm::commit(self.address(start), (end - start) as usize) };
+        done.map_err(|source| Error::AddressSpace { needed_bytes: end, source })
     }
 
     /// Returns whole pages to their state before they were first committed or mapped: inaccessible,
@@ -237,16 +201,10 @@ impl Region {
         if len == 0 {
             return Ok(());
         }
-        let address = self.address(offset).cast::<c_void>();
-        let flags = MapFlags::PRIVATE | MapFlags::FIXED | no_reserve();
-        // SAFETY: MAP_FIXED replaces exactly these whole pages, which lie in our own mapping
-        // (checked above), and by our contract no reference to them exists.
-        let done =
-            unsafe { rustix::mm::mmap_anonymous(address, len as usize, ProtFlags::empty(), flags) };
-        done.map_err(|error| Error::AddressSpace {
-            needed_bytes: offset + len,
-            source: error.into(),
-        })?;
+        // SAFETY: these whole pages lie in our own reservation (checked above), and by our contract
+        // no reference to them exists.
+        let done = unsafe { vm::release(self.address(offset), len as usize) };
+        done.map_err(|source| Error::AddressSpace { needed_bytes: offset + len, source })?;
         self.advise(offset, len)
     }
 
@@ -289,16 +247,23 @@ impl Region {
     ///
     /// # Errors
     /// `Error::Advice`.
+    #[cfg(target_os = "linux")]
     pub(crate) fn advise(&self, offset: u64, len: u64) -> Result<()> {
-        if len == 0 {
+        let Some(address) = NonNull::new(self.base.as_ptr().wrapping_add(offset as usize)) else {
             return Ok(());
+        };
+        if len > 0 {
+            linux::advise(address.cast(), len as usize)?;
+            if self.is_random.load(Ordering::Acquire) {
+                linux::advise_random(address.cast(), len as usize);
+            }
         }
-        if let Some(address) = NonNull::new(self.address(offset).cast()) {
-            advise(address, len as usize)?;
-        }
-        if self.is_random.load(Ordering::Acquire) {
-            self.advise_random(offset, len);
-        }
+        Ok(())
+    }
+
+    /// Nothing to advise on other systems.
+    #[cfg(not(target_os = "linux"))]
+    fn advise(&self, _offset: u64, _len: u64) -> Result<()> {
         Ok(())
     }
 
@@ -309,14 +274,8 @@ impl Region {
     pub fn expect_random(&self) {
         // All of it, whatever is mapped: neighbours of other advice would not be one mapping.
         if !self.is_random.swap(true, Ordering::AcqRel) {
-            self.advise_random(0, self.bytes());
-        }
-    }
-
-    /// A hint: if it fails, more is read than needed.
-    fn advise_random(&self, offset: u64, len: u64) {
-        if let Some(address) = NonNull::new(self.address(offset).cast()) {
-            advise_random(address, len as usize);
+            #[cfg(target_os = "linux")]
+            linux::advise_random(self.base.cast(), self.bytes() as usize);
         }
     }
 
@@ -326,96 +285,45 @@ impl Region {
         prefetch_line(self.base.as_ptr().wrapping_add(offset as usize));
     }
 
-    /// Replaces the pages by a private mapping of a file: see `File::map_private`. The caller
-    /// advises on them.
-    ///
-    /// # Safety
-    /// As `File::map_private`.
-    pub(crate) unsafe fn map_file(
-        &self,
-        offset: u64,
-        len: u64,
-        file: impl AsFd,
-        file_offset: u64,
-    ) -> rustix::io::Result<()> {
-        let flags = MapFlags::PRIVATE | no_reserve();
-        // SAFETY: our caller promises it.
-        unsafe { self.map_over(offset, len, file, file_offset, flags) }
-    }
-
-    /// Drops the stores to a private mapping of a file: see `File::drop_private`.
-    ///
-    /// # Safety
-    /// As `File::drop_private`.
-    #[cfg(target_os = "linux")]
-    pub(crate) unsafe fn drop_pages(&self, offset: u64, len: u64) -> rustix::io::Result<()> {
-        let aligned = offset.is_multiple_of(self.page_bytes) && len.is_multiple_of(self.page_bytes);
-        if !aligned || offset.checked_add(len).is_none_or(|end| end > self.bytes()) {
-            return Err(rustix::io::Errno::INVAL);
-        }
-        if len == 0 {
-            return Ok(());
-        }
-        let (address, advice) = (self.address(offset), rustix::mm::Advice::LinuxDontNeed);
-        // SAFETY: whole pages of our own mapping, checked above. References into them find the same
-        // bytes there, and no thread stores to them: our caller promises it.
-        unsafe { rustix::mm::madvise(address.cast(), len as usize, advice) }
-    }
-
     /// Has the system put memory of its own behind a range of whole pages now, rather than at the
     /// first store to each; no byte changes. A hint: if it fails, the first store does it. `false`
     /// if a store would raise a signal instead: there is no memory or space, or it is broken.
     pub fn populate(&self, offset: u64, len: u64) -> bool {
         let aligned = offset.is_multiple_of(self.page_bytes) && len.is_multiple_of(self.page_bytes);
         let is_inside = offset.checked_add(len).is_some_and(|end| end <= self.bytes());
-        !(aligned && is_inside && len > 0) || populate(self.address(offset).cast(), len as usize)
+        !(aligned && is_inside && len > 0) || self.populate_pages(offset, len)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn populate_pages(&self, offset: u64, len: u64) -> bool {
+        linux::populate(self.address(offset).cast(), len as usize)
+    }
+
+    /// Other systems do it at the first store.
+    #[cfg(not(target_os = "linux"))]
+    fn populate_pages(&self, _offset: u64, _len: u64) -> bool {
+        true
     }
 
     /// How many pages of a range of whole ones this process has touched since they were mapped or
-    /// dropped; 0 if the system does not say. 8 bytes are read for each.
+    /// dropped. 8 bytes are read for each.
+    #[cfg(target_os = "linux")]
     pub fn touched_pages(&self, offset: u64, len: u64) -> u64 {
         if offset.checked_add(len).is_none_or(|end| end > self.bytes()) || len == 0 {
             return 0;
         }
         let first = self.address(offset).addr() as u64 / self.page_bytes;
         let mut entries = vec![0; (len / self.page_bytes * 8) as usize];
-        touched(&mut entries, first * 8).map_or(0, |()| {
+        linux::page_map(&mut entries, first * 8).map_or(0, |()| {
             // Bit 63: present.
             entries.chunks_exact(8).filter(|entry| entry[7] & 0x80 != 0).count() as u64
         })
     }
 
-    /// Moves `len` bytes from the start of another region here, over the mapped pages. The other
-    /// region has zeros then.
-    ///
-    /// # Safety
-    /// As `HugePage::put`; no reference into the other region exists.
-    #[cfg(target_os = "linux")]
-    pub(crate) unsafe fn move_from(&self, offset: u64, source: &Region, len: u64) -> Result<()> {
-        use rustix::mm::MremapFlags;
-        if offset.checked_add(len).is_none_or(|end| end > self.bytes()) || len > source.bytes() {
-            return Err(self.beyond(offset, len));
-        }
-        let (from, to) = (source.address(0).cast(), self.address(offset).cast::<c_void>());
-        let (count, flags) = (len as usize, MremapFlags::MAYMOVE | MremapFlags::DONTUNMAP);
-        for _ in 0..MOVES_MAX {
-            // SAFETY: both ranges are whole pages of our own mappings, checked above. The pages
-            // here are replaced under the system's lock on mappings, which faults wait for, by the
-            // same bytes; no reference to those of the source exists. Our caller promises the rest.
-            let moved = unsafe { rustix::mm::mremap_fixed(from, count, count, flags, to) };
-            let Err(error) = moved else { return Ok(()) };
-            let refused = Error::AddressSpace { needed_bytes: len, source: error.into() };
-            // SAFETY: advice that the range has already, which changes nothing; it is refused where
-            // nothing is mapped.
-            let there =
-                unsafe { rustix::mm::madvise(to, count, rustix::mm::Advice::LinuxDontFork) };
-            if there.is_ok() {
-                return Err(refused);
-            }
-        }
-        // The system unmapped the pages here, and then had no memory to move the others in. The
-        // next touch would raise a signal; nothing durable is lost.
-        std::process::abort()
+    /// Other systems do not say.
+    #[cfg(not(target_os = "linux"))]
+    pub fn touched_pages(&self, _offset: u64, _len: u64) -> u64 {
+        0
     }
 
     /// Other systems move no memory.
@@ -425,61 +333,6 @@ impl Region {
     #[cfg(not(target_os = "linux"))]
     pub(crate) unsafe fn move_from(&self, offset: u64, _source: &Region, len: u64) -> Result<()> {
         Err(self.beyond(offset, len))
-    }
-
-    /// Replaces the pages by a file's own: see `File::map_shared`.
-    ///
-    /// # Safety
-    /// As `File::map_shared`.
-    pub(crate) unsafe fn map_file_shared(
-        &self,
-        offset: u64,
-        len: u64,
-        file: impl AsFd,
-        file_offset: u64,
-    ) -> rustix::io::Result<()> {
-        if let Some(flags) = shared_without_sync() {
-            // SAFETY: our caller promises it.
-            match unsafe { self.map_over(offset, len, file.as_fd(), file_offset, flags) } {
-                // On tmpfs any mapping will do; in a page cache no fence makes a store durable.
-                Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::INVAL)
-                    if is_tmpfs(file.as_fd())? => {}
-                mapped => return mapped,
-            }
-        }
-        // SAFETY: as above.
-        unsafe { self.map_over(offset, len, file, file_offset, MapFlags::SHARED) }
-    }
-
-    /// Maps a file over whole pages of the region.
-    ///
-    /// # Safety
-    /// No reference into that range of the region may exist, but to bytes that are the same in the
-    /// file, and no thread stores to it meanwhile.
-    unsafe fn map_over(
-        &self,
-        offset: u64,
-        len: u64,
-        file: impl AsFd,
-        file_offset: u64,
-        flags: MapFlags,
-    ) -> rustix::io::Result<()> {
-        let aligned = [offset, len, file_offset].iter().all(|n| n % self.page_bytes == 0);
-        if !aligned || offset.checked_add(len).is_none_or(|end| end > self.bytes()) {
-            return Err(rustix::io::Errno::INVAL);
-        }
-        if len == 0 {
-            return Ok(());
-        }
-        let address = self.address(offset).cast::<c_void>();
-        let access = ProtFlags::READ | ProtFlags::WRITE;
-        let flags = flags | MapFlags::FIXED;
-        // SAFETY: MAP_FIXED replaces exactly these whole pages, which lie in our own mapping
-        // (checked above). By this function's contract references into them find the same bytes:
-        // the system changes a mapping under a lock that a fault waits for, so there is no moment
-        // without one. No thread stores to them, so no store is lost.
-        unsafe { rustix::mm::mmap(address, len as usize, access, flags, file, file_offset) }?;
-        Ok(())
     }
 
     /// Commits a range and fills it from `source`, which gets a part of the range to overwrite and
@@ -543,198 +396,25 @@ impl Region {
     /// # Safety
     /// From now on no code accesses anything else of the region, nor calls anything for it.
     pub unsafe fn give_up(&self, kept: &[(u64, u64)]) {
-        let mut mapped = self.mapped();
-        let Some(&(first, len)) = mapped.first() else { return };
-        let (mut at, end) = (first, first + len);
-        mapped.clear();
         let base = self.base.as_ptr().addr();
-        let page_bytes = self.page_bytes as usize;
-        for &(start, stop) in kept {
-            let start = (base + start as usize) / page_bytes * page_bytes;
-            let stop = (base + stop as usize).next_multiple_of(page_bytes).min(end);
-            let start = start.max(at);
-            if start >= stop {
-                continue;
-            }
-            // SAFETY: between two kept ranges, or before the first: our caller promises that no
-            // code accesses it any more.
-            unsafe { unmap(at, start - at) };
-            mapped.push((start, stop - start));
-            at = stop;
-        }
-        // SAFETY: behind the last one, as above.
-        unsafe { unmap(at, end - at) };
-    }
-
-    fn mapped(&self) -> MutexGuard<'_, Vec<(usize, usize)>> {
-        // No code under this lock panics half way.
-        self.mapped.lock().unwrap_or_else(PoisonError::into_inner)
+        let kept = kept.iter().map(|&(start, end)| (base + start as usize, base + end as usize));
+        // SAFETY: our caller promises it.
+        unsafe { self.reservation.give_up(kept) };
     }
 
     /// The address of a byte whose offset was checked to be within the region.
-    fn address(&self, offset: u64) -> *mut u8 {
+    pub(super) fn address(&self, offset: u64) -> *mut u8 {
         debug_assert!(offset < self.bytes());
         self.base.as_ptr().wrapping_add(offset as usize)
     }
 
-    fn beyond(&self, offset: u64, len: u64) -> Error {
-        Error::AddressSpace {
-            needed_bytes: offset.saturating_add(len),
-            source: io::Error::from(rustix::io::Errno::NOMEM),
-        }
+    pub(super) fn beyond(&self, offset: u64, len: u64) -> Error {
+        Error::AddressSpace { needed_bytes: offset.saturating_add(len), source: no_memory() }
     }
 }
 
-impl Drop for Region {
-    fn drop(&mut self) {
-        if self.fork.is_child() {
-            // Nothing of it is mapped here, and another mapping may be at these addresses by now.
-            return;
-        }
-        for (address, len) in self.mapped().drain(..) {
-            // SAFETY: mapped by `map` and left by `give_up`; its owner is gone, and with it all
-            // code that may access it.
-            unsafe { unmap(address, len) };
-        }
-    }
-}
-
-/// Maps inaccessible bytes at an address that the system chooses, with `room` free addresses behind
-/// them if there are that many.
-fn map_with_room(mapping_bytes: usize, room: u64) -> rustix::io::Result<*mut c_void> {
-    let flags = MapFlags::PRIVATE | no_reserve();
-    let map = |count: usize| {
-        // SAFETY: without MAP_FIXED the kernel picks addresses that nothing else uses.
-        unsafe { rustix::mm::mmap_anonymous(ptr::null_mut(), count, ProtFlags::empty(), flags) }
-    };
-    let room = usize::try_from(room).ok().filter(|room| *room > 0);
-    let all = room.and_then(|room| room.checked_add(mapping_bytes));
-    let mapped = all.and_then(|all| map(all).ok().zip(Some(all)));
-    let Some((address, all)) = mapped else { return map(mapping_bytes) };
-    // SAFETY: it was just mapped, and no other code knows the address.
-    unsafe { unmap(address.expose_provenance() + mapping_bytes, all - mapping_bytes) };
-    Ok(address)
-}
-
-/// As [`advise`], where `is_wanted`.
-#[cfg(target_os = "linux")]
-fn advise_if(is_wanted: bool, address: *mut c_void, len: usize) -> Result<()> {
-    match NonNull::new(address).filter(|_| is_wanted) {
-        Some(address) => advise(address, len),
-        None => Ok(()),
-    }
-}
-
-/// Unmaps whole pages at an address.
-///
-/// # Safety
-/// They are of our own mapping, and no code accesses them any more.
-unsafe fn unmap(address: usize, len: usize) {
-    if len == 0 {
-        return;
-    }
-    let address = ptr::with_exposed_provenance_mut(address);
-    // SAFETY: our caller promises it.
-    let unmapped = unsafe { rustix::mm::munmap(address, len) };
-    debug_assert!(unmapped.is_ok(), "munmap of our own mapping: {unmapped:?}");
-}
-
-/// Reads the system's page-map entries, 8 bytes for each page.
-#[cfg(target_os = "linux")]
-fn touched(entries: &mut [u8], at: u64) -> io::Result<()> {
-    use std::os::unix::fs::FileExt;
-    std::fs::File::open("/proc/self/pagemap")?.read_exact_at(entries, at)
-}
-
-/// Other systems do not say.
-#[cfg(not(target_os = "linux"))]
-fn touched(_entries: &mut [u8], _at: u64) -> io::Result<()> {
-    Err(io::ErrorKind::Unsupported.into())
-}
-
-/// Shared, and refused if a page could need a sync of the file system before its stores are
-/// durable.
-#[cfg(target_os = "linux")]
-fn shared_without_sync() -> Option<MapFlags> {
-    Some(MapFlags::SHARED_VALIDATE | MapFlags::SYNC)
-}
-
-/// Other systems have no such mapping.
-#[cfg(not(target_os = "linux"))]
-fn shared_without_sync() -> Option<MapFlags> {
-    None
-}
-
-/// Without it a reservation of 100 GiB fails on a machine with 24 GiB of memory.
-#[cfg(not(any(target_os = "freebsd", target_os = "dragonfly")))]
-fn no_reserve() -> MapFlags {
-    MapFlags::NORESERVE
-}
-
-/// These systems always behave so.
-#[cfg(any(target_os = "freebsd", target_os = "dragonfly"))]
-fn no_reserve() -> MapFlags {
-    MapFlags::empty()
-}
-
-/// Advises the kernel on pages that were just mapped: a child of a fork does not get them, so that
-/// neither it nor a copy on our next write doubles the memory; and huge pages, which halve the time
-/// of a dependent load. The whole reservation gets the same advice before any of it is committed,
-/// so that committed neighbours stay one mapping, however small the steps.
-#[cfg(target_os = "linux")]
-fn advise(address: NonNull<c_void>, len: usize) -> Result<()> {
-    use rustix::mm::Advice;
-    // SAFETY: the range was just mapped by our caller, and this advice changes no byte of it.
-    let kept = unsafe { rustix::mm::madvise(address.as_ptr(), len, Advice::LinuxDontFork) };
-    kept.map_err(refused_advice("MADV_DONTFORK", len))?;
-    // A kernel built without huge pages refuses; then there are none, which is no error.
-    // SAFETY: as above.
-    let _ = unsafe { rustix::mm::madvise(address.as_ptr(), len, Advice::LinuxHugepage) };
-    Ok(())
-}
-
-/// Advises the kernel that pages are touched in no order. Where huge pages are advised, Linux reads
-/// 2 MiB of a file for one page of it, whatever order was advised (since 5.18).
-#[cfg(target_os = "linux")]
-fn advise_random(address: NonNull<c_void>, len: usize) {
-    use rustix::mm::Advice;
-    for advice in [Advice::LinuxNoHugepage, Advice::Random] {
-        // SAFETY: whole pages of a mapping of our caller's, of which this changes no byte.
-        let _ = unsafe { rustix::mm::madvise(address.as_ptr(), len, advice) };
-    }
-}
-
-/// Other systems have the advice of the order.
-#[cfg(not(target_os = "linux"))]
-fn advise_random(address: NonNull<c_void>, len: usize) {
-    // SAFETY: whole pages of a mapping of our caller's, of which this changes no byte.
-    let _ = unsafe { rustix::mm::madvise(address.as_ptr(), len, rustix::mm::Advice::Random) };
-}
-
-/// Puts memory behind pages; Linux before 5.14 refuses, and does it at the first store.
-#[cfg(target_os = "linux")]
-fn populate(address: *mut c_void, len: usize) -> bool {
-    // SAFETY: whole pages of a mapping of our caller's. Their bytes stay unchanged, whichever
-    // thread reads or writes them meanwhile.
-    let done = unsafe { rustix::mm::madvise(address, len, rustix::mm::Advice::LinuxPopulateWrite) };
-    !matches!(done, Err(Errno::FAULT | Errno::HWPOISON | Errno::NOMEM))
-}
-
-/// Other systems do it at the first store.
-#[cfg(not(target_os = "linux"))]
-fn populate(_address: *mut c_void, _len: usize) -> bool {
-    true
-}
-
-/// Nothing to advise on other systems.
-#[cfg(not(target_os = "linux"))]
-fn advise(_address: NonNull<c_void>, _len: usize) -> Result<()> {
-    Ok(())
-}
-
-#[cfg(target_os = "linux")]
-fn refused_advice(advice: &'static str, len: usize) -> impl Fn(Errno) -> Error {
-    move |error| Error::Advice { advice, bytes: len as u64, source: error.into() }
+fn no_memory() -> io::Error {
+    io::ErrorKind::OutOfMemory.into()
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -794,18 +474,5 @@ mod tests {
             region.advise(offset, 2 << 20).expect("advised");
             assert!(is_alone(offset), "{}", flags_at(region.address(offset)));
         }
-    }
-
-    /// A regression: the error spoke of missing address space, and of a limit that had nothing to
-    /// do with it.
-    #[test]
-    fn advice_that_is_refused_is_called_that() {
-        // No mapping has such an address: the system refuses any advice on it.
-        let nowhere = NonNull::new(ptr::without_provenance_mut(1 << 60)).expect("not null");
-        let error = advise(nowhere, 4096).expect_err("nothing is mapped there");
-        assert!(matches!(error, Error::Advice { bytes: 4096, .. }) && error.is_refusal());
-        let words = error.to_string();
-        assert!(words.contains("MADV_DONTFORK") && words.contains("max_map_count"), "{words}");
-        assert!(!words.contains("ulimit"), "{words}");
     }
 }

@@ -5,15 +5,8 @@
 use std::os::fd::AsFd;
 
 /// Whether a file lies on tmpfs; files without a name do.
-#[cfg(target_os = "linux")]
 pub(crate) fn is_tmpfs(file: impl AsFd) -> rustix::io::Result<bool> {
     /// From the kernel's `magic.h`.
     const TMPFS_MAGIC: i64 = 0x0102_1994;
     Ok(rustix::fs::fstatfs(file)?.f_type == TMPFS_MAGIC)
-}
-
-/// Not checked on other systems.
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn is_tmpfs(_file: impl AsFd) -> rustix::io::Result<bool> {
-    Ok(false)
 }

@@ -147,16 +147,10 @@ impl Window {
     }
 
     /// Keeps the window from a fork's child, which has no right to write the file.
-    #[cfg(target_os = "linux")]
     fn keep_from_children(&self) -> rustix::io::Result<()> {
         let (address, advice) = (self.address.as_ptr().cast(), rustix::mm::Advice::LinuxDontFork);
         // SAFETY: the range was just mapped, and this advice changes no byte of it.
         unsafe { rustix::mm::madvise(address, self.bytes, advice) }
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    fn keep_from_children(&self) -> rustix::io::Result<()> {
-        Ok(())
     }
 }
 
@@ -174,17 +168,10 @@ impl Drop for Window {
 
 /// Whether a file lies on a file system that overwrites in place, so that a store needs no space,
 /// and whose mappings, reads, writes and syncs see the same pages.
-#[cfg(target_os = "linux")]
 fn overwrites_in_place(file: impl AsFd) -> bool {
     /// From linux/magic.h: ext2, ext3 and ext4.
     const EXT: u64 = 0xEF53;
     /// tmpfs.
     const TMPFS: u64 = 0x0102_1994;
     rustix::fs::fstatfs(file).is_ok_and(|found| [EXT, TMPFS].contains(&(found.f_type as u64)))
-}
-
-/// Not checked on other systems.
-#[cfg(not(target_os = "linux"))]
-fn overwrites_in_place(_file: impl AsFd) -> bool {
-    false
 }

@@ -99,8 +99,14 @@ mod tests {
             std::fs::write(file.path(), &expected).expect("bytes");
             let open = std::fs::OpenOptions::new().read(true).write(true).open(file.path());
             let descriptor = OwnedFd::from(open.expect("open"));
-            let ranges =
-                [(0, 1), (4096, 8192), (0, 300_000), (299_999, 300_001), (4096, 8192), (900_000, 1_000_000)];
+            let ranges = [
+                (0, 1),
+                (4096, 8192),
+                (0, 300_000),
+                (299_999, 300_001),
+                (4096, 8192),
+                (900_000, 1_000_000),
+            ];
             for (offset, end) in ranges {
                 way(&descriptor, offset, end).expect("allocated");
                 expected.resize(expected.len().max(end as usize), 0);

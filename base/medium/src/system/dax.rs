@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::address::lines::Lines;
+use crate::address::lines::lines;
 use crate::address::persist::{Flushing, Persist};
 use crate::address::tmpfs::is_tmpfs;
 use crate::error::{Error, Result};
@@ -42,17 +42,7 @@ pub(crate) fn persist(
     }
 }
 
-/// Flushes of this machine's cache lines; `None` when the processor has no flush that is known
-/// here.
-pub(crate) fn lines(how: Flushing) -> Option<Arc<dyn Persist>> {
-    if how == Flushing::None {
-        return Some(Arc::new(Lines::none()));
-    }
-    Lines::detect().map(|lines| Arc::new(lines) as Arc<dyn Persist>)
-}
-
 /// The medium of a directory's files; `name` is that of a file that may be there.
-#[cfg(target_os = "linux")]
 fn medium(directory: &OwnedFd, path: &Path, name: &str) -> Result<Medium> {
     use rustix::fs::{Mode, OFlags};
     /// Bytes of the file that is mapped on trial.
@@ -77,14 +67,7 @@ fn medium(directory: &OwnedFd, path: &Path, name: &str) -> Result<Medium> {
     Ok(if is_direct { Medium::PersistentMemory } else { Medium::Cached })
 }
 
-/// Only Linux says whether a file is persistent memory.
-#[cfg(not(target_os = "linux"))]
-fn medium(_directory: &OwnedFd, _path: &Path, _name: &str) -> Result<Medium> {
-    Ok(Medium::Cached)
-}
-
 /// Whether the file can be mapped so that its stores need no sync.
-#[cfg(target_os = "linux")]
 fn can_map_sync(file: &impl AsFd, len: usize) -> bool {
     use rustix::mm::{MapFlags, ProtFlags};
     let access = ProtFlags::READ | ProtFlags::WRITE;

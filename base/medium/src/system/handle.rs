@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use rustix::io::Errno;
 
+#[cfg(target_os = "linux")]
 use crate::address::window::Stores;
 use crate::error::Result;
 use crate::fork::ForkGuard;
@@ -41,14 +42,20 @@ pub(crate) fn source_of(error: Errno) -> io::Error {
 #[derive(Debug)]
 pub(crate) struct Handle {
     file: RwLock<Option<OwnedFd>>,
+    #[cfg(target_os = "linux")]
     stores: Stores,
     fork: ForkGuard,
 }
 
 impl Handle {
     pub(crate) fn new(file: OwnedFd) -> Result<Self> {
-        let (file, stores, fork) = (RwLock::new(Some(file)), Stores::default(), ForkGuard::new()?);
-        Ok(Self { file, stores, fork })
+        let (file, fork) = (RwLock::new(Some(file)), ForkGuard::new()?);
+        Ok(Self {
+            file,
+            #[cfg(target_os = "linux")]
+            stores: Stores::default(),
+            fork,
+        })
     }
 
     /// The result of a call on the descriptor.
@@ -69,11 +76,13 @@ impl Handle {
     }
 
     /// Stores bytes at a file offset through memory and returns how many: see [`Stores::store`].
+    #[cfg(target_os = "linux")]
     pub(crate) fn store(&self, bytes: &[u8], offset: u64) -> usize {
         self.with(|file| Ok(self.stores.store(file, bytes, offset))).unwrap_or(0)
     }
 
     /// Unmaps the memory, because the file is about to be cut.
+    #[cfg(target_os = "linux")]
     pub(crate) fn forget_stores(&self) {
         if !self.fork.is_child() {
             self.stores.forget();
@@ -83,6 +92,7 @@ impl Handle {
     fn close(&self) {
         drop(self.file.write().unwrap_or_else(PoisonError::into_inner).take());
         // No thread can make another window without the descriptor.
+        #[cfg(target_os = "linux")]
         self.stores.forget();
     }
 }

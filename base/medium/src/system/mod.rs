@@ -5,6 +5,7 @@ pub(crate) mod pieces;
 pub mod memory_limit;
 pub mod direct;
 pub(crate) mod lock;
+#[cfg(target_os = "linux")]
 pub(crate) mod dax;
 pub(crate) mod handle;
 pub(crate) mod allocate;

@@ -22,13 +22,14 @@ use std::thread;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
+#[cfg(target_os = "linux")]
 use crate::address::persist::{Flushing, Persist};
+#[cfg(target_os = "linux")]
 use crate::address::region::Region;
 use crate::error::{Error, Result};
 use crate::names::{name_of, text_of};
 use crate::storage::{Directory, File, Lock, StartedSync, check_name, unsupported};
 use crate::system::allocate::allocate;
-use crate::system::dax;
 use crate::system::handle::{Handle, Handles, source_of};
 use crate::system::lock::OsLock;
 
@@ -292,8 +293,10 @@ impl Directory for OsDirectory {
             .map_err(|error| Error::io("draw random bytes for", &self.path, None, 0, error))
     }
 
+    /// Only Linux says whether a file is persistent memory.
+    #[cfg(target_os = "linux")]
     fn persist(&self, how: Flushing, name: &str) -> Result<Option<Arc<dyn Persist>>> {
-        dax::persist(&self.duplicate("look at", ".")?, &self.path, how, name)
+        crate::system::dax::persist(&self.duplicate("look at", ".")?, &self.path, how, name)
     }
 }
 
@@ -320,7 +323,7 @@ impl OsFile {
     ///
     /// # Errors
     /// Those of the system.
-    #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
+    #[cfg(target_os = "linux")]
     pub(crate) fn in_memory(path: &Path) -> Result<Self> {
         let flags = rustix::fs::MemfdFlags::CLOEXEC;
         let file = rustix::fs::memfd_create("adamant", flags)
@@ -328,13 +331,8 @@ impl OsFile {
         Ok(Self { file: Arc::new(Handle::new(file)?), path: path.into() })
     }
 
-    /// Other systems have none.
-    #[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
-    pub(crate) fn in_memory(path: &Path) -> Result<Self> {
-        Err(Error::io("create in memory", path, None, 0, io::ErrorKind::Unsupported.into()))
-    }
-
     /// A page beyond the end would raise a signal at its first touch instead of an error here.
+    #[cfg(target_os = "linux")]
     fn check_mapped(&self, file_offset: u64, len: u64) -> Result<()> {
         let found_bytes = self.len()?.saturating_sub(file_offset);
         if found_bytes < len {
@@ -409,6 +407,7 @@ impl File for OsFile {
         Ok(())
     }
 
+    #[cfg(target_os = "linux")]
     fn write_mapped_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
         let stored = self.file.store(bytes, offset);
         self.write_at(&bytes[stored..], offset.saturating_add(stored as u64))
@@ -438,6 +437,7 @@ impl File for OsFile {
 
     fn set_len(&self, len: u64) -> Result<()> {
         // A store beyond the end would raise a signal.
+        #[cfg(target_os = "linux")]
         self.file.forget_stores();
         self.file
             .with(|file| retry_on_intr(|| rustix::fs::ftruncate(file, len)))
@@ -461,6 +461,7 @@ impl File for OsFile {
         }
     }
 
+    #[cfg(target_os = "linux")]
     unsafe fn map_private(
         &self,
         region: &Region,
@@ -477,8 +478,9 @@ impl File for OsFile {
         region.advise(region_offset, len)
     }
 
+    #[cfg(target_os = "linux")]
     fn drops_private(&self) -> bool {
-        cfg!(target_os = "linux")
+        true
     }
 
     #[cfg(target_os = "linux")]
@@ -510,6 +512,7 @@ impl File for OsFile {
         }
     }
 
+    #[cfg(target_os = "linux")]
     unsafe fn map_shared(
         &self,
         region: &Region,

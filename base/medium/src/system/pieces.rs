@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::address::region::Region;
+use crate::address::region::{Region, page_bytes};
 use crate::error::Result;
 use crate::storage::File;
 
@@ -38,9 +38,8 @@ impl MappedPiece {
     /// Maps the piece of a file that begins at `start`; `None` where the file ends, in whole pages,
     /// before `needed` bytes of it.
     fn map(file: &dyn File, start: u64, needed: u64) -> Result<Option<Self>> {
-        let page_bytes = rustix::param::page_size() as u64;
         let bytes = file.len()?.saturating_sub(start).min(PIECE_BYTES);
-        let bytes = bytes - bytes % page_bytes;
+        let bytes = bytes - bytes % page_bytes();
         if bytes < needed.max(1) {
             return Ok(None);
         }
