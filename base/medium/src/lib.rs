@@ -5,8 +5,8 @@
 //! [`system::os`] and [`memory`] implement them, and so does the simulator in `testing/sim`.
 //! [`bare`] is for measurements.
 
-#[cfg(not(all(unix, target_endian = "little", target_pointer_width = "64")))]
-compile_error!("Adamant needs a 64-bit little-endian Unix, such as Linux on x86-64 or aarch64.");
+#[cfg(not(all(any(unix, windows), target_endian = "little", target_pointer_width = "64")))]
+compile_error!("Adamant needs a 64-bit little-endian Unix or Windows, on x86-64 or aarch64.");
 
 pub mod error;
 pub mod fork;

@@ -15,12 +15,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 #[cfg(target_os = "linux")]
 use crate::address::lines::lines;
+#[cfg(target_os = "linux")]
 use crate::address::persist::{Flushing, Persist};
+#[cfg(target_os = "linux")]
 use crate::address::region::Region;
 use crate::error::{Error, Result};
 use crate::storage::{Directory, File, Lock, check_name};
-use crate::system::lock::held_here;
-use crate::system::os::{self, OsFile};
+use crate::system::holder::held_here;
+use crate::system::os::OsFile;
+use crate::system::random::random;
 
 /// Bytes of the pieces that a file is stored in; a piece never written is a hole.
 const PIECE_BYTES: u64 = 4096;
@@ -211,7 +214,7 @@ impl Directory for MemoryDirectory {
     }
 
     fn random(&self, buffer: &mut [u8]) -> Result<()> {
-        os::random(buffer)
+        random(buffer)
             .map_err(|error| Error::io("draw random bytes for", &self.path, None, 0, error))
     }
 

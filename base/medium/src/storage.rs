@@ -238,6 +238,9 @@ pub(crate) fn unsupported(operation: &'static str, directory: &Path, name: &str)
     Error::io(operation, &directory.join(name_of(name)), None, 0, io::ErrorKind::Unsupported.into())
 }
 
+/// Bytes of no name: those between names, and, on Windows, that before a stream of a file.
+const NO_NAME_BYTES: &[u8] = if cfg!(windows) { b"/\\:\0" } else { b"/\0" };
+
 /// Refuses a name that is not one component of a path: the first step of every [`Directory`] call.
 ///
 /// # Errors
@@ -245,7 +248,7 @@ pub(crate) fn unsupported(operation: &'static str, directory: &Path, name: &str)
 pub fn check_name(operation: &'static str, directory: &Path, name: &str) -> Result<()> {
     let os_name = name_of(name);
     let is_special = name.is_empty() || name == "." || name == "..";
-    if is_special || os_name.as_encoded_bytes().iter().any(|byte| [b'/', 0].contains(byte)) {
+    if is_special || os_name.as_encoded_bytes().iter().any(|byte| NO_NAME_BYTES.contains(byte)) {
         let source = io::Error::new(
             io::ErrorKind::InvalidInput,
             format!("expected the name of a file in it, found {name:?}"),

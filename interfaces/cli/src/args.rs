@@ -1,7 +1,6 @@
 //! Command-line arguments.
 
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use adamant::{Engine, KeyspaceOptions, LevelCompression};
@@ -547,7 +546,7 @@ pub(crate) struct Encoding {
 impl Encoding {
     /// The bytes that an argument stands for.
     pub(crate) fn bytes(self, argument: &OsString) -> Result<Vec<u8>> {
-        let bytes = argument.as_bytes();
+        let bytes = argument.as_encoded_bytes();
         if !self.base64 {
             return Ok(bytes.to_vec());
         }

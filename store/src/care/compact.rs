@@ -125,13 +125,23 @@ pub(crate) fn rebuild_beside(
 /// Bytes on the device of the files in a store's directory, including tables and blob files of the
 /// engine `lsm`; unreadable ones count as zero.
 fn bytes_of(path: &Path) -> u64 {
-    use std::os::unix::fs::MetadataExt;
     let entries = std::fs::read_dir(path).into_iter().flatten().filter_map(std::result::Result::ok);
     // Links are not followed: their targets are no part of a store.
     let bytes = |entry: std::fs::DirEntry| match entry.metadata() {
         Ok(found) if found.is_dir() => bytes_of(&entry.path()),
-        // The system counts in blocks of 512 bytes, whatever the block size of the file system.
-        found => found.map_or(0, |found| found.blocks() * 512),
+        found => found.map_or(0, |found| allocated_bytes(&found)),
     };
     entries.map(bytes).sum()
+}
+
+/// The system counts in blocks of 512 bytes, whatever the block size of the file system.
+#[cfg(unix)]
+fn allocated_bytes(found: &std::fs::Metadata) -> u64 {
+    std::os::unix::fs::MetadataExt::blocks(found) * 512
+}
+
+/// No file of ours has holes there.
+#[cfg(not(unix))]
+fn allocated_bytes(found: &std::fs::Metadata) -> u64 {
+    found.len()
 }

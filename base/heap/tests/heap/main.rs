@@ -28,6 +28,7 @@ mod circles;
 mod extremes;
 mod filled;
 mod first_touch;
+#[cfg(unix)]
 mod fork;
 mod pack;
 mod pieces;

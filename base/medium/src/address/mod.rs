@@ -9,6 +9,7 @@ pub mod region;
 mod mapped;
 pub mod huge;
 pub mod persist;
+#[cfg(target_os = "linux")]
 pub(crate) mod lines;
 #[cfg(target_os = "linux")]
 pub(crate) mod window;

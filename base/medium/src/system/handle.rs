@@ -8,47 +8,101 @@
 //! Thread safety: any thread. A call holds the lock of its own handle, shared.
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
-
-use rustix::io::Errno;
 
 #[cfg(target_os = "linux")]
 use crate::address::window::Stores;
-use crate::error::Result;
+use crate::error;
 use crate::fork::ForkGuard;
 
-/// The error of calls on a closed handle; no call on an open one returns it.
-const CLOSED: Errno = Errno::BADF;
-/// The error of calls in the child of a fork; no call on a file returns it.
-const CHILD: Errno = Errno::CHILD;
+#[cfg(unix)]
+mod system {
+    use rustix::io::Errno;
+
+    /// An open file or directory.
+    pub(crate) type Descriptor = std::os::fd::OwnedFd;
+    /// A failure of a call.
+    pub(crate) type Failure = Errno;
+
+    /// The error of calls on a closed handle; no call on an open one returns it.
+    pub(super) fn closed() -> Failure {
+        Errno::BADF
+    }
+
+    /// The error of calls in the child of a fork; no call on a file returns it.
+    pub(super) fn child() -> Failure {
+        Errno::CHILD
+    }
+
+    pub(super) fn is(one: &Failure, other: &Failure) -> bool {
+        one == other
+    }
+
+    pub(super) fn source_of(error: Failure) -> std::io::Error {
+        error.into()
+    }
+}
+
+#[cfg(windows)]
+mod system {
+    use std::io;
+
+    use windows_sys::Win32::Foundation::{ERROR_INVALID_HANDLE, ERROR_WAIT_NO_CHILDREN};
+
+    /// An open file or directory.
+    pub(crate) type Descriptor = std::fs::File;
+    /// A failure of a call.
+    pub(crate) type Failure = io::Error;
+
+    /// The error of calls on a closed handle; no call on an open one returns it.
+    pub(super) fn closed() -> Failure {
+        io::Error::from_raw_os_error(ERROR_INVALID_HANDLE as i32)
+    }
+
+    /// That of calls in the child of a fork, which there are none of here.
+    pub(super) fn child() -> Failure {
+        io::Error::from_raw_os_error(ERROR_WAIT_NO_CHILDREN as i32)
+    }
+
+    pub(super) fn is(one: &Failure, other: &Failure) -> bool {
+        one.raw_os_error() == other.raw_os_error()
+    }
+
+    pub(super) fn source_of(error: Failure) -> io::Error {
+        error
+    }
+}
+
+pub(crate) use system::{Descriptor, Failure};
+
 /// From this many handles on, dropped ones are removed.
 const SWEPT_MIN: usize = 16;
 
 /// A failure of a call on a handle, in words.
-pub(crate) fn source_of(error: Errno) -> io::Error {
-    let what = match error {
-        CLOSED => "it was closed with its store; open that again",
-        CHILD => {
+pub(crate) fn source_of(error: Failure) -> io::Error {
+    if system::is(&error, &system::closed()) {
+        return io::Error::other("it was closed with its store; open that again");
+    }
+    if system::is(&error, &system::child()) {
+        return io::Error::other(
             "it was opened before a fork; open it in the child after its parent has closed it, or \
-             use exec"
-        }
-        error => return error.into(),
-    };
-    io::Error::other(what)
+             use exec",
+        );
+    }
+    system::source_of(error)
 }
 
 /// A descriptor, and memory that shares pages of its file.
 #[derive(Debug)]
 pub(crate) struct Handle {
-    file: RwLock<Option<OwnedFd>>,
+    file: RwLock<Option<Descriptor>>,
     #[cfg(target_os = "linux")]
     stores: Stores,
     fork: ForkGuard,
 }
 
 impl Handle {
-    pub(crate) fn new(file: OwnedFd) -> Result<Self> {
+    pub(crate) fn new(file: Descriptor) -> error::Result<Self> {
         let (file, fork) = (RwLock::new(Some(file)), ForkGuard::new()?);
         Ok(Self {
             file,
@@ -65,14 +119,14 @@ impl Handle {
     /// this is the child of a fork.
     pub(crate) fn with<T>(
         &self,
-        call: impl FnOnce(&OwnedFd) -> rustix::io::Result<T>,
-    ) -> rustix::io::Result<T> {
+        call: impl FnOnce(&Descriptor) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
         // First: in a child the lock may be held by a thread that does not exist.
         if self.fork.is_child() {
-            return Err(CHILD);
+            return Err(system::child());
         }
         let file = self.file.read().unwrap_or_else(PoisonError::into_inner);
-        call(file.as_ref().ok_or(CLOSED)?)
+        call(file.as_ref().ok_or_else(system::closed)?)
     }
 
     /// Stores bytes at a file offset through memory and returns how many: see [`Stores::store`].
@@ -103,7 +157,7 @@ pub(crate) struct Handles(Mutex<Vec<Weak<Handle>>>);
 
 impl Handles {
     /// Adds one.
-    pub(crate) fn add(&self, file: OwnedFd) -> Result<Arc<Handle>> {
+    pub(crate) fn add(&self, file: Descriptor) -> error::Result<Arc<Handle>> {
         let handle = Arc::new(Handle::new(file)?);
         let mut handles = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if handles.len() == handles.capacity() {

@@ -9,9 +9,8 @@
 //! it keeps the lock.
 //! Thread safety: a value that only waits to be dropped.
 
-use std::ffi::OsString;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
@@ -19,11 +18,10 @@ use rustix::process::Pid;
 
 use crate::error::{Error, Result};
 use crate::storage::Lock;
+use crate::system::holder::{HOLDER_BYTES_MAX, holder_of_this_process, name_in};
 
 /// The list of locks on Linux; other systems have no such file.
 const LOCKS_PATH: &str = "/proc/locks";
-/// Bytes of a lock file that are read for the holder's name.
-const HOLDER_BYTES_MAX: usize = 256;
 
 /// A lock file that this process holds, or has a share of.
 #[derive(Debug)]
@@ -123,15 +121,6 @@ fn sharer_in<'l>(line: &'l str, place: &str) -> Option<&'l str> {
     (is_share && found == place).then_some(process)
 }
 
-/// The name of this process in a lock, such as "process 4711 (adamant)".
-pub(crate) fn holder_of_this_process() -> String {
-    let program = std::env::current_exe()
-        .ok()
-        .and_then(|path| path.file_name().map(OsString::from))
-        .map_or_else(|| "unknown program".into(), |name| name.to_string_lossy().into_owned());
-    format!("process {} ({program})", std::process::id())
-}
-
 /// Puts the holder's name into the file. Failing (a full disk) is no reason to refuse the lock: the
 /// name is for messages only, the lock is the kernel's.
 fn write_holder(file: &OwnedFd, holder: &str) {
@@ -143,14 +132,7 @@ fn write_holder(file: &OwnedFd, holder: &str) {
 fn read_holder(file: &OwnedFd) -> Option<String> {
     let mut buffer = [0; HOLDER_BYTES_MAX];
     let count = rustix::io::pread(file, &mut buffer[..], 0).ok()?;
-    let holder = String::from_utf8_lossy(&buffer[..count]);
-    let holder: String = holder.chars().filter(|character| !character.is_control()).collect();
-    (!holder.is_empty()).then_some(holder)
-}
-
-/// The error for a lock that another handle of this process has.
-pub(crate) fn held_here(path: &Path) -> Error {
-    Error::Locked { path: path.into(), holder: Some(holder_of_this_process()) }
+    name_in(&buffer[..count])
 }
 
 #[cfg(test)]

@@ -8,6 +8,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+#[cfg(all(unix, not(target_os = "linux"), not(miri)))]
+use crate::address::region::page_bytes;
+
 /// Where the hierarchies are mounted: version 2, and version 1's of the controller `memory`.
 const ROOTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/memory"];
 /// The file of a group that holds its limit, in version 2 and 1.
@@ -63,10 +66,28 @@ fn machine_memory_bytes() -> Option<u64> {
     (bytes > 0).then_some(bytes)
 }
 
-/// Not asked elsewhere; the interpreter of unsafe code knows no such call.
-#[cfg(not(all(target_os = "linux", not(miri))))]
+/// Not asked under the interpreter of unsafe code, which knows no such call.
+#[cfg(miri)]
 fn machine_memory_bytes() -> Option<u64> {
     None
+}
+
+#[cfg(all(unix, not(target_os = "linux"), not(miri)))]
+fn machine_memory_bytes() -> Option<u64> {
+    // SAFETY: a question that changes nothing.
+    let pages = unsafe { libc::sysconf(libc::_SC_PHYS_PAGES) };
+    let bytes = u64::try_from(pages).ok()?.saturating_mul(page_bytes());
+    (bytes > 0).then_some(bytes)
+}
+
+#[cfg(windows)]
+fn machine_memory_bytes() -> Option<u64> {
+    use windows_sys::Win32::System::SystemInformation::{GlobalMemoryStatusEx, MEMORYSTATUSEX};
+    let mut found =
+        MEMORYSTATUSEX { dwLength: size_of::<MEMORYSTATUSEX>() as u32, ..Default::default() };
+    // SAFETY: a place of ours, which says its length and which the call fills.
+    let is_filled = unsafe { GlobalMemoryStatusEx(&raw mut found) } != 0;
+    is_filled.then_some(found.ullTotalPhys)
 }
 
 #[cfg(test)]

@@ -4,9 +4,19 @@
 pub(crate) mod pieces;
 pub mod memory_limit;
 pub mod direct;
+#[cfg(unix)]
 pub(crate) mod lock;
 #[cfg(target_os = "linux")]
 pub(crate) mod dax;
 pub(crate) mod handle;
-pub(crate) mod allocate;
+pub(crate) mod holder;
+pub(crate) mod random;
+pub(crate) mod sync_beside;
+#[cfg(unix)]
+mod allocate;
+#[cfg(unix)]
 pub mod os;
+#[cfg(windows)]
+pub mod windows;
+#[cfg(windows)]
+pub use windows as os;

@@ -17,7 +17,6 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread;
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
@@ -32,6 +31,8 @@ use crate::storage::{Directory, File, Lock, StartedSync, check_name, unsupported
 use crate::system::allocate::allocate;
 use crate::system::handle::{Handle, Handles, source_of};
 use crate::system::lock::OsLock;
+use crate::system::random::random;
+use crate::system::sync_beside::sync_beside;
 
 /// Mode of new files: the umask decides who may use them.
 const FILE_MODE: Mode = Mode::from_raw_mode(0o666);
@@ -306,11 +307,6 @@ struct NoLock;
 
 impl Lock for NoLock {}
 
-/// Fills a buffer from the system's generator.
-pub(crate) fn random(buffer: &mut [u8]) -> io::Result<()> {
-    getrandom::fill(buffer).map_err(io::Error::from)
-}
-
 /// A file of a file system.
 #[derive(Debug)]
 pub(crate) struct OsFile {
@@ -452,13 +448,7 @@ impl File for OsFile {
     }
 
     fn start_sync(self: Arc<Self>) -> StartedSync {
-        let file = Arc::clone(&self);
-        let thread = thread::Builder::new().name("adamant-sync".to_owned());
-        match thread.spawn(move || file.sync()) {
-            Ok(thread) => StartedSync::Running(thread),
-            // The system has no more threads.
-            Err(_) => StartedSync::Done(self.sync()),
-        }
+        sync_beside(self)
     }
 
     #[cfg(target_os = "linux")]

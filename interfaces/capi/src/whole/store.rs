@@ -1,13 +1,12 @@
 //! Opening and closing stores, and operations on a whole store.
 
-use std::ffi::{CStr, OsStr, c_char, c_int};
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::{CStr, c_char, c_int};
 use std::path::Path;
 
 use adamant::{Options, Store};
 
 use crate::border::code::ADAMANT_OK;
-use crate::border::failure::run;
+use crate::border::failure::{Result, run};
 use crate::border::hold::hold;
 use crate::border::options::OptionsHandle;
 use crate::border::pointers::{Changed, In, Opaque, Out, Taken};
@@ -21,8 +20,21 @@ impl Opaque for StoreHandle {
     const NAME: &'static str = "a store";
 }
 
-fn path_of(text: &CStr) -> &Path {
-    Path::new(OsStr::from_bytes(text.to_bytes()))
+/// A path of any bytes.
+#[cfg(unix)]
+fn path_of(text: &CStr) -> Result<&Path> {
+    use std::os::unix::ffi::OsStrExt;
+    Ok(Path::new(std::ffi::OsStr::from_bytes(text.to_bytes())))
+}
+
+/// A path in UTF-8: those of this system are text.
+#[cfg(not(unix))]
+fn path_of(text: &CStr) -> Result<&Path> {
+    let path = text.to_str().map(Path::new);
+    path.map_err(|error| {
+        let words = format!("expected a path in UTF-8, found {text:?}: {error}");
+        crate::border::failure::Failure::invalid(words)
+    })
 }
 
 /// Opens the store in the directory at a path, with options; NULL for the default ones. It is
@@ -38,7 +50,7 @@ pub extern "C" fn adamant_open(
 ) -> c_int {
     run(|| {
         store.need_handle()?;
-        let path = path_of(path.text("path")?);
+        let path = path_of(path.text("path")?)?;
         let options = match options.is_null() {
             true => Options::new(),
             false => hold(options.get()?)?.options(),
@@ -105,7 +117,7 @@ pub extern "C" fn adamant_compact(store: Changed<StoreHandle>) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_backup(store: In<StoreHandle>, path: In<c_char>) -> c_int {
     run(|| {
-        store.get()?.backup(path_of(path.text("path")?))?;
+        store.get()?.backup(path_of(path.text("path")?)?)?;
         Ok(ADAMANT_OK)
     })
 }
@@ -116,7 +128,7 @@ pub extern "C" fn adamant_backup(store: In<StoreHandle>, path: In<c_char>) -> c_
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_backup_linked(store: In<StoreHandle>, path: In<c_char>) -> c_int {
     run(|| {
-        store.get()?.backup_linked(path_of(path.text("path")?))?;
+        store.get()?.backup_linked(path_of(path.text("path")?)?)?;
         Ok(ADAMANT_OK)
     })
 }
@@ -128,8 +140,8 @@ pub extern "C" fn adamant_backup_linked(store: In<StoreHandle>, path: In<c_char>
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_restore(backup: In<c_char>, path: In<c_char>) -> c_int {
     run(|| {
-        let backup = path_of(backup.text("path of the backup")?);
-        adamant::restore(backup, path_of(path.text("path")?))?;
+        let backup = path_of(backup.text("path of the backup")?)?;
+        adamant::restore(backup, path_of(path.text("path")?)?)?;
         Ok(ADAMANT_OK)
     })
 }

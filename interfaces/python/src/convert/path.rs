@@ -3,11 +3,9 @@
 //! Invariants: any bytes without zeros are a path; the bytes of a `str` are those of `os.fsencode`.
 
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 
 use crate::errors;
 
@@ -16,11 +14,11 @@ use crate::errors;
 /// # Errors
 /// `TypeError` for an object that is no path, `InvalidArgument` for one with a zero byte.
 pub(crate) fn path_of(object: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
-    let encoded = PyModule::import(object.py(), "os")?.getattr("fsencode")?.call1((object,))?;
-    let bytes = encoded.cast::<PyBytes>()?.as_bytes();
-    if bytes.contains(&0) {
+    let decoded = PyModule::import(object.py(), "os")?.getattr("fsdecode")?.call1((object,))?;
+    let path: OsString = decoded.extract()?;
+    if path.as_encoded_bytes().contains(&0) {
         let words = format!("a path has no zero byte, this one has: {}", object.repr()?);
         return Err(errors::named("InvalidArgument", words));
     }
-    Ok(OsString::from_vec(bytes.to_vec()).into())
+    Ok(path.into())
 }
