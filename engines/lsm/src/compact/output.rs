@@ -66,6 +66,18 @@ impl Outcome {
         self
     }
 
+    /// Makes the names of the files durable. `failed_before`: the directory syncs that had failed
+    /// before any of them was named.
+    pub(crate) fn sync_names(&self, failed_before: u64) -> Result<()> {
+        if !self.blobs.is_empty() {
+            self.context.sync_names(FileKind::Blobs, failed_before)?;
+        }
+        if !self.tables.is_empty() {
+            self.context.sync_names(FileKind::Tables, failed_before)?;
+        }
+        Ok(())
+    }
+
     /// A commit names the files: they stay.
     pub(crate) fn keep(self) {
         self.is_taken.store(true, Ordering::Relaxed);
@@ -176,8 +188,9 @@ impl<'o> Output<'o> {
 
     /// Adds the next entry, if a reader can see it.
     pub(crate) fn add(&mut self, mut entry: Entry) -> Result<()> {
+        // An entry that is below the last one stays with its table, which refuses it.
         let is_full = self.table.as_ref().is_some_and(|table| {
-            table.file_bytes() >= self.options.table_bytes_max && *table.last_key() != entry.key[..]
+            table.file_bytes() >= self.options.table_bytes_max && *table.last_key() < entry.key[..]
         });
         if is_full {
             self.end_table(Some(entry.key.clone()))?;
@@ -278,15 +291,17 @@ impl<'o> Output<'o> {
     }
 
     /// Completes all files: the files and their names are durable.
-    pub(crate) fn finish(mut self) -> Result<Outcome> {
+    pub(crate) fn finish(self) -> Result<Outcome> {
+        let failed_syncs = self.failed_syncs;
+        let outcome = self.finish_files()?;
+        outcome.sync_names(failed_syncs)?;
+        Ok(outcome)
+    }
+
+    /// The same, without their names.
+    pub(crate) fn finish_files(mut self) -> Result<Outcome> {
         self.end_table(None)?;
         self.end_blob()?;
-        if !self.outcome.blobs.is_empty() {
-            self.context.sync_names(FileKind::Blobs, self.failed_syncs)?;
-        }
-        if !self.outcome.tables.is_empty() {
-            self.context.sync_names(FileKind::Tables, self.failed_syncs)?;
-        }
         Ok(self.outcome)
     }
 }
