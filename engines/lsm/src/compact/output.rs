@@ -121,6 +121,10 @@ impl Drop for Outcome {
 /// What of a tree its files are written by: the state that it shares with others, and its options.
 pub(crate) type TreeParts<'p> = (&'p Arc<TreeContext>, &'p Options);
 
+/// The part of a table's maximum bytes that may wait for its block when the table ends. It leaves
+/// the table far from being small; see `pick_for_small`.
+const WAITING_PART: u64 = 8;
+
 /// Writes the tables.
 pub(crate) struct Output<'o> {
     context: &'o Arc<TreeContext>,
@@ -186,13 +190,25 @@ impl<'o> Output<'o> {
         self.table.as_mut().ok_or(Error::TransactionTooLarge)
     }
 
+    /// Whether the table ends before an entry with that key. One that is below the last one stays
+    /// with its table, which refuses it.
+    fn is_full(&mut self, key: &[u8]) -> Result<bool> {
+        let bytes_max = self.options.table_bytes_max;
+        let Some(table) = &mut self.table else { return Ok(false) };
+        if table.file_bytes() < bytes_max || table.last_key() >= key {
+            return Ok(false);
+        }
+        // What waits for its block is not compressed yet. A table that ends for it alone may turn
+        // out so small that it is merged with others like it, to such tables again, for ever.
+        if table.waiting_bytes() >= bytes_max / WAITING_PART {
+            table.cut_before(key)?;
+        }
+        Ok(table.file_bytes() >= bytes_max)
+    }
+
     /// Adds the next entry, if a reader can see it.
     pub(crate) fn add(&mut self, mut entry: Entry) -> Result<()> {
-        // An entry that is below the last one stays with its table, which refuses it.
-        let is_full = self.table.as_ref().is_some_and(|table| {
-            table.file_bytes() >= self.options.table_bytes_max && *table.last_key() < entry.key[..]
-        });
-        if is_full {
+        if self.is_full(&entry.key)? {
             self.end_table(Some(entry.key.clone()))?;
         }
         if !self.survivors.keeps(&entry) {

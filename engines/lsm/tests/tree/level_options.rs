@@ -4,7 +4,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use adamant_heap::{Directory, Durability, MemoryDirectory};
-use adamant_lsm::{Compression, Error, LevelCompression, NEWEST, TreeOptions};
+use adamant_lsm::{Compression, Error, LevelCompression, NEWEST, Options, TreeOptions};
 
 use crate::store::{Model, Store, small_options};
 
@@ -36,9 +36,9 @@ struct User {
 }
 
 impl User {
-    fn new(seed: u64) -> Self {
+    fn new(seed: u64, options: Options) -> Self {
         let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
-        let store = Store::open(&directory, small_options()).unwrap();
+        let store = Store::open(&directory, options).unwrap();
         Self { store, model: Model::new(), random: fastrand::Rng::with_seed(seed) }
     }
 
@@ -122,7 +122,7 @@ impl User {
 #[test]
 fn merges_end_and_keep_all_whatever_options_follow_each_other() {
     for seed in 0..6 {
-        let mut user = User::new(seed);
+        let mut user = User::new(seed, small_options());
         for round in 0..25 {
             match user.random.u8(..8) {
                 0 => user.load(round),
@@ -146,5 +146,28 @@ fn merges_end_and_keep_all_whatever_options_follow_each_other() {
         }
         user.settle();
         user.assert_holds();
+    }
+}
+
+/// A regression: a table ended by what its entries took before compression. Where a block is as
+/// large as a table, or an entry is, that was less than a quarter of the table's maximum, and eight
+/// such neighbours were merged to such tables again, for ever.
+#[test]
+fn blocks_as_large_as_tables_are_not_merged_for_ever() {
+    for (block_bytes, value_bytes) in [(8 << 20, 500), (64, 20_000)] {
+        let mut options = Options::default();
+        options.table_bytes_max = 16 << 10;
+        options.blob_bytes_min = None;
+        options.block_bytes = block_bytes;
+        let mut user = User::new(1, options);
+        let pair = |number: usize| (format!("{number:04}"), vec![b'v'; value_bytes]);
+        let pairs: Vec<_> = (0..(1 << 20) / value_bytes).map(pair).collect();
+        let load = user.store.tree.prepare_load(&pairs, 1).unwrap().unwrap();
+        user.store.heap.transaction(Durability::Buffered, |tx| load.commit(tx)).unwrap();
+        user.model.extend(pairs.into_iter().map(|(key, value)| (key.into_bytes(), value)));
+        user.settle();
+        user.assert_holds();
+        let tables = user.store.tree.levels()[6].len();
+        assert!(tables < 8, "{tables} tables of 1 MiB of one byte");
     }
 }
