@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use adamant_heap::{Directory, Durability, MemoryDirectory};
-use adamant_lsm::{Error, NEWEST};
+use adamant_lsm::{Error, NEWEST, Options};
 use adamant_sim::{Call, Fault, SimDirectory, SimDisk};
 
 use crate::store::{Store, open_on, small_options};
@@ -128,6 +128,28 @@ fn a_load_that_is_given_up_or_undone_leaves_no_file() {
     store.context.delete_obsolete(&store.heap).unwrap();
     assert_eq!(files(&*directory), [""; 0]);
     load(&store, &pairs());
+}
+
+/// A regression: what four threads wrote of one load were small tables, so that merges wrote all of
+/// it once more.
+#[test]
+fn tables_that_threads_share_are_large_enough_to_stay() {
+    let (directory, mut options) = (MemoryDirectory::new(), Options::default());
+    options.table_bytes_max = 64 << 10;
+    let directory: Arc<dyn Directory> = Arc::new(directory);
+    let store = Store::open(&directory, options).unwrap();
+    let mut random = fastrand::Rng::with_seed(3);
+    for round in 0..5_u8 {
+        let mut pair = |number: u8| {
+            let value: Vec<u8> = (0..150).map(|_| random.u8(..)).collect();
+            (vec![round, number], value.repeat(2)[..256].to_vec())
+        };
+        let pairs: Pairs = (0..=255).map(&mut pair).collect();
+        let load = store.tree.prepare_load(&pairs, THREADS).unwrap().unwrap();
+        store.heap.transaction(Durability::Buffered, |tx| load.commit(tx)).unwrap();
+    }
+    assert_eq!(store.tree.levels()[6].len(), 5 * THREADS);
+    assert!(!store.tree.has_work(), "{:?}", store.tree.stats());
 }
 
 /// A regression: the load panicked, as the system refuses a thread to a process that has many.
