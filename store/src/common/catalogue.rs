@@ -90,7 +90,11 @@ impl Catalogue {
 
     /// The map of a keyspace, given its entry.
     pub(crate) fn map<R: Read>(&self, heap: &R, name: &str, entry: &CatalogueEntry) -> Result<Map> {
-        let own = entry.options(name)?;
+        let mut own = entry.options(name)?;
+        if !is_visible(name) {
+            // It was dropped: nothing is written to it, so it needs nothing that this build lacks.
+            own = TreeOptions::default();
+        }
         Map::open((&self.lsm_trees, self.head.offset()), heap, name, (entry, &own))
     }
 
