@@ -216,7 +216,7 @@ impl Catalogue {
     ) -> Result<()> {
         own.check().map_err(Error::of_lsm(name))?;
         let tree = self.map(heap, name, entry)?.lsm().map(Arc::clone);
-        let entry = entry.with_options(own);
+        let entry = entry.with_options(name, own)?;
         self.raise_format(heap, &entry)?;
         let replaced = self.tree.insert(heap, name.as_bytes(), &entry.to_bytes())?;
         assert!(replaced, "a keyspace gets options that was found under the same lock");

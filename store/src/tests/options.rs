@@ -151,6 +151,24 @@ fn a_dropped_keyspace_that_asked_for_zstd_is_freed_by_any_build() {
     assert_eq!(tables(), 0);
 }
 
+/// A regression: they were appended again by each call, and never found.
+#[test]
+fn options_are_not_recorded_behind_types_that_do_not_end_where_they_should() {
+    let store = Store::in_memory().unwrap();
+    store.keyspace_with("main", lsm()).unwrap().typed::<String, u32>().unwrap();
+    let whole = entry_of(&store, "main");
+    let cut = &whole[..whole.len() - 3];
+    write_entry(&store, "main", cut);
+    let main = store.keyspace_with("main", lsm()).unwrap();
+    main.put("key", "value").unwrap();
+    for _ in 0..2 {
+        let error = store.keyspace_with("main", lsm().block_bytes(512)).unwrap_err();
+        assert!(error.is_damaged() && error.to_string().contains("types"), "{error}");
+        assert_eq!(entry_of(&store, "main"), cut);
+    }
+    assert_eq!(main.get("key").unwrap(), Some("value".into()));
+}
+
 /// After a power cut a keyspace has the options of before or of after the commit that changed them,
 /// and all of its entries.
 #[test]
