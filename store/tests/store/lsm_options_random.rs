@@ -227,6 +227,19 @@ fn snapshots_see_keyspaces_as_they_were_whatever_becomes_of_them_and_their_optio
     }
 }
 
+/// Loads one range of keys after the other, each behind the one before.
+fn load_until(data: &Keyspace, goes_on: &dyn Fn() -> bool) {
+    for round in 0.. {
+        let pairs = (0..4_000).map(|number| (format!("l {round:04} {number:04}"), [7; 300]));
+        assert_eq!(data.load_sorted(pairs).unwrap().replaced, 0);
+        assert_eq!(data.prefix(format!("l {round:04}")).count(), 4_000);
+        if !goes_on() {
+            break;
+        }
+        data.range("l".."m").count();
+    }
+}
+
 /// Writers, readers and loads beside changes of options, merges of all tables and conversions.
 #[test]
 fn options_change_while_others_read_and_write() {
@@ -280,18 +293,7 @@ fn options_change_while_others_read_and_write() {
                 }
             }
         });
-        scope.spawn(|| {
-            for round in 0.. {
-                let pairs =
-                    (0..4_000).map(|number| (format!("l {round:04} {number:04}"), [7; 300]));
-                assert_eq!(data.load_sorted(pairs).unwrap().replaced, 0);
-                assert_eq!(data.prefix(format!("l {round:04}")).count(), 4_000);
-                if !goes_on() {
-                    break;
-                }
-                data.range("l".."m").count();
-            }
-        });
+        scope.spawn(|| load_until(&data, &goes_on));
         let begun = Instant::now();
         while begun.elapsed() < Duration::from_millis(1_500) {
             std::thread::sleep(Duration::from_millis(10));
