@@ -90,7 +90,11 @@ impl Catalogue {
 
     /// The map of a keyspace, given its entry.
     pub(crate) fn map<R: Read>(&self, heap: &R, name: &str, entry: &CatalogueEntry) -> Result<Map> {
-        let own = entry.options(name)?;
+        let mut own = entry.options(name)?;
+        if !is_visible(name) {
+            // It was dropped: nothing is written to it, so it needs nothing that this build lacks.
+            own = TreeOptions::default();
+        }
         Map::open((&self.lsm_trees, self.head.offset()), heap, name, (entry, &own))
     }
 
@@ -212,7 +216,7 @@ impl Catalogue {
     ) -> Result<()> {
         own.check().map_err(Error::of_lsm(name))?;
         let tree = self.map(heap, name, entry)?.lsm().map(Arc::clone);
-        let entry = entry.with_options(own);
+        let entry = entry.with_options(name, own)?;
         self.raise_format(heap, &entry)?;
         let replaced = self.tree.insert(heap, name.as_bytes(), &entry.to_bytes())?;
         assert!(replaced, "a keyspace gets options that was found under the same lock");

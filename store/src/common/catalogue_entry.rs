@@ -75,8 +75,14 @@ impl CatalogueEntry {
     }
 
     /// The same keyspace with these options of its own.
-    pub(crate) fn with_options(&self, own: &TreeOptions) -> Self {
-        Self { options: recorded_options::to_bytes(own).into(), ..self.clone() }
+    ///
+    /// # Errors
+    /// Damage of its types, behind which options would not be found again.
+    pub(crate) fn with_options(&self, name: &str, own: &TreeOptions) -> Result<Self> {
+        if usize::from(self.types_bytes.get()) != self.types.len() {
+            self.types(name)?;
+        }
+        Ok(Self { options: recorded_options::to_bytes(own).into(), ..self.clone() })
     }
 
     /// Whether it has options of its own.

@@ -9,6 +9,7 @@ use adamant_medium::storage::Directory;
 use adamant_sim::{Mark, SimDirectory, SimDisk, Tally};
 
 use super::write_entry;
+use crate::common::catalogue::hidden_name;
 use crate::common::keyspace_options::KeyspaceOptions;
 use crate::engine::tree::Engine;
 use crate::error::Error;
@@ -119,6 +120,53 @@ fn a_keyspace_that_asks_for_zstd_is_refused_by_a_build_without_it() {
     let source: Arc<dyn Directory> = directory;
     let repaired = crate::repair_into(&source, target, Options::new());
     assert!(repaired.unwrap_err().to_string().contains("without the feature zstd"));
+}
+
+/// A regression: a keyspace that was dropped, and kept for a snapshot until the process died, kept
+/// a build without zstd from checking and repairing the store, under a name of 255 blanks.
+#[test]
+fn a_dropped_keyspace_that_asked_for_zstd_is_freed_by_any_build() {
+    let directory: Arc<MemoryDirectory> = Arc::new(MemoryDirectory::new());
+    let open = || Store::open_directory(directory.clone(), Options::new().background(false));
+    let store = open().unwrap();
+    let main = store.keyspace_with("main", lsm().compression(Compression::Lz4)).unwrap();
+    main.put("key", "value").unwrap();
+    main.compact().unwrap();
+    let catalogue = store.shared.catalogue();
+    let retired = store.shared.transaction(Durability::Sync, |transaction| {
+        let entry = catalogue.find(transaction, "main")?.expect("it is there");
+        catalogue.retire(transaction, "main", &entry)?;
+        Ok::<u64, Error>(entry.head.get())
+    });
+    let name = hidden_name(retired.unwrap());
+    let mut entry = entry_of(&store, &name);
+    (28..42).step_by(2).for_each(|at| entry[at..at + 2].copy_from_slice(&[2, 3]));
+    write_entry(&store, &name, &entry);
+    store.close().unwrap();
+    let tables = || directory.subdirectory("tables").unwrap().list().unwrap().len();
+    assert_eq!(tables(), 1);
+    let store = open().unwrap();
+    assert!(store.check().unwrap().is_clean());
+    assert!(store.shared.catalogue().list(&store.shared.view().unwrap()).unwrap().is_empty());
+    assert_eq!(tables(), 0);
+}
+
+/// A regression: they were appended again by each call, and never found.
+#[test]
+fn options_are_not_recorded_behind_types_that_do_not_end_where_they_should() {
+    let store = Store::in_memory().unwrap();
+    store.keyspace_with("main", lsm()).unwrap().typed::<String, u32>().unwrap();
+    let whole = entry_of(&store, "main");
+    let cut = &whole[..whole.len() - 3];
+    write_entry(&store, "main", cut);
+    let main = store.keyspace_with("main", lsm()).unwrap();
+    main.put("key", "value").unwrap();
+    for _ in 0..2 {
+        let error = store.keyspace_with("main", lsm().block_bytes(512)).unwrap_err();
+        assert!(error.is_damaged() && error.to_string().contains("types"), "{error}");
+        assert_eq!(entry_of(&store, "main"), cut);
+    }
+    assert_eq!(main.get("key").unwrap(), Some("value".into()));
 }
 
 /// After a power cut a keyspace has the options of before or of after the commit that changed them,

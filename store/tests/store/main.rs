@@ -13,6 +13,7 @@ mod lent;
 mod load;
 mod lsm;
 mod lsm_options;
+mod lsm_options_random;
 mod objects;
 mod pieces;
 mod read_only;

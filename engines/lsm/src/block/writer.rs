@@ -52,6 +52,11 @@ impl EntriesWriter {
         self.entry_count == 0
     }
 
+    /// The key that was added last; empty if there is none.
+    pub(crate) fn last_key(&self) -> &[u8] {
+        &self.last_key
+    }
+
     /// Bytes that the payload would have now, without the hash index.
     pub(crate) fn payload_bytes(&self) -> usize {
         self.bytes.len() + 4 * self.restarts.len() + ENTRIES_TAIL_BYTES

@@ -66,6 +66,18 @@ impl Outcome {
         self
     }
 
+    /// Makes the names of the files durable. `failed_before`: the directory syncs that had failed
+    /// before any of them was named.
+    pub(crate) fn sync_names(&self, failed_before: u64) -> Result<()> {
+        if !self.blobs.is_empty() {
+            self.context.sync_names(FileKind::Blobs, failed_before)?;
+        }
+        if !self.tables.is_empty() {
+            self.context.sync_names(FileKind::Tables, failed_before)?;
+        }
+        Ok(())
+    }
+
     /// A commit names the files: they stay.
     pub(crate) fn keep(self) {
         self.is_taken.store(true, Ordering::Relaxed);
@@ -108,6 +120,10 @@ impl Drop for Outcome {
 
 /// What of a tree its files are written by: the state that it shares with others, and its options.
 pub(crate) type TreeParts<'p> = (&'p Arc<TreeContext>, &'p Options);
+
+/// The part of a table's maximum bytes that may wait for its block when the table ends. It leaves
+/// the table far from being small; see `pick_for_small`.
+const WAITING_PART: u64 = 8;
 
 /// Writes the tables.
 pub(crate) struct Output<'o> {
@@ -174,12 +190,25 @@ impl<'o> Output<'o> {
         self.table.as_mut().ok_or(Error::TransactionTooLarge)
     }
 
+    /// Whether the table ends before an entry with that key. One that is below the last one stays
+    /// with its table, which refuses it.
+    fn is_full(&mut self, key: &[u8]) -> Result<bool> {
+        let bytes_max = self.options.table_bytes_max;
+        let Some(table) = &mut self.table else { return Ok(false) };
+        if table.file_bytes() < bytes_max || table.last_key() >= key {
+            return Ok(false);
+        }
+        // What waits for its block is not compressed yet. A table that ends for it alone may turn
+        // out so small that it is merged with others like it, to such tables again, for ever.
+        if table.waiting_bytes() >= bytes_max / WAITING_PART {
+            table.cut_before(key)?;
+        }
+        Ok(table.file_bytes() >= bytes_max)
+    }
+
     /// Adds the next entry, if a reader can see it.
     pub(crate) fn add(&mut self, mut entry: Entry) -> Result<()> {
-        let is_full = self.table.as_ref().is_some_and(|table| {
-            table.file_bytes() >= self.options.table_bytes_max && *table.last_key() != entry.key[..]
-        });
-        if is_full {
+        if self.is_full(&entry.key)? {
             self.end_table(Some(entry.key.clone()))?;
         }
         if !self.survivors.keeps(&entry) {
@@ -278,15 +307,17 @@ impl<'o> Output<'o> {
     }
 
     /// Completes all files: the files and their names are durable.
-    pub(crate) fn finish(mut self) -> Result<Outcome> {
+    pub(crate) fn finish(self) -> Result<Outcome> {
+        let failed_syncs = self.failed_syncs;
+        let outcome = self.finish_files()?;
+        outcome.sync_names(failed_syncs)?;
+        Ok(outcome)
+    }
+
+    /// The same, without their names.
+    pub(crate) fn finish_files(mut self) -> Result<Outcome> {
         self.end_table(None)?;
         self.end_blob()?;
-        if !self.outcome.blobs.is_empty() {
-            self.context.sync_names(FileKind::Blobs, self.failed_syncs)?;
-        }
-        if !self.outcome.tables.is_empty() {
-            self.context.sync_names(FileKind::Tables, self.failed_syncs)?;
-        }
         Ok(self.outcome)
     }
 }

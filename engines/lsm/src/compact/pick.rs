@@ -68,9 +68,10 @@ impl Parked {
 }
 
 /// How many adjacent small tables of a level below 0 are worth a merge in place. Many small loads
-/// leave them; small means less than a quarter of the maximum table size.
+/// leave them; small means less than an eighth of the maximum table size: four threads share a load
+/// of a table's maximum before compression, and what they write is not to be written once more.
 const SMALL_TABLES_MIN: usize = 8;
-const SMALL_PART: u64 = 4;
+const SMALL_PART: u64 = 8;
 
 /// Whether there are writers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

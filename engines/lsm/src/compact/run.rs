@@ -218,19 +218,58 @@ pub(crate) fn load<K: AsRef<[u8]> + Sync, V: AsRef<[u8]> + Sync>(
     place: &LoadPlace,
     pairs: &[(K, V)],
 ) -> Result<Outcome> {
-    let part = pairs.len().div_ceil(place.threads.max(1));
-    let (first, rest) = pairs.split_at(part);
+    let part = pairs.len().div_ceil(place.threads.max(1)).max(1);
+    check_parts(parts.0, pairs, part)?;
+    let failed_syncs = parts.0.failed_syncs();
+    let outcome = load_files(parts, tree_version, place, (pairs, part))?;
+    // Once for all of them: a thread whose sync fails would fail those of the others, which could
+    // not say why.
+    outcome.sync_names(failed_syncs)?;
+    Ok(outcome)
+}
+
+/// Writes the files of a load, of which each thread takes `part` pairs.
+fn load_files<K: AsRef<[u8]> + Sync, V: AsRef<[u8]> + Sync>(
+    parts: TreeParts<'_>,
+    tree_version: &TreeVersion,
+    place: &LoadPlace,
+    (pairs, part): (&[(K, V)], usize),
+) -> Result<Outcome> {
+    let (first, rest) = pairs.split_at(part.min(pairs.len()));
     let write = |pairs| load_part(parts, tree_version, place, pairs);
     thread::scope(|scope| {
-        let others: Vec<_> =
-            rest.chunks(part.max(1)).map(|pairs| scope.spawn(move || write(pairs))).collect();
+        let spawn = |pairs| {
+            let thread = thread::Builder::new().name("adamant-load".to_owned());
+            thread.spawn_scoped(scope, move || write(pairs)).map_err(|_| pairs)
+        };
+        let others: Vec<_> = rest.chunks(part).map(spawn).collect();
         let mut outcome = write(first);
         for other in others {
-            let written = other.join().unwrap_or_else(|panic| resume_unwind(panic));
+            let written = match other {
+                Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+                // The system has no more threads.
+                Err(pairs) => write(pairs),
+            };
             outcome = outcome.and_then(|outcome| Ok(outcome.joined(written?)));
         }
         outcome
     })
+}
+
+/// Verifies that each part begins above the end of the one before; within a part its writer does.
+fn check_parts<K: AsRef<[u8]>, V>(
+    context: &TreeContext,
+    pairs: &[(K, V)],
+    part: usize,
+) -> Result<()> {
+    let is_below = |at: &usize| pairs[at - 1].0.as_ref() < pairs[*at].0.as_ref();
+    match (part..pairs.len()).step_by(part).find(|at| !is_below(at)) {
+        Some(position) => {
+            let file = context.directory(FileKind::Tables).path().into();
+            Err(Error::NotAscending { file, position: position as u64 })
+        }
+        None => Ok(()),
+    }
 }
 
 fn load_part<K: AsRef<[u8]>, V: AsRef<[u8]>>(
@@ -246,5 +285,5 @@ fn load_part<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         let version = Version { sequence, kind: EntryKind::Value, value };
         output.add(Entry { key: Slice::new(key.as_ref()), version })?;
     }
-    output.finish()
+    output.finish_files()
 }

@@ -142,7 +142,20 @@ impl TableWriter {
 
     /// Approximate bytes of the file so far; serves to decide when to begin another.
     pub fn file_bytes(&self) -> u64 {
-        self.file.offset() + self.data.payload_bytes() as u64
+        self.file.offset() + self.waiting_bytes()
+    }
+
+    /// Those of them that are not compressed yet.
+    pub(crate) fn waiting_bytes(&self) -> u64 {
+        self.data.payload_bytes() as u64
+    }
+
+    /// Writes the entries so far, before one with that key, which is above theirs.
+    ///
+    /// # Errors
+    /// As [`TableWriter::add`].
+    pub(crate) fn cut_before(&mut self, key: &[u8]) -> Result<()> {
+        if self.data.is_empty() { Ok(()) } else { self.cut_block(Some(key)) }
     }
 
     /// The key that was added last.
@@ -309,6 +322,10 @@ impl TableWriter {
         }
         if !self.data.is_empty() {
             self.cut_block(None)?;
+        } else if !self.index.is_empty() {
+            // The last block was written before an entry that went to another table.
+            let separator = self.index.last_key().to_vec();
+            self.cut_partition(&separator, 0)?;
         }
         self.meta.key_max = Slice::new(&self.last_key);
         let ranges_offset = self.file.offset();

@@ -7,6 +7,7 @@ mod damage;
 mod faults;
 mod format;
 mod hostile;
+mod started_syncs;
 mod table_model;
 mod table_ranges;
 mod writer_refuses;

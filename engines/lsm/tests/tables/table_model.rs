@@ -3,7 +3,9 @@
 use std::ops::Bound;
 
 use crate::common::*;
-use adamant_lsm::{Entry, EntryKind, Lookup, TableStream, TableWriter, check_table, file_name};
+use adamant_lsm::{
+    Entry, EntryKind, Lookup, TableOptions, TableStream, TableWriter, check_table, file_name,
+};
 
 #[test]
 fn searches_find_what_the_model_has() {
@@ -128,6 +130,54 @@ fn the_largest_keys_and_values_fit() {
     }
     let all = table.range(Bound::Unbounded, Bound::Unbounded).map(Result::unwrap);
     assert_eq!(all.rev().count(), keys.len() + 2);
+}
+
+/// Index blocks share prefixes of separators: among keys of which each is a prefix of the next,
+/// with many versions, up to the longest.
+#[test]
+fn keys_that_are_prefixes_of_each_other_are_found_up_to_the_longest() {
+    let mut random = fastrand::Rng::with_seed(11);
+    let mut model = Model::new();
+    for bytes in [0, 1, 2, 3, 126, 127, 128, 129, 300, 16_383, 16_384, 65_533, 65_534, 65_535] {
+        for last in [b'a', 0, 255, b'b'] {
+            let mut key = vec![b'a'; bytes];
+            if let Some(byte) = key.last_mut() {
+                *byte = last;
+            }
+            for _ in 0..[1, 1, 1, 6][random.usize(..4)] {
+                let sequence = std::cmp::Reverse(random.u64(..100));
+                model.insert((key.clone(), sequence), (EntryKind::Value, vec![last; 30]));
+            }
+        }
+    }
+    let keys: Vec<&[u8]> = model.keys().map(|(key, _)| &key[..]).collect();
+    for (compression, partition_bytes) in
+        compressions().into_iter().flat_map(|one| [64, 1 << 20].map(|bytes| (one, bytes)))
+    {
+        let directory = directory();
+        let options =
+            TableOptions { block_bytes: 64, partition_bytes, compression, ..options()[0] };
+        write(&directory, 1, options, &model).unwrap();
+        let table = open(&directory, 1).unwrap();
+        for key in &keys {
+            for near in [key.to_vec(), [key, &[0][..]].concat(), key[..key.len() / 2].to_vec()] {
+                for sequence in [u64::MAX, random.u64(..100), 0] {
+                    let found = table.get(&near, sequence).unwrap();
+                    assert_eq!(found, newest(&model, &near, sequence), "{} bytes", near.len());
+                }
+            }
+        }
+        for _ in 0..60 {
+            let [lower, upper] = [0, 1].map(|_| keys[random.usize(..keys.len())]);
+            let (lower, upper) = (bound(&mut random, lower), bound(&mut random, upper));
+            let expected = between(&model, lower, upper);
+            let range = || table.range(lower, upper).map(Result::unwrap);
+            assert!(range().eq(expected.iter().cloned()));
+            let range = table.range(lower, upper).map(Result::unwrap);
+            assert!(range.rev().eq(expected.into_iter().rev()));
+        }
+        assert_eq!(check_table(&directory, identity(1)).unwrap(), *table.meta());
+    }
 }
 
 #[test]

@@ -8,6 +8,8 @@ mod emptied;
 mod faults;
 mod gaps;
 mod heap_damage;
+mod level_options;
+mod load_threads;
 mod loads;
 mod model;
 mod orphans;
