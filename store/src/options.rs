@@ -1,7 +1,7 @@
 //! Options for opening a store.
 
-use adamant_heap::{Flushing, ImageKind};
 use adamant_heap::durability::Durability;
+use adamant_heap::{Flushing, ImageKind};
 use adamant_lsm::Options as LsmOptions;
 
 /// Options for opening a store, in the builder style.

@@ -1,8 +1,8 @@
 //! Adamant's tasks: `cargo xtask layers`, `cargo xtask tidy`, `cargo xtask test`, `cargo xtask
 //! docs`, `cargo xtask package`, `cargo xtask soundness`, `cargo xtask sanitize`, `cargo xtask
 //! stress`, `cargo xtask mutants`, `cargo xtask proof`, `cargo xtask power-cut`, `cargo xtask
-//! faults`, `cargo xtask fuzz`, `cargo xtask peers`, `cargo xtask services`, `cargo xtask header`,
-//! `cargo xtask install-c`.
+//! faults`, `cargo xtask fuzz`, `cargo xtask peers`, `cargo xtask services`, `cargo xtask
+//! portable`, `cargo xtask header`, `cargo xtask install-c`.
 //!
 //! Purpose: checks that the compiler and clippy cannot make, and one command that runs every test.
 //! The checks read the sources with `syn`; they build nothing.
@@ -38,6 +38,8 @@ usage: cargo xtask quick                  while editing: format, tidy, layers; c
        cargo xtask sanitize [options]     the tests under the sanitizers of addresses and threads, and valgrind:
                                           --smoke, --only address|thread|valgrind
        cargo xtask emulate [--smoke]      the tests of the crates below the store, and its own, on aarch64, emulated
+       cargo xtask portable [--smoke]     other systems: compiled for Windows, macOS, FreeBSD, Android, musl;
+                                          tests on musl, under Wine, and on aarch64, emulated
        cargo xtask fuzz [options]         programs of bytes that do harm, to slices, files, stores: --smoke,
                                           --seconds N (of all), --target T, --seed N
        cargo xtask stress lsm [options]   kills at random moments, verified: --seconds N, --seed N
@@ -88,6 +90,7 @@ fn main() -> ExitCode {
         ["package", "--quick"] => testing::package::run(true),
         ["soundness"] => campaigns::soundness::run(),
         ["emulate", ref options @ ..] => campaigns::emulate::run(options),
+        ["portable", ref options @ ..] => campaigns::portable::run(options),
         ["sanitize", ref options @ ..] => campaigns::sanitize::run(options),
         ["stress", "lsm", ref options @ ..] => campaigns::stress::lsm(options),
         ["stress", "cluster", ref options @ ..] => campaigns::stress::cluster(options),

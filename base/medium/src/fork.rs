@@ -79,7 +79,8 @@ mod system {
             let (null, new) = (ptr::null_mut(), new.cast());
             page = match PAGE.compare_exchange(null, new, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => new,
-                // Another thread was first. Its page is the process's; ours is leaked, one page once.
+                // Another thread was first. Its page is the process's; ours is leaked, one page
+                // once.
                 Err(other) => other,
             };
         }
@@ -112,7 +113,8 @@ mod system {
                 word.store(0, Ordering::Relaxed);
             }
         }
-        // SAFETY: the handler only stores to an atomic, as a child of a process of many threads may.
+        // SAFETY: the handler only stores to an atomic, as a child of a process of many threads
+        // may.
         match unsafe { libc::pthread_atfork(None, None, Some(forked)) } {
             0 => Ok(()),
             error => Err(io::Error::from_raw_os_error(error)),

@@ -278,7 +278,8 @@
 #define ADAMANT_OPTION_VERIFY_FIRST_TOUCH 9
 
 /**
- * Bytes of the process's own memory that the pool may take. Default: no bound.
+ * Bytes of the process's own memory that the pool may take. Default: half of what the process may
+ * have.
  */
 #define ADAMANT_OPTION_MEMORY_BYTES_MAX 10
 
@@ -335,6 +336,12 @@
  * MiB.
  */
 #define ADAMANT_OPTION_PINNED_BYTES_MAX 20
+
+/**
+ * How the pages of the pool get into memory: 0 the file is mapped (the default on Linux), 1 each is
+ * read and verified when it is first asked for (the default elsewhere).
+ */
+#define ADAMANT_OPTION_IMAGE 21
 
 /**
  * Bytes of a data block before compression: 64 to 8 MiB.

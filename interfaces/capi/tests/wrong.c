@@ -293,6 +293,8 @@ static void test_openers(const char *folder)
     OK(adamant_options_set(options, ADAMANT_OPTION_DEFERRED_MS_MAX, 50));
     OK(adamant_options_set(options, ADAMANT_OPTION_DEFERRED_BYTES_MAX, 1 << 20));
     OK(adamant_options_set(options, ADAMANT_OPTION_VERIFY_FIRST_TOUCH, 1));
+    OK(adamant_options_set(options, ADAMANT_OPTION_IMAGE, 1));
+    CODE(ADAMANT_INVALID, adamant_options_set(options, ADAMANT_OPTION_IMAGE, 2));
     OK(adamant_options_set(options, ADAMANT_OPTION_MEMORY_BYTES_MAX, 1 << 30));
     OK(adamant_options_set(options, ADAMANT_OPTION_HUGE_BYTES_MAX, 0));
     OK(adamant_options_set(options, ADAMANT_OPTION_SNAPSHOT_BYTES_MAX, 1 << 20));

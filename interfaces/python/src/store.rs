@@ -98,6 +98,7 @@ fn with_options(mut options: Options, given: &Bound<'_, PyDict>) -> PyResult<Opt
             "memory_bytes_max" => options.memory_bytes_max(value.extract()?),
             "address_bytes_max" => options.address_bytes_max(value.extract()?),
             "huge_bytes_max" => options.huge_bytes_max(value.extract()?),
+            "image" => options.image(choices::image(value.extract()?)?),
             "snapshot_bytes_max" => options.snapshot_bytes_max(value.extract()?),
             "cache_bytes_max" => options.cache_bytes_max(value.extract()?),
             "pinned_bytes_max" => options.pinned_bytes_max(value.extract()?),

@@ -145,6 +145,7 @@ def test_options_are_taken(path: Path) -> None:
         deferred_bytes_max=1 << 20,
         verify_first_touch=True,
         memory_bytes_max=64 << 20,
+        image="filled",
         snapshot_bytes_max=1 << 20,
         cache_bytes_max=1 << 20,
         pinned_bytes_max=1 << 20,

@@ -1,11 +1,12 @@
 //! Backups of stores during writes.
 
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use adamant::{Durability, Engine, Error, KeyspaceOptions, Options, Store};
+
+use crate::device_bytes;
 
 /// The number of keys.
 const KEYS: u64 = 5_000;
@@ -116,7 +117,10 @@ fn what_is_in_the_way_is_refused_and_left_alone() {
     store.keyspace("main").unwrap().insert("key", "value").unwrap();
     std::fs::create_dir(path("empty")).unwrap();
     std::fs::write(path("file"), "precious").unwrap();
+    #[cfg(unix)]
     std::os::unix::fs::symlink(path("nowhere"), path("link")).unwrap();
+    #[cfg(not(unix))]
+    std::fs::write(path("link"), "precious").unwrap();
     for name in ["empty", "file", "link", "store"] {
         let error = store.backup(path(name)).unwrap_err();
         assert!(matches!(&error, Error::TargetExists { path: found } if *found == path(name)));
@@ -198,7 +202,7 @@ fn free_space_takes_none_in_the_copy() {
     store.shrink().unwrap();
     let copy = directory.path().join("copy");
     store.backup(&copy).unwrap();
-    let taken = |path: &Path| std::fs::metadata(path.join("pool")).unwrap().blocks() * 512;
+    let taken = |path: &Path| device_bytes(path.join("pool"));
     let (source, target) = (taken(&path), taken(&copy));
     assert!(target <= source + (1 << 20) && target < 8 << 20, "{source} and {target} bytes");
     let copy = Store::open(&copy).unwrap();

@@ -1,10 +1,11 @@
 //! Compaction while a store is used: it shows nothing but its speed and its size.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use adamant::{Durability, Engine, KeyspaceOptions, Options, Store};
+
+use crate::device_bytes;
 
 const ENTRIES: u32 = 6_000;
 
@@ -29,11 +30,6 @@ fn filled(store: &Store, engine: Engine) -> adamant::Keyspace {
     keyspace
 }
 
-fn device_bytes(path: &Path) -> u64 {
-    use std::os::unix::fs::MetadataExt;
-    std::fs::metadata(path.join("pool")).unwrap().blocks() * 512
-}
-
 #[test]
 fn compaction_gives_back_what_removals_left() {
     let directory = tempfile::tempdir().unwrap();
@@ -56,9 +52,9 @@ fn compaction_gives_back_what_removals_left() {
             })
             .unwrap();
         store.shrink().unwrap();
-        let before = device_bytes(&path);
+        let before = device_bytes(path.join("pool"));
         store.compact().unwrap();
-        let after = device_bytes(&path);
+        let after = device_bytes(path.join("pool"));
         println!("{engine}: {before} bytes, then {after}");
         assert!(after < before / 3, "{engine}: {before} bytes, then {after}");
         assert!(keyspace.iter().keys().map(|key| key.unwrap()).eq(kept.iter().map(|key| &key[..])));
@@ -78,13 +74,13 @@ fn what_is_compact_stays_as_small() {
         keyspace.put(key(number), [7; 60]).unwrap();
     }
     store.compact().unwrap();
-    let first = device_bytes(&path);
+    let first = device_bytes(path.join("pool"));
     for _ in 0..3 {
         keyspace.compact().unwrap();
-        let grown = device_bytes(&path);
+        let grown = device_bytes(path.join("pool"));
         assert!(grown < first + (8 << 20), "{first} bytes grew to {grown}");
         store.shrink().unwrap();
-        let again = device_bytes(&path);
+        let again = device_bytes(path.join("pool"));
         assert!(again < first + (1 << 20), "{first} bytes, then {again}");
     }
 }

@@ -3,13 +3,15 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use adamant::{
     Durability, Engine, Error, KeyspaceOptions, Options, Store, compact, repair, restore,
 };
 use adamant_medium::system::memory_limit::process_memory_bytes;
+
+use crate::device_bytes;
 
 fn fill(path: &Path, count: u32) {
     let store = Store::open(path).unwrap();
@@ -160,7 +162,7 @@ fn a_compaction_says_what_all_files_take() {
     store.close().unwrap();
     let files = |folder: &str| -> u64 {
         let listed = fs::read_dir(path.join(folder)).into_iter().flatten();
-        listed.map(|file| file.unwrap().metadata().unwrap().blocks() * 512).sum()
+        listed.map(|file| device_bytes(file.unwrap().path())).sum()
     };
     let beside = || files("tables") + files("blobs");
     let before = beside();

@@ -2,7 +2,6 @@
 //! engine.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -12,6 +11,8 @@ use adamant::{
     Durability, Engine, Keyspace, KeyspaceOptions, LsmOptions, LsmStats, Options, Slice, Store,
 };
 use adamant_sim::{SimDirectory, SimDisk};
+
+use crate::device_bytes;
 
 fn small() -> Options {
     let mut lsm = LsmOptions::default();
@@ -58,7 +59,7 @@ fn at_rest_the_room_of_memtables_is_given_back() {
     let options = Options::new().durability(Durability::Buffered).lsm(options);
     let store = Store::open_with(&path, options).unwrap();
     let data = keyspace(&store, "data");
-    let taken = || 512 * std::fs::metadata(path.join("pool")).unwrap().blocks();
+    let taken = || device_bytes(path.join("pool"));
     for round in 0..2_u8 {
         // One commit goes to one memtable, and needs room for all of it.
         let mut batch = store.batch();
@@ -576,8 +577,7 @@ fn an_idle_store_gives_back_what_a_compaction_has_freed() {
         data.put(number.to_le_bytes(), [8; 1_000]).unwrap();
     }
     let pool = directory.path().join("store/pool");
-    // What the file takes of the device: it may have holes.
-    let pool_bytes = || pool.metadata().unwrap().blocks() * 512;
+    let pool_bytes = || device_bytes(&pool);
     assert!(pool_bytes() > 16 << 20, "{}", pool_bytes());
     data.compact().unwrap();
     let deadline = Instant::now() + Duration::from_secs(20);

@@ -3,9 +3,11 @@
 
 mod attempts;
 mod backup;
+#[cfg(unix)]
 mod backup_lsm;
 mod clear;
 mod compact;
+#[cfg(unix)]
 mod doors;
 mod exclusive;
 mod kinds;
@@ -16,7 +18,17 @@ mod lsm_options;
 mod lsm_options_random;
 mod objects;
 mod pieces;
+#[cfg(unix)]
 mod read_only;
 mod rename;
 mod types;
 mod waiting;
+
+/// Bytes that the file at a path takes of the device: it may have holes.
+fn device_bytes(path: impl AsRef<std::path::Path>) -> u64 {
+    let found = path.as_ref().metadata().expect("is there");
+    #[cfg(unix)]
+    return std::os::unix::fs::MetadataExt::blocks(&found) * 512;
+    #[cfg(not(unix))]
+    return found.len();
+}

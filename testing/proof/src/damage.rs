@@ -7,12 +7,12 @@
 //! of one whose process died, that of a commit with all acknowledged ones. Where its log is damaged
 //! that may be an earlier one, since nothing tells of the last record that it was ever durable. Of
 //! a repair that says what it lost each entry is in some commit. Pages are verified when first
-//! touched, as an option of stores has it.
+//! touched, as an option of stores has it, or read by a filled image, which verifies them always.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use adamant::{Store, repair_into};
+use adamant::{ImageKind, Store, repair_into};
 use adamant_medium::storage::Directory;
 use adamant_scenarios::crashes::{Content, Mix, Setup, Workload};
 use adamant_sim::{Promise, SimDirectory, SimDisk};
@@ -145,7 +145,7 @@ fn try_damage(
     let has_end = subject.is_closed || place != Place::Log;
     let least = if has_end { subject.least } else { 0 };
     let is_of_other = kind == OTHER && place == Place::Pool;
-    let trial = Trial { subject, least, is_of_other };
+    let trial = Trial { subject, least, is_of_other, is_filled: random.bool() };
     for ((name, way), counts) in WAYS.iter().zip(&mut answers.0) {
         let copy = disk.kill(disk.operation_count()).without_history();
         let detail = format!("{place}, {name}");
@@ -201,12 +201,18 @@ struct Trial<'a> {
     least: usize,
     /// Whether it may be what is left of the other store: the pool is that one's.
     is_of_other: bool,
+    /// Whether pages are verified because they are read, and not because an option says so.
+    is_filled: bool,
 }
 
 impl Trial<'_> {
     fn open(&self, disk: &SimDisk, read_only: bool) -> adamant::Result<Store> {
         let setup = self.subject.setup;
-        let options = setup.options().verify_first_touch(true).create(false);
+        let options = setup.options().create(false);
+        let options = match self.is_filled {
+            true => options.image(ImageKind::Filled),
+            false => options.image(ImageKind::default()).verify_first_touch(true),
+        };
         let root: Arc<dyn Directory> = Arc::new(SimDirectory::root(disk));
         let opened = Store::open_directory(root, options.read_only(read_only));
         if let Err(error) = &opened {

@@ -42,6 +42,11 @@ pub(crate) fn run(options: &[&str]) -> Result<bool, String> {
         ["--smoke"] => TESTS_SMOKE,
         other => return Err(format!("expected --smoke or nothing, found {other:?}")),
     };
+    Ok(parts::summarise(&tools::run_all(&[tool(tests)], &Workspace::load()?.root)))
+}
+
+/// The tests of some packages.
+pub(crate) fn tool(tests: &str) -> Tool {
     let variables = [
         ("CARGO_TARGET_DIR", "target/emulate".to_owned()),
         ("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", LINKER.to_owned()),
@@ -49,7 +54,7 @@ pub(crate) fn run(options: &[&str]) -> Result<bool, String> {
         // For those that tests start, too.
         ("QEMU_LD_PREFIX", LIBRARIES.to_owned()),
     ];
-    let tool = Tool {
+    Tool {
         name: TARGET.to_owned(),
         nightly: false,
         arguments: format!(
@@ -57,8 +62,7 @@ pub(crate) fn run(options: &[&str]) -> Result<bool, String> {
         ),
         variables: variables.into(),
         missing: missing(),
-    };
-    Ok(parts::summarise(&tools::run_all(&[tool], &Workspace::load()?.root)))
+    }
 }
 
 /// The requirements that this machine lacks.

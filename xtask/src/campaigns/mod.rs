@@ -3,6 +3,7 @@
 pub(crate) mod soundness;
 pub(crate) mod sanitize;
 pub(crate) mod emulate;
+pub(crate) mod portable;
 pub(crate) mod fuzz;
 pub(crate) mod field;
 pub(crate) mod numbers;

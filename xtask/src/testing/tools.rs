@@ -43,7 +43,6 @@ pub(crate) fn run_all(tools: &[Tool], root: &Path) -> Vec<Part> {
 fn run(tool: &Tool, root: &Path) -> Part {
     let name = &tool.name;
     if let Some(why) = &tool.missing {
-        println!("skipped: {name}: {why}");
         return left_out(name, why);
     }
     println!("== {name}: cargo {}", tool.arguments);
@@ -60,7 +59,8 @@ fn run(tool: &Tool, root: &Path) -> Part {
 }
 
 /// The part of a tool that is not installed.
-fn left_out(name: &str, why: &str) -> Part {
+pub(crate) fn left_out(name: &str, why: &str) -> Part {
+    println!("skipped: {name}: {why}");
     Part {
         name: name.to_owned(),
         took: Took::default(),

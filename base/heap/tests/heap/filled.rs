@@ -3,9 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use adamant_heap::{
-    Durability, Error, Heap, ImageKind, MemoryDirectory, OsDirectory, Read, Write,
-};
+use adamant_heap::{Durability, Error, Heap, ImageKind, MemoryDirectory, OsDirectory, Read, Write};
 use adamant_medium::storage::Directory;
 
 /// Bytes of a block, and how many there are: some 24 MiB.
@@ -126,7 +124,7 @@ fn no_thread_reads_a_page_that_is_gone() {
                     let bytes = view.block(blocks[index as usize]).expect("read");
                     // Every eighth block changes its version as a whole.
                     let version = bytes[0].wrapping_sub(byte_of(index, 0));
-                    assert!(index % 8 == 0 || version == 0, "block {index}");
+                    assert!(index.is_multiple_of(8) || version == 0, "block {index}");
                     assert!(is_of(bytes, index, version), "block {index}, seed {seed}");
                 }
             });

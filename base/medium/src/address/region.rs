@@ -225,6 +225,8 @@ impl Region {
         unsafe { self.discard_pages(start, count) }
     }
 
+    /// # Safety
+    /// As [`Region::discard`].
     #[cfg(target_os = "linux")]
     unsafe fn discard_pages(&self, offset: u64, len: u64) -> Result<()> {
         // SAFETY: our caller promises it.
@@ -236,6 +238,9 @@ impl Region {
     }
 
     /// Other systems only promise zeros for new mappings.
+    ///
+    /// # Safety
+    /// As [`Region::discard`].
     #[cfg(not(target_os = "linux"))]
     unsafe fn discard_pages(&self, offset: u64, len: u64) -> Result<()> {
         // SAFETY: our caller promises it.

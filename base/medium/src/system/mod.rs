@@ -3,15 +3,15 @@
 
 pub(crate) mod pieces;
 pub mod memory_limit;
+pub(crate) mod holder;
+pub(crate) mod random;
+pub(crate) mod sync_beside;
 pub mod direct;
 #[cfg(unix)]
 pub(crate) mod lock;
 #[cfg(target_os = "linux")]
 pub(crate) mod dax;
 pub(crate) mod handle;
-pub(crate) mod holder;
-pub(crate) mod random;
-pub(crate) mod sync_beside;
 #[cfg(unix)]
 mod allocate;
 #[cfg(unix)]

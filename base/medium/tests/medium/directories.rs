@@ -130,6 +130,8 @@ fn names_are_exchanged_and_directories_go_with_what_is_in_them() {
             kind(directory.remove_all("missing").unwrap_err()),
             std::io::ErrorKind::NotFound
         );
+        // Windows removes no directory that is open.
+        drop(inside);
         directory.remove_all("directory").unwrap();
         assert_eq!(directory.list().unwrap(), ["file"]);
     });
@@ -141,13 +143,17 @@ fn names_come_and_go() {
         directory.create("b").unwrap().write_at(b"b", 0).unwrap();
         let a = directory.create("a").unwrap();
         a.write_at(b"a", 0).unwrap();
+        // Wine 8 replaces no file that is open.
+        let a = Some(a).filter(|_| std::env::var_os("ADAMANT_WINE").is_none());
         assert_eq!(directory.list().unwrap(), ["a", "b"]);
         assert_eq!(kind(directory.create("a").unwrap_err()), std::io::ErrorKind::AlreadyExists);
         directory.rename("b", "a").unwrap();
         directory.sync().unwrap();
         assert_eq!(directory.list().unwrap(), ["a"]);
         assert_eq!(read(&directory.open("a").unwrap().unwrap(), 0, 1), b"b");
-        assert_eq!(read(&a, 0, 1), b"a", "a replaced file lives on for who has it open");
+        if let Some(a) = a {
+            assert_eq!(read(&a, 0, 1), b"a", "a replaced file lives on for who has it open");
+        }
         directory.rename("a", "a").unwrap();
         directory.remove("a").unwrap();
         assert!(directory.list().unwrap().is_empty());
@@ -172,6 +178,10 @@ fn directories_within() {
         assert!(directory.subdirectory("file").is_err());
         assert!(directory.rename("file", "log").is_err());
         assert!(directory.rename("log", "file").is_err());
+        if cfg!(windows) {
+            // Which renames no directory that is open, and replaces none.
+            return;
+        }
         directory.subdirectory("empty").unwrap();
         assert!(directory.rename("empty", "log").is_err(), "the target is not empty");
         directory.rename("log", "empty").unwrap();

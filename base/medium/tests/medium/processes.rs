@@ -13,18 +13,27 @@ use adamant_medium::system::os::OsDirectory;
 
 const FOLDER: &str = "ADAMANT_TEST_FOLDER";
 
-/// Runs one of the ignored tests below in a shell, after `setup`.
-fn child(setup: &str, test: &str, folder: &Path) -> Child {
-    Command::new("sh")
+/// Runs one of the ignored tests below.
+fn child(test: &str, folder: &Path) -> Child {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", &format!("processes::{test}"), "--ignored", "--nocapture"]);
+    spawned(&mut command, folder)
+}
+
+/// The same in a shell, after `setup`.
+#[cfg(unix)]
+fn child_after(setup: &str, test: &str, folder: &Path) -> Child {
+    let mut command = Command::new("sh");
+    command
         .arg("-c")
         .arg(format!(r#"{setup} exec "$0" --exact "$1" --ignored --nocapture"#))
         .arg(std::env::current_exe().unwrap())
-        .arg(format!("processes::{test}"))
-        .env(FOLDER, folder)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap()
+        .arg(format!("processes::{test}"));
+    spawned(&mut command, folder)
+}
+
+fn spawned(command: &mut Command, folder: &Path) -> Child {
+    command.env(FOLDER, folder).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
 }
 
 /// The directory that the parent named; `None` when run without one, by `--include-ignored`.
@@ -38,11 +47,11 @@ fn a_lock_excludes_other_processes_and_dies_with_its_own() {
     let directory = OsDirectory::open(folder.path()).unwrap();
 
     let lock = directory.lock("lock").unwrap();
-    let refused = child("", "child_is_refused", folder.path()).wait_with_output().unwrap();
+    let refused = child("child_is_refused", folder.path()).wait_with_output().unwrap();
     assert!(refused.status.success(), "{refused:?}");
     drop(lock);
 
-    let mut holder = child("", "child_holds_the_lock", folder.path());
+    let mut holder = child("child_holds_the_lock", folder.path());
     let mut lines = BufReader::new(holder.stdout.take().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap().contains("locked")));
     match directory.lock("lock").unwrap_err() {
@@ -74,10 +83,12 @@ fn child_holds_the_lock() {
 }
 
 #[test]
+#[cfg(unix)]
 fn space_beyond_the_limit_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let setup = "trap '' XFSZ; ulimit -f 100;";
-    let done = child(setup, "child_runs_out_of_space", folder.path()).wait_with_output().unwrap();
+    let done =
+        child_after(setup, "child_runs_out_of_space", folder.path()).wait_with_output().unwrap();
     assert!(done.status.success(), "{done:?}");
 }
 
@@ -98,10 +109,11 @@ fn child_runs_out_of_space() {
 }
 
 #[test]
+#[cfg(unix)]
 fn a_region_takes_what_the_limits_allow() {
     let folder = tempfile::tempdir().unwrap();
     let setup = "ulimit -v 4000000;";
-    let done = child(setup, "child_gets_less_address_space", folder.path());
+    let done = child_after(setup, "child_gets_less_address_space", folder.path());
     let done = done.wait_with_output().unwrap();
     assert!(done.status.success(), "{done:?}");
 }

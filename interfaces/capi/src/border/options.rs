@@ -5,7 +5,9 @@
 use std::ffi::{c_char, c_int};
 use std::sync::Mutex;
 
-use adamant::{Compression, Durability, Flushing, LevelCompression, LsmError, LsmOptions, Options};
+use adamant::{
+    Compression, Durability, Flushing, ImageKind, LevelCompression, LsmError, LsmOptions, Options,
+};
 
 use crate::border::code::{ADAMANT_BUFFERED, ADAMANT_DEFERRED, ADAMANT_OK, ADAMANT_SYNC};
 use crate::border::failure::{Failure, Result, run};
@@ -31,7 +33,8 @@ pub const ADAMANT_OPTION_DEFERRED_MS_MAX: c_int = 7;
 pub const ADAMANT_OPTION_DEFERRED_BYTES_MAX: c_int = 8;
 /// 0 or 1: whether each page is verified when it is first touched. Default: 0.
 pub const ADAMANT_OPTION_VERIFY_FIRST_TOUCH: c_int = 9;
-/// Bytes of the process's own memory that the pool may take. Default: no bound.
+/// Bytes of the process's own memory that the pool may take. Default: half of what the process may
+/// have.
 pub const ADAMANT_OPTION_MEMORY_BYTES_MAX: c_int = 10;
 /// Bytes of memory for huge pages. Default: 0.
 pub const ADAMANT_OPTION_HUGE_BYTES_MAX: c_int = 11;
@@ -57,6 +60,9 @@ pub const ADAMANT_OPTION_ADDRESS_BYTES_MAX: c_int = 19;
 /// Bytes of indexes and filters of the engine lsm that stay in memory beside the cache. Default: 64
 /// MiB.
 pub const ADAMANT_OPTION_PINNED_BYTES_MAX: c_int = 20;
+/// How the pages of the pool get into memory: 0 the file is mapped (the default on Linux), 1 each
+/// is read and verified when it is first asked for (the default elsewhere).
+pub const ADAMANT_OPTION_IMAGE: c_int = 21;
 
 /// Options of a store. To be freed by adamant_options_free, also after a store was opened with
 /// them.
@@ -162,6 +168,9 @@ fn set(store: &mut Options, option: c_int, value: u64) -> Result<bool> {
         ADAMANT_OPTION_SNAPSHOT_BYTES_MAX => options.snapshot_bytes_max(value),
         ADAMANT_OPTION_CACHE_BYTES_MAX => options.cache_bytes_max(value),
         ADAMANT_OPTION_PINNED_BYTES_MAX => options.pinned_bytes_max(value),
+        ADAMANT_OPTION_IMAGE => {
+            options.image(one_of(value, &[ImageKind::Mapped, ImageKind::Filled])?)
+        }
         ADAMANT_OPTION_OPEN_FILES_MAX => {
             options.open_files_max(usize::try_from(value).unwrap_or(usize::MAX))
         }

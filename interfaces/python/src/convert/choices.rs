@@ -1,6 +1,6 @@
 //! Enumerations given by name: durability, flushing, engine.
 
-use adamant::{Durability, Engine, Flushing};
+use adamant::{Durability, Engine, Flushing, ImageKind};
 use pyo3::prelude::*;
 
 use crate::errors;
@@ -22,6 +22,15 @@ pub(crate) fn flushing(name: &str) -> PyResult<Flushing> {
         "volatile" => Ok(Flushing::Volatile),
         "none" => Ok(Flushing::None),
         _ => Err(unknown("flushing", name, "auto, volatile, none")),
+    }
+}
+
+/// How pages get into memory.
+pub(crate) fn image(name: &str) -> PyResult<ImageKind> {
+    match name {
+        "mapped" => Ok(ImageKind::Mapped),
+        "filled" => Ok(ImageKind::Filled),
+        _ => Err(unknown("image", name, "mapped, filled")),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adamant::{Engine, LsmOptions, Options, Result, Store};
+use adamant::{Engine, ImageKind, LsmOptions, Options, Result, Store};
 use adamant_sim::{SimDirectory, SimDisk};
 
 /// The engine of the keyspaces.
@@ -37,7 +37,7 @@ impl Setup {
     }
 
     /// Options with all work within the calls, the smallest possible log, and memtables and tables
-    /// so small that a few commits fill them.
+    /// so small that a few commits fill them. The image is filled if engines are together.
     pub fn options(self) -> Options {
         let mut lsm = LsmOptions::default();
         lsm.memtable_bytes_max = 1 << 10;
@@ -45,7 +45,9 @@ impl Setup {
         lsm.base_bytes_min = 4 << 10;
         lsm.level0_tables_max = 4;
         lsm.blob_bytes_min = Some(60);
+        let image = if self.engine.is_none() { ImageKind::Filled } else { ImageKind::default() };
         Options::new()
+            .image(image)
             .log_bytes_max(4 << 20)
             .deferred_bytes_max(64 << 10)
             .lsm(lsm)

@@ -142,6 +142,10 @@ impl Directory for OsDirectory {
         match self.open_file(name, false) {
             Ok(file) => self.file(file, name).map(Some),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            // The system only says that access to a directory is denied.
+            Err(_) if self.verbatim.join(name_of(name)).is_dir() => {
+                Err(self.error("open", name, io::ErrorKind::IsADirectory.into()))
+            }
             Err(error) => Err(self.error("open", name, error)),
         }
     }

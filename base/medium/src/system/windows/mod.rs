@@ -1,8 +1,8 @@
 //! Files and directories of Windows.
 
-mod directory;
 mod file;
-pub(crate) mod lock;
+mod lock;
+mod directory;
 
 pub use directory::OsDirectory;
 pub(crate) use file::OsFile;
