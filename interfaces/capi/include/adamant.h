@@ -338,8 +338,8 @@
 #define ADAMANT_OPTION_PINNED_BYTES_MAX 20
 
 /**
- * How the pages of the pool get into memory: 0 the file is mapped (the default on Linux), 1 each is
- * read and verified when it is first asked for (the default elsewhere).
+ * How the pages of the pool get into memory: 0 the file is mapped (the default on Linux), 1 each
+ * is read and verified when it is first asked for (the default elsewhere).
  */
 #define ADAMANT_OPTION_IMAGE 21
 
