@@ -2,6 +2,9 @@
 //! write, and where memory is the storage backend fences and flushed lines; without a snapshot and
 //! with one open. A count that grows is a put that has become slower on every machine.
 
+// Windows would make other calls.
+#![cfg(unix)]
+
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::Arc;

@@ -27,6 +27,11 @@ pub trait Directory: Any + Send + Sync + Debug {
     fn create(&self, name: &str) -> Result<Arc<dyn File>>;
     /// Renames a file, replacing a file of the new name. Durable after `sync`.
     fn rename(&self, source: &str, target: &str) -> Result<()>;
+    /// Whether a directory can be renamed while a file in it is open, a lock among them: nowhere
+    /// else but on Windows is that refused.
+    fn renames_open(&self) -> bool {
+        true
+    }
     /// Swaps two names in here in one atomic step, of files or directories: after a crash both have
     /// changed, or neither. Durable after `sync`. An error that [`Error::is_unsupported`] if that
     /// is not possible; then nothing happened.

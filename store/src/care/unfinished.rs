@@ -83,8 +83,12 @@ impl Unfinished {
     pub(crate) fn finish(mut self) -> Result<()> {
         refuse_taken(self.parent.as_ref(), &self.final_name)?;
         // Locked, so that no process commits to it before its name is durable: else the renaming
-        // could not be undone.
-        let _lock = self.directory()?.lock(LOCK_NAME)?;
+        // could not be undone. Where it cannot be locked meanwhile, a store that is open is not
+        // renamed, so it stays.
+        let _lock = match self.parent.renames_open() {
+            true => Some(self.directory()?.lock(LOCK_NAME)?),
+            false => None,
+        };
         self.parent.rename(&self.name, &self.final_name)?;
         let Err(error) = self.parent.sync() else {
             self.is_finished = true;
@@ -152,11 +156,19 @@ pub(crate) fn split(path: &Path) -> Result<(PathBuf, String)> {
         _ => Path::new("."),
     };
     match parent.canonicalize() {
-        Ok(parent) => Ok((parent, text_of(name).into_owned())),
+        Ok(parent) => Ok((plain(parent), text_of(name).into_owned())),
         Err(error) if error.kind() == ErrorKind::NotFound => {
             Err(Error::Missing { path: path.into(), what: NO_FOLDER })
         }
         Err(error) => Err(MediumError::io("find", parent, None, 0, error).into()),
+    }
+}
+
+/// A canonical path as people write it: on Windows without the prefix for calls.
+fn plain(path: PathBuf) -> PathBuf {
+    match path.to_str().and_then(|text| text.strip_prefix(r"\\?\")) {
+        Some(rest) if cfg!(windows) && rest.as_bytes().get(1) == Some(&b':') => rest.into(),
+        _ => path,
     }
 }
 

@@ -51,6 +51,7 @@ fn assert_holds(keyspace: &Keyspace, model: &BTreeMap<Vec<u8>, Vec<u8>>) {
 
 /// A load used to leave a pool of several memtables behind, as large as half of its tables.
 #[test]
+#[cfg_attr(windows, ignore = "files have no holes there")]
 fn at_rest_the_room_of_memtables_is_given_back() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("store");
@@ -467,6 +468,7 @@ fn a_check_tells_what_could_not_be_read_from_damage() {
 /// Files of a compacted store are numbered from the beginning: an entry that released a file of the
 /// earlier store would have removed one of the new.
 #[test]
+#[cfg_attr(windows, ignore = "names are not swapped there")]
 fn entries_that_outlive_their_store_take_no_file_of_the_next() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("store");
@@ -567,6 +569,7 @@ fn an_idle_store_frees_what_was_deleted() {
 
 /// The memtable that a compaction by hand has flushed leaves no space behind.
 #[test]
+#[cfg_attr(windows, ignore = "files have no holes there")]
 fn an_idle_store_gives_back_what_a_compaction_has_freed() {
     let directory = tempfile::tempdir().unwrap();
     let options = Options::new().durability(Durability::Deferred);
@@ -589,6 +592,7 @@ fn an_idle_store_gives_back_what_a_compaction_has_freed() {
 
 /// The log is longer while memtables are; when these are gone, that is space for others.
 #[test]
+#[cfg_attr(windows, ignore = "under Wine the log is never that far behind")]
 fn a_log_beyond_its_limit_gives_way_on_a_full_disk() {
     const LIMIT: u64 = 16 << 20;
     let disk = SimDisk::new(1).without_history();

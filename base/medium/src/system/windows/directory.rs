@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use windows_sys::Win32::Foundation::{
-    ERROR_INVALID_FUNCTION, ERROR_NOT_SAME_DEVICE, ERROR_TOO_MANY_LINKS, GENERIC_WRITE,
+    ERROR_DIRECTORY_NOT_SUPPORTED, ERROR_INVALID_FUNCTION, ERROR_NOT_SAME_DEVICE,
+    ERROR_TOO_MANY_LINKS, GENERIC_WRITE,
 };
 use windows_sys::Win32::Storage::FileSystem::{
     FILE_FLAG_BACKUP_SEMANTICS, FILE_SHARE_DELETE, FILE_SHARE_READ, FILE_SHARE_WRITE,
@@ -144,7 +145,8 @@ impl Directory for OsDirectory {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             // The system only says that access to a directory is denied.
             Err(_) if self.verbatim.join(name_of(name)).is_dir() => {
-                Err(self.error("open", name, io::ErrorKind::IsADirectory.into()))
+                let code = ERROR_DIRECTORY_NOT_SUPPORTED as i32;
+                Err(self.error("open", name, io::Error::from_raw_os_error(code)))
             }
             Err(error) => Err(self.error("open", name, error)),
         }
@@ -162,6 +164,10 @@ impl Directory for OsDirectory {
         let to = self.verbatim.join(name_of(target));
         self.call(source, |from| fs::rename(from, &to))
             .map_err(|error| self.error("rename", source, error))
+    }
+
+    fn renames_open(&self) -> bool {
+        false
     }
 
     fn link(&self, name: &str, target: &dyn Directory) -> Result<bool> {
