@@ -267,7 +267,7 @@ impl Heap {
     #[inline]
     pub fn view(&self) -> Result<View<'_>> {
         self.refuse_child()?;
-        self.evictor.remind_of_reads();
+        self.remind_of_reads();
         Ok(View::new(self.blocks(), self.read_image_long()?, &self.borrowed))
     }
 
@@ -281,8 +281,17 @@ impl Heap {
     #[inline]
     pub fn brief_view(&self) -> Result<View<'_>> {
         self.refuse_child()?;
-        self.evictor.remind_of_reads();
+        self.remind_of_reads();
         Ok(View::new(self.blocks(), self.read_image()?, &self.borrowed))
+    }
+
+    /// Wakes the evictor if pages that were read may take much memory. A read does not wait for it, as
+    /// its caller may have a view.
+    #[inline]
+    fn remind_of_reads(&self) {
+        if self.space.image.is_filled() {
+            self.evictor.remind();
+        }
     }
 
     /// Makes freed blocks reusable that no pin can see any more. Pins may have gone since the last

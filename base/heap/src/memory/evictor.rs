@@ -502,15 +502,6 @@ impl Evictor {
         }
     }
 
-    /// Wakes the thread if pages that were read may take much memory: before a read, which does not
-    /// wait, as its caller may have a view.
-    #[inline]
-    pub(crate) fn remind_of_reads(&self) {
-        if self.context.space.image.is_filled() {
-            self.remind();
-        }
-    }
-
     /// Wakes the thread if much memory is dirty: after a commit, which may be the last one for a
     /// while.
     #[inline]
