@@ -285,8 +285,8 @@ impl Heap {
         Ok(View::new(self.blocks(), self.read_image()?, &self.borrowed))
     }
 
-    /// Wakes the evictor if pages that were read may take much memory. A read does not wait for it, as
-    /// its caller may have a view.
+    /// Wakes the evictor if pages that were read may take much memory. A read does not wait for it,
+    /// as its caller may have a view.
     #[inline]
     fn remind_of_reads(&self) {
         if self.space.image.is_filled() {

@@ -210,7 +210,7 @@ impl Round<'_> {
         scans(&session, self.report, amount)?;
         self.say(E::NAME, "single puts and mixtures");
         let (turns, time) = (settings.turns, settings.turn_time);
-        // They take turns with the raw disk, whose rows are one series; the image is not asked there.
+        // They take turns with the raw disk, whose rows are one series, and hardly ask the image.
         if E::NAME != FilledEngine::NAME {
             durable_puts(&mut session, self.report, directory.path(), turns, time, &|_| ())?;
         }
