@@ -20,7 +20,7 @@ use crate::address::persist::{Flushing, Persist};
 #[cfg(target_os = "linux")]
 use crate::address::region::Region;
 use crate::error::{Error, Result};
-use crate::storage::{Directory, File, Lock, check_name};
+use crate::storage::{Directory, File, Lock, check_name, end_of_range};
 use crate::system::holder::held_here;
 use crate::system::os::OsFile;
 use crate::system::random::random;
@@ -342,13 +342,8 @@ impl Content {
 }
 
 impl MemoryFile {
-    /// One past the last byte of a range, which must be one that a file can have.
     fn end(&self, operation: &'static str, offset: u64, bytes: u64) -> Result<u64> {
-        let end = offset.checked_add(bytes).filter(|&end| i64::try_from(end).is_ok());
-        end.ok_or_else(|| {
-            let source = io::ErrorKind::FileTooLarge.into();
-            Error::io(operation, &self.path, Some(offset), bytes, source)
-        })
+        end_of_range(operation, &self.path, offset, bytes)
     }
 
     /// Copies the bytes of a range that exists.

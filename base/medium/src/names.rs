@@ -10,9 +10,18 @@
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
+use std::path::Path;
 
 /// Begins the text of a byte that is no UTF-8.
 const MARK: char = '\0';
+
+/// The directory that a path lies in: the current one for a name alone.
+pub fn parent_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
 
 /// A name as text.
 pub fn text_of(name: &OsStr) -> Cow<'_, str> {

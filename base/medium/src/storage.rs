@@ -243,6 +243,21 @@ pub(crate) fn unsupported(operation: &'static str, directory: &Path, name: &str)
     Error::io(operation, &directory.join(name_of(name)), None, 0, io::ErrorKind::Unsupported.into())
 }
 
+/// One past the last byte of a range, which must be one that a file can have: an offset is a signed
+/// number.
+pub(crate) fn end_of_range(
+    operation: &'static str,
+    path: &Path,
+    offset: u64,
+    bytes: u64,
+) -> Result<u64> {
+    let end = offset.checked_add(bytes).filter(|&end| i64::try_from(end).is_ok());
+    end.ok_or_else(|| {
+        let source = io::ErrorKind::FileTooLarge.into();
+        Error::io(operation, path, Some(offset), bytes, source)
+    })
+}
+
 /// Bytes of no name: those between names, and, on Windows, that before a stream of a file.
 const NO_NAME_BYTES: &[u8] = if cfg!(windows) { b"/\\:\0" } else { b"/\0" };
 

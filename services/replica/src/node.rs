@@ -110,11 +110,7 @@ impl Node {
             let found = "a path that does not end with a name".to_owned();
             return Err(Error::NotANode { path: path.into(), found });
         };
-        let parent = match path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
-        let parent = OsDirectory::open(parent)?;
+        let parent = OsDirectory::open(file_names::parent_of(path))?;
         let parent: Arc<dyn Directory> = Arc::new(parent);
         Self::open_in(&parent, &file_names::text_of(name), path.join(SNAPSHOTS), node_id, options)
     }

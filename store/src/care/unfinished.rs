@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use adamant_medium::error::Error as MediumError;
-use adamant_medium::names::{name_of, text_of};
+use adamant_medium::names::{self as file_names, name_of, text_of};
 use adamant_medium::storage::Directory;
 use adamant_medium::system::os::OsDirectory;
 
@@ -151,10 +151,7 @@ pub(crate) fn split(path: &Path) -> Result<(PathBuf, String)> {
     let Some(name) = path.file_name() else {
         return Err(Error::NotAStore { path: path.into(), found: "a path without a name".into() });
     };
-    let parent = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
+    let parent = file_names::parent_of(path);
     match parent.canonicalize() {
         Ok(parent) => Ok((plain(parent), text_of(name).into_owned())),
         Err(error) if error.kind() == ErrorKind::NotFound => {

@@ -31,7 +31,7 @@ const REGISTERED: &str = "/proc/sys/fs/binfmt_misc/qemu-aarch64";
 const LIMITED: &str = "a_region_takes_what_the_limits_allow";
 
 /// From the bytes up to the store, with the golden files of format 1.
-const TESTS: &str = "-p adamant-wire -p adamant-slice -p adamant-medium -p adamant-heap -p adamant-trees \
+pub(super) const TESTS: &str = "-p adamant-wire -p adamant-slice -p adamant-medium -p adamant-heap -p adamant-trees \
                      -p adamant-lsm -p adamant -p adamant-golden";
 const TESTS_SMOKE: &str = "-p adamant-wire -p adamant-slice -p adamant-medium -p adamant-golden";
 

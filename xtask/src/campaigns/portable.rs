@@ -39,8 +39,6 @@ const PROGRAMS: &str = "-p adamant-wire -p adamant-slice -p adamant-medium -p ad
                         -p adamant-trees -p adamant-lsm -p adamant -p adamant-cli -p adamant-capi \
                         --no-default-features";
 const PROGRAMS_SMOKE: &str = "-p adamant-medium -p adamant-heap -p adamant";
-const TESTS: &str = "-p adamant-wire -p adamant-slice -p adamant-medium -p adamant-heap \
-                     -p adamant-trees -p adamant-lsm -p adamant -p adamant-golden";
 const TESTS_SMOKE: &str = "-p adamant-wire -p adamant-slice -p adamant-medium";
 
 const WINE: &str = "wine";
@@ -54,7 +52,7 @@ const FOLDER: &str = "target/portable";
 pub(crate) fn run(options: &[&str]) -> Result<bool, String> {
     let root = Workspace::load()?.root;
     let (compiled, programs, tests) = match options {
-        [] => (COMPILED.len(), PROGRAMS, TESTS),
+        [] => (COMPILED.len(), PROGRAMS, emulate::TESTS),
         ["--smoke"] => (COMPILED_SMOKE, PROGRAMS_SMOKE, TESTS_SMOKE),
         other => return Err(format!("expected --smoke or nothing, found {other:?}")),
     };

@@ -15,10 +15,8 @@ use adamant_medium::error::Error as MediumError;
 
 use crate::error::Result;
 use crate::image::mapping::Image;
+use crate::image::page_state::GROUP_PAGES;
 use crate::layout::{DESCRIPTOR_BYTES, PAGE_BYTES, TABLE_BASE, file_offset};
-
-/// Pages read around one that is asked for: 64 KiB take a device, and two calls, hardly longer.
-const AROUND_PAGES: u64 = 16;
 
 impl Image {
     /// Whether `len` bytes at a heap offset can be read without a call: always, where the system
@@ -28,8 +26,9 @@ impl Image {
         !self.is_filled() || self.states().are_verified(offset, len)
     }
 
-    /// The pages to read with some that are asked for: those around them, unless the pool is larger
-    /// than the memory for it, where they would be gone before they are asked for.
+    /// The pages to read with some that are asked for: those of their groups, as 64 KiB take a
+    /// device, and two calls, hardly longer; unless the pool is larger than the memory for it,
+    /// where they would be gone before they are asked for.
     pub(super) fn group_around(&self, pages: &RangeInclusive<u64>) -> RangeInclusive<u64> {
         if self.is_larger_than_memory() {
             return pages.clone();
@@ -39,8 +38,8 @@ impl Image {
             true => self.pages(),
             false => (TABLE_BASE + self.pages() * DESCRIPTOR_BYTES).div_ceil(PAGE_BYTES),
         };
-        let stop = (last - last % AROUND_PAGES + AROUND_PAGES).min(end).max(last + 1);
-        first - first % AROUND_PAGES..=stop - 1
+        let stop = (last - last % GROUP_PAGES + GROUP_PAGES).min(end).max(last + 1);
+        first - first % GROUP_PAGES..=stop - 1
     }
 
     /// Puts a page where it belongs. Its state says that it is not there yet, and the lock for that

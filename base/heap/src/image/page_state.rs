@@ -64,7 +64,7 @@ const EPOCH_MAX: u32 = u32::MAX >> EPOCH_SHIFT;
 const FILLED_EPOCH: u32 = 1;
 
 /// Pages of a group: as many as the system maps around a page that is read.
-const GROUP_PAGES: u64 = 16;
+pub(crate) const GROUP_PAGES: u64 = 16;
 /// Bytes copied beyond the pages that are stored to, at most.
 const COPIED_BYTES_MAX: u64 = 256 << 20;
 /// Groups that threads can verify at a time.

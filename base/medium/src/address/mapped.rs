@@ -39,8 +39,7 @@ impl Region {
     /// # Safety
     /// As `File::drop_private`.
     pub(crate) unsafe fn drop_pages(&self, offset: u64, len: u64) -> rustix::io::Result<()> {
-        let aligned = offset.is_multiple_of(self.page_bytes) && len.is_multiple_of(self.page_bytes);
-        if !aligned || offset.checked_add(len).is_none_or(|end| end > self.bytes()) {
+        if !self.has_pages(offset, len) {
             return Err(Errno::INVAL);
         }
         if len == 0 {
@@ -118,8 +117,7 @@ impl Region {
         file_offset: u64,
         flags: MapFlags,
     ) -> rustix::io::Result<()> {
-        let aligned = [offset, len, file_offset].iter().all(|n| n % self.page_bytes == 0);
-        if !aligned || offset.checked_add(len).is_none_or(|end| end > self.bytes()) {
+        if !self.has_pages(offset, len) || !file_offset.is_multiple_of(self.page_bytes) {
             return Err(Errno::INVAL);
         }
         if len == 0 {

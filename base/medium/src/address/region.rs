@@ -194,8 +194,7 @@ impl Region {
     /// No reference into the range exists, and no thread touches it before it is committed or
     /// mapped anew.
     pub unsafe fn release(&self, offset: u64, len: u64) -> Result<()> {
-        let aligned = offset.is_multiple_of(self.page_bytes) && len.is_multiple_of(self.page_bytes);
-        if !aligned || offset.checked_add(len).is_none_or(|end| end > self.bytes()) {
+        if !self.has_pages(offset, len) {
             return Err(self.beyond(offset, len));
         }
         if len == 0 {
@@ -294,9 +293,7 @@ impl Region {
     /// first store to each; no byte changes. A hint: if it fails, the first store does it. `false`
     /// if a store would raise a signal instead: there is no memory or space, or it is broken.
     pub fn populate(&self, offset: u64, len: u64) -> bool {
-        let aligned = offset.is_multiple_of(self.page_bytes) && len.is_multiple_of(self.page_bytes);
-        let is_inside = offset.checked_add(len).is_some_and(|end| end <= self.bytes());
-        !(aligned && is_inside && len > 0) || self.populate_pages(offset, len)
+        !(self.has_pages(offset, len) && len > 0) || self.populate_pages(offset, len)
     }
 
     #[cfg(target_os = "linux")]
@@ -405,6 +402,12 @@ impl Region {
         let kept = kept.iter().map(|&(start, end)| (base + start as usize, base + end as usize));
         // SAFETY: our caller promises it.
         unsafe { self.reservation.give_up(kept) };
+    }
+
+    /// Whether a range is whole pages of the region.
+    pub(super) fn has_pages(&self, offset: u64, len: u64) -> bool {
+        let are_whole = [offset, len].iter().all(|number| number % self.page_bytes == 0);
+        are_whole && offset.checked_add(len).is_some_and(|end| end <= self.bytes())
     }
 
     /// The address of a byte whose offset was checked to be within the region.

@@ -12,6 +12,7 @@ pub(crate) mod lock;
 #[cfg(target_os = "linux")]
 pub(crate) mod dax;
 pub(crate) mod handle;
+pub(crate) mod complete;
 #[cfg(unix)]
 mod allocate;
 #[cfg(unix)]

@@ -29,6 +29,7 @@ use crate::error::{Error, Result};
 use crate::names::{name_of, text_of};
 use crate::storage::{Directory, File, Lock, StartedSync, check_name, unsupported};
 use crate::system::allocate::allocate;
+use crate::system::complete::{create_directory, read_all, write_all};
 use crate::system::handle::{Handle, Handles, source_of};
 use crate::system::lock::OsLock;
 use crate::system::random::random;
@@ -78,18 +79,7 @@ impl OsDirectory {
     /// # Errors
     /// `Error::Io` when its parent does not exist or the path is something else.
     pub fn create(path: impl AsRef<Path>) -> Result<OsDirectory> {
-        let path = path.as_ref();
-        match rustix::fs::mkdir(path, DIRECTORY_MODE) {
-            Ok(()) => {}
-            Err(Errno::EXIST) => return Self::open(path),
-            Err(error) => return Err(Error::io("create directory", path, None, 0, error.into())),
-        }
-        let parent = match path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
-        Self::open(parent)?.sync()?;
-        Self::open(path)
+        create_directory(path.as_ref(), |path| Self::open(path))
     }
 
     fn with(
@@ -362,45 +352,15 @@ impl File for OsFile {
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<()> {
-        let expected_bytes = buffer.len() as u64;
-        let mut filled = 0;
-        while filled < buffer.len() {
-            let at = offset.saturating_add(filled as u64);
-            let rest = &mut buffer[filled..];
-            match self.file.with(|file| retry_on_intr(|| rustix::io::pread(file, &mut *rest, at))) {
-                Ok(0) => {
-                    let found_bytes = filled as u64;
-                    let path = self.path.clone();
-                    return Err(Error::Truncated { path, offset, expected_bytes, found_bytes });
-                }
-                Ok(count) => filled += count,
-                Err(error) => return Err(self.error("read", at, expected_bytes, error)),
-            }
-        }
-        Ok(())
+        read_all(&self.path, buffer, offset, |rest, at| {
+            self.file.with(|file| retry_on_intr(|| rustix::io::pread(file, &mut *rest, at)))
+        })
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
-        let mut written = 0;
-        while written < bytes.len() {
-            let at = offset.saturating_add(written as u64);
-            let rest = &bytes[written..];
-            match self.file.with(|file| retry_on_intr(|| rustix::io::pwrite(file, rest, at))) {
-                Ok(0) => {
-                    let source = io::Error::from(io::ErrorKind::WriteZero);
-                    return Err(Error::io(
-                        "write",
-                        &self.path,
-                        Some(at),
-                        rest.len() as u64,
-                        source,
-                    ));
-                }
-                Ok(count) => written += count,
-                Err(error) => return Err(self.error("write", at, rest.len() as u64, error)),
-            }
-        }
-        Ok(())
+        write_all(&self.path, bytes, offset, |rest, at| {
+            self.file.with(|file| retry_on_intr(|| rustix::io::pwrite(file, rest, at)))
+        })
     }
 
     #[cfg(target_os = "linux")]

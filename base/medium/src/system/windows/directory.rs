@@ -24,6 +24,7 @@ use windows_sys::Win32::Storage::FileSystem::{
 use crate::error::{Error, Result};
 use crate::names::{name_of, text_of};
 use crate::storage::{Directory, File, Lock, check_name, unsupported};
+use crate::system::complete::create_directory;
 use crate::system::handle::{Handle, Handles, source_of};
 use crate::system::random::random;
 use crate::system::windows::file::OsFile;
@@ -81,18 +82,7 @@ impl OsDirectory {
     /// # Errors
     /// `Error::Io` when its parent does not exist or the path is something else.
     pub fn create(path: impl AsRef<Path>) -> Result<OsDirectory> {
-        let path = path.as_ref();
-        match fs::create_dir(path) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Self::open(path),
-            Err(error) => return Err(Error::io("create directory", path, None, 0, error)),
-        }
-        let parent = match path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
-        Self::open(parent)?.sync()?;
-        Self::open(path)
+        create_directory(path.as_ref(), |path| Self::open(path))
     }
 
     fn with(path: &Path, opened: Arc<Handles>, is_read_only: bool) -> Result<OsDirectory> {

@@ -12,12 +12,10 @@ use std::sync::Arc;
 use windows_sys::Win32::Foundation::ERROR_HANDLE_EOF;
 
 use crate::error::{Error, Result};
-use crate::storage::{File, StartedSync};
+use crate::storage::{File, StartedSync, end_of_range};
+use crate::system::complete::{read_all, write_all};
 use crate::system::handle::{Handle, source_of};
 use crate::system::sync_beside::sync_beside;
-
-/// The longest file: an offset is a signed number.
-const FILE_BYTES_MAX: u64 = i64::MAX as u64;
 
 /// A file of a file system.
 #[derive(Debug)]
@@ -35,11 +33,10 @@ impl OsFile {
         Error::io(operation, &self.path, Some(offset), bytes, source_of(error))
     }
 
-    /// The end of a range, which must be one that a file can have: one place beyond those means the
-    /// end of the file, others mean nothing.
+    /// The end of a range: one place beyond those that a file can have means its end, others mean
+    /// nothing.
     fn end(&self, operation: &'static str, offset: u64, bytes: u64) -> Result<u64> {
-        let end = offset.checked_add(bytes).filter(|end| *end <= FILE_BYTES_MAX);
-        end.ok_or_else(|| self.error(operation, offset, bytes, io::ErrorKind::FileTooLarge.into()))
+        end_of_range(operation, &self.path, offset, bytes)
     }
 }
 
@@ -54,45 +51,20 @@ impl File for OsFile {
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<()> {
-        let expected_bytes = buffer.len() as u64;
-        self.end("read", offset, expected_bytes)?;
-        let mut filled = 0;
-        while filled < buffer.len() {
-            let at = offset + filled as u64;
-            let rest = &mut buffer[filled..];
-            let read = self.file.with(|file| match file.seek_read(rest, at) {
+        self.end("read", offset, buffer.len() as u64)?;
+        read_all(&self.path, buffer, offset, |rest, at| {
+            self.file.with(|file| match file.seek_read(rest, at) {
                 Err(error) if error.raw_os_error() == Some(ERROR_HANDLE_EOF as i32) => Ok(0),
                 read => read,
-            });
-            match read {
-                Ok(0) => {
-                    let (path, found_bytes) = (self.path.clone(), filled as u64);
-                    return Err(Error::Truncated { path, offset, expected_bytes, found_bytes });
-                }
-                Ok(count) => filled += count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(self.error("read", at, expected_bytes, error)),
-            }
-        }
-        Ok(())
+            })
+        })
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
         self.end("write", offset, bytes.len() as u64)?;
-        let mut written = 0;
-        while written < bytes.len() {
-            let (at, rest) = (offset + written as u64, &bytes[written..]);
-            match self.file.with(|file| file.seek_write(rest, at)) {
-                Ok(0) => {
-                    let source = io::ErrorKind::WriteZero.into();
-                    return Err(self.error("write", at, rest.len() as u64, source));
-                }
-                Ok(count) => written += count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(self.error("write", at, rest.len() as u64, error)),
-            }
-        }
-        Ok(())
+        write_all(&self.path, bytes, offset, |rest, at| {
+            self.file.with(|file| file.seek_write(rest, at))
+        })
     }
 
     /// A file that is not sparse, and none here is, has space for all bytes below its end.
