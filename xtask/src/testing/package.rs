@@ -78,7 +78,8 @@ fn install(workspace: &Workspace, package: &Package) -> Result<(), String> {
     Ok(())
 }
 
-/// Missing files of a package, and its references to files outside of its folder.
+/// Missing files of a package, licences of another text than the project's, and its references to
+/// files outside of its folder.
 fn check(workspace: &Workspace, package: &Package) -> Result<Vec<String>, String> {
     let list = ["package", "--list", "--offline", "--allow-dirty", "-p", &package.name];
     let listed = output(&workspace.root, &list)?;
@@ -88,6 +89,13 @@ fn check(workspace: &Workspace, package: &Package) -> Result<Vec<String>, String
         .map(|required| format!("{} holds no {required}", package.name))
         .collect();
     let folder = workspace.root.join(&package.folder);
+    for name in REQUIRED.iter().filter(|name| name.starts_with("LICENSE")) {
+        // A symbolic link is a file with a path in it where the system or git makes no links.
+        let of = |folder: &Path| std::fs::read(folder.join(name)).unwrap_or_default();
+        if of(&folder) != of(&workspace.root) {
+            problems.push(format!("{}: {name} is not the project's", package.name));
+        }
+    }
     for file in sources::rust_files(&folder.join("src"))? {
         for path in included(&sources::read(&file)?) {
             let parent = file.parent().unwrap_or(&folder).strip_prefix(&folder).unwrap_or(&folder);
