@@ -1,7 +1,7 @@
 //! `cargo xtask install-c --prefix P`: installs the C interface.
 //!
-//! Purpose: builds it, and puts the header, both libraries and the file for pkg-config under the
-//! prefix. The shared library has its ABI version in its name.
+//! Purpose: builds it, and puts the header, both libraries and the files for pkg-config and CMake
+//! under the prefix. The shared library has its ABI version in its name.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -15,6 +15,12 @@ const PACKAGE: &str = "adamant-capi";
 /// The name under which a starting program looks for the shared library: see
 /// interfaces/capi/build.rs.
 const SONAME: &str = "libadamant.so.1";
+/// What build systems ask for the library: templates, in its folder, and where each belongs.
+const TEMPLATES: [(&str, &str); 3] = [
+    ("adamant.pc", "lib/pkgconfig"),
+    ("adamantConfig.cmake", "lib/cmake/adamant"),
+    ("adamantConfigVersion.cmake", "lib/cmake/adamant"),
+];
 
 /// Builds and installs; `is_development`: quickly, with assertions, as the tests need it.
 pub(crate) fn run(prefix: &str, is_development: bool) -> Result<bool, String> {
@@ -23,8 +29,7 @@ pub(crate) fn run(prefix: &str, is_development: bool) -> Result<bool, String> {
     let artifacts = build(&root, is_development)?;
     let folder = root.join("interfaces/capi");
     let (include, lib) = (prefix.join("include"), prefix.join("lib"));
-    let pkg_config = lib.join("pkgconfig");
-    for folder in [&include, &pkg_config] {
+    for folder in [&include, &lib] {
         std::fs::create_dir_all(folder).map_err(|error| failed(folder, &error))?;
     }
     copy(&folder.join("include/adamant.h"), &include.join("adamant.h"))?;
@@ -38,14 +43,21 @@ pub(crate) fn run(prefix: &str, is_development: bool) -> Result<bool, String> {
         }
         _ => std::os::unix::fs::symlink(SONAME, &link).map_err(|error| failed(&link, &error))?,
     }
-    let template = folder.join("adamant.pc.in");
-    let text = std::fs::read_to_string(&template).map_err(|error| failed(&template, &error))?;
-    let text = text.replace("@PREFIX@", &prefix.to_string_lossy());
-    let text = text.replace("@VERSION@", env!("CARGO_PKG_VERSION"));
-    let file = pkg_config.join("adamant.pc");
-    std::fs::write(&file, text).map_err(|error| failed(&file, &error))?;
+    for (name, target) in TEMPLATES {
+        fill_in(&folder.join(format!("{name}.in")), &prefix, &prefix.join(target).join(name))?;
+    }
     println!("install-c: {}", prefix.display());
     Ok(true)
+}
+
+/// Makes a file of its template.
+fn fill_in(template: &Path, prefix: &Path, file: &Path) -> Result<(), String> {
+    let text = std::fs::read_to_string(template).map_err(|error| failed(template, &error))?;
+    let text = text.replace("@PREFIX@", &prefix.to_string_lossy()).replace("@SONAME@", SONAME);
+    let text = text.replace("@VERSION@", env!("CARGO_PKG_VERSION"));
+    let folder = file.parent().unwrap_or(prefix);
+    std::fs::create_dir_all(folder).map_err(|error| failed(folder, &error))?;
+    std::fs::write(file, text).map_err(|error| failed(file, &error))
 }
 
 /// Builds the package; returns the files that cargo has made.

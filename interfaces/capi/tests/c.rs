@@ -307,6 +307,8 @@ fn by_cmake() {
     command.arg("-S").arg(folder().join("examples/cmake")).arg("-B").arg(scratch.path());
     check(command.arg(format!("-DCMAKE_PREFIX_PATH={}", prefix().display())));
     check(Command::new("cmake").arg("--build").arg(scratch.path()));
-    let mut first = Command::new(scratch.path().join("first"));
-    assert_eq!(check_in(scratch.path(), &mut first), "ada@example.org is Ada Lovelace\n");
+    for program in ["first", "first_static"] {
+        let mut first = Command::new(scratch.path().join(program));
+        assert_eq!(check_in(scratch.path(), &mut first), "ada@example.org is Ada Lovelace\n");
+    }
 }
