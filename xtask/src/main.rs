@@ -2,7 +2,7 @@
 //! docs`, `cargo xtask package`, `cargo xtask soundness`, `cargo xtask sanitize`, `cargo xtask
 //! stress`, `cargo xtask mutants`, `cargo xtask proof`, `cargo xtask power-cut`, `cargo xtask
 //! faults`, `cargo xtask fuzz`, `cargo xtask peers`, `cargo xtask services`, `cargo xtask
-//! portable`, `cargo xtask header`, `cargo xtask install-c`.
+//! portable`, `cargo xtask packages`, `cargo xtask header`, `cargo xtask install-c`.
 //!
 //! Purpose: checks that the compiler and clippy cannot make, and one command that runs every test.
 //! The checks read the sources with `syn`; they build nothing.
@@ -40,6 +40,8 @@ usage: cargo xtask quick                  while editing: format, tidy, layers; c
        cargo xtask emulate [--smoke]      the tests of the crates below the store, and its own, on aarch64, emulated
        cargo xtask portable [--smoke]     other systems: compiled for Windows, macOS, FreeBSD, Android, musl;
                                           tests on musl, under Wine, and on aarch64, emulated
+       cargo xtask packages [--smoke]     what people install: Python's wheels for each system and its source
+                                          distribution, static programs for Linux, in target/packages
        cargo xtask fuzz [options]         programs of bytes that do harm, to slices, files, stores: --smoke,
                                           --seconds N (of all), --target T, --seed N
        cargo xtask stress lsm [options]   kills at random moments, verified: --seconds N, --seed N
@@ -62,7 +64,7 @@ usage: cargo xtask quick                  while editing: format, tidy, layers; c
        cargo xtask peers cluster [--rounds N] three of its nodes beside three of etcd
        cargo xtask header [--check]           makes the header of the C interface, or compares it
        cargo xtask install-c --prefix P       builds and installs the C interface: header, libraries,
-                                              file for pkg-config; --dev: without optimisation";
+                                              files for pkg-config and CMake; --dev: without optimisation";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -91,6 +93,7 @@ fn main() -> ExitCode {
         ["soundness"] => campaigns::soundness::run(),
         ["emulate", ref options @ ..] => campaigns::emulate::run(options),
         ["portable", ref options @ ..] => campaigns::portable::run(options),
+        ["packages", ref options @ ..] => campaigns::packages::run(options),
         ["sanitize", ref options @ ..] => campaigns::sanitize::run(options),
         ["stress", "lsm", ref options @ ..] => campaigns::stress::lsm(options),
         ["stress", "cluster", ref options @ ..] => campaigns::stress::cluster(options),

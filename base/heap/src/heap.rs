@@ -208,8 +208,8 @@ impl Heap {
         };
         let bounds = options.bounds();
         if let Opened::ReadOnly(journal) = &journal {
-            let states = image.states();
-            journal.unlike_file(&image, &mut |offset, len| states.note_verified(offset, len));
+            let each = &mut |offset, len| image.note_verified(offset, len);
+            journal.unlike_file(&image, each)?;
         }
         let (classes, pages_end) = load_root(journal.pool(), &image)?;
         let (journal, pins) = (Arc::new(journal), Arc::new(Pins::new(image.fork())));

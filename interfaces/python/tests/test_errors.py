@@ -8,6 +8,7 @@ import os
 import pickle
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -285,7 +286,9 @@ def test_what_opening_fails_with_is_an_error_of_the_system(tmp_path: Path) -> No
     fails(OSError, errno.EBADMSG, lambda: adamant.open(path))
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="the system permits everything to root")
+@pytest.mark.skipif(
+    sys.platform == "win32" or os.geteuid() == 0, reason="the system permits everything"
+)
 def test_what_is_not_permitted_is_a_permission_error(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     with pytest.raises(PermissionError) as failed:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
 import subprocess
 import sys
 import textwrap
@@ -13,6 +12,9 @@ from typing import Any
 
 import adamant
 import pytest
+
+
+forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no forks")
 
 
 def in_child(work: Any) -> str:
@@ -34,6 +36,7 @@ def in_child(work: Any) -> str:
     return words
 
 
+@forks
 def test_a_forks_child_is_refused(path: Path) -> None:
     db = adamant.open(path)
     keyspace = db.keyspace("test")
@@ -74,6 +77,7 @@ def test_a_forks_child_is_refused(path: Path) -> None:
     db.close()
 
 
+@forks
 def test_a_child_opens_a_store_of_its_own(path: Path) -> None:
     with adamant.open(path) as db:
         db.keyspace("test", codec="utf-8")["who"] = "parent"
@@ -89,6 +93,7 @@ def test_a_child_opens_a_store_of_its_own(path: Path) -> None:
         assert db.keyspace("test", codec="utf-8")["child"] == "was here"
 
 
+@forks
 def test_a_fork_while_threads_use_the_store(path: Path) -> None:
     """A lock that a thread held at the fork stays locked in the child for ever: nobody waits for it."""
     import threading
@@ -158,7 +163,7 @@ def test_killed_processes_leave_what_they_were_told_is_there(
         assert writer.stdout is not None
         for _ in range(rounds):
             told = int(writer.stdout.readline())
-        writer.send_signal(signal.SIGKILL)
+        writer.kill()
         told = max([told, *(int(line) for line in writer.stdout.read().split("\n")[:-1])])
         writer.wait()
         with adamant.open(path) as db:

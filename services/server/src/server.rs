@@ -4,6 +4,7 @@
 //! cluster, one that proposes instead of the last two.
 //! Invariants: after the shutdown all replies that were sent are true of the closed store.
 
+use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use adamant::Store;
 use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal;
 
 use crate::Opened;
 use crate::commit::committer::{self, Queue};
@@ -142,7 +143,8 @@ impl Server {
     }
 
     /// Waits until the shutdown is requested: by a client with SHUTDOWN, a signal to the process
-    /// (SIGTERM or Ctrl-C), [`Server::ask_for_end`], or a device that failed.
+    /// (SIGTERM or Ctrl-C; on Windows, Ctrl-C, its window's end, the system's shutdown),
+    /// [`Server::ask_for_end`], or a device that failed.
     ///
     /// # Errors
     /// Signals cannot be waited for.
@@ -150,11 +152,10 @@ impl Server {
         let Some(running) = &self.running else { return Ok(()) };
         let mut ending = self.shared.ending.subscribe();
         running.runtime.block_on(async {
-            let mut terminated = signal(SignalKind::terminate()).map_err(Error::System)?;
             tokio::select! {
                 _ = ending.wait_for(|ends| *ends) => {}
-                interrupted = tokio::signal::ctrl_c() => interrupted.map_err(Error::System)?,
-                _ = terminated.recv() => {}
+                interrupted = signal::ctrl_c() => interrupted.map_err(Error::System)?,
+                terminated = termination() => terminated.map_err(Error::System)?,
             }
             Ok(())
         })
@@ -318,4 +319,23 @@ fn welcome(stream: TcpStream, address: SocketAddr, shared: &Arc<Shared>) {
             let _ = stream.try_write(b"-ERR max number of clients reached\r\n");
         }
     }
+}
+
+/// Waits until the system asks the process to end.
+#[cfg(unix)]
+async fn termination() -> io::Result<()> {
+    signal::unix::signal(signal::unix::SignalKind::terminate())?.recv().await;
+    Ok(())
+}
+
+/// The same: the window is closed, the user leaves, the system shuts down. It gives five seconds.
+#[cfg(windows)]
+async fn termination() -> io::Result<()> {
+    let (mut closed, mut ended) =
+        (signal::windows::ctrl_close()?, signal::windows::ctrl_shutdown()?);
+    tokio::select! {
+        _ = closed.recv() => {}
+        _ = ended.recv() => {}
+    }
+    Ok(())
 }

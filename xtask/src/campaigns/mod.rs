@@ -3,7 +3,9 @@
 pub(crate) mod soundness;
 pub(crate) mod sanitize;
 pub(crate) mod emulate;
+pub(crate) mod zig;
 pub(crate) mod portable;
+pub(crate) mod packages;
 pub(crate) mod fuzz;
 pub(crate) mod field;
 pub(crate) mod numbers;

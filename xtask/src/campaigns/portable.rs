@@ -4,7 +4,7 @@
 //! for each of them, which needs no linker; tests run where a linker and a way to run programs are:
 //! on musl, under Wine, and on aarch64 by an emulator (`emulate.rs`). What is missing is named:
 //! Rust's standard library of a target (`rustup target add`), `gcc-mingw-w64-x86-64` and `wine64`
-//! of Debian.
+//! of Debian. The server, whose dependencies have C in them, is compiled by `zig.rs`.
 //! Thread safety: none needed.
 //!
 //! Not covered: what docs/reliability.md calls untested on real systems.
@@ -13,8 +13,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::campaigns::emulate;
+use crate::campaigns::zig::Tools;
 use crate::source::workspace::Workspace;
 use crate::testing::parts::{self, Part};
+use crate::testing::python::Halt;
 use crate::testing::tools::{self, Tool};
 
 /// Targets that are compiled; a short run compiles the first ones.
@@ -39,6 +41,17 @@ const PROGRAMS: &str = "-p adamant-wire -p adamant-slice -p adamant-medium -p ad
                         -p adamant-trees -p adamant-lsm -p adamant -p adamant-cli -p adamant-capi \
                         --no-default-features";
 const PROGRAMS_SMOKE: &str = "-p adamant-medium -p adamant-heap -p adamant";
+const SERVER: &str = "clippy --quiet --manifest-path services/Cargo.toml -p adamant-server \
+                      -- -D warnings";
+/// Where it is compiled; Android has no servers.
+const SERVER_TARGETS: [&str; 6] = [
+    WINDOWS,
+    "aarch64-apple-darwin",
+    "x86_64-apple-darwin",
+    "x86_64-unknown-freebsd",
+    "aarch64-unknown-linux-musl",
+    MUSL,
+];
 const TESTS_SMOKE: &str = "-p adamant-wire -p adamant-slice -p adamant-medium";
 
 const WINE: &str = "wine";
@@ -60,6 +73,7 @@ pub(crate) fn run(options: &[&str]) -> Result<bool, String> {
         COMPILED[..compiled].iter().map(|target| compile(&root, target, programs)).collect();
     ran.extend(tools::run_all(&[on_musl(tests)], &root));
     if options.is_empty() {
+        ran.extend(compile_server(&root));
         ran.extend(tools::run_all(&[under_wine(&root, tests), emulate::tool(tests)], &root));
     }
     Ok(parts::summarise(&ran))
@@ -77,6 +91,26 @@ fn compile(root: &Path, target: &str, programs: &str) -> Part {
     }
     let line = format!("clippy --quiet --target {target} {programs} -- -D warnings");
     parts::run_line(root, &name, &line, &[("CARGO_TARGET_DIR", FOLDER.to_owned())])
+}
+
+/// Clippy of the server for each of its targets.
+fn compile_server(root: &Path) -> Vec<Part> {
+    let tools = match Tools::install(root) {
+        Ok(tools) => tools,
+        Err(Halt::Skipped(why) | Halt::Failed(why)) => {
+            return vec![tools::left_out("server", &why)];
+        }
+    };
+    let compile = |target: &str| {
+        let name = format!("server, {target}, compiled");
+        if let Some(why) = missing_target(target) {
+            return tools::left_out(&name, &why);
+        }
+        let mut clippy = tools.command("cargo-zigbuild");
+        clippy.args(SERVER.replace(" -- ", &format!(" --target {target} -- ")).split_whitespace());
+        parts::of(&name, clippy.env("CARGO_TARGET_DIR", root.join(FOLDER)))
+    };
+    SERVER_TARGETS.into_iter().map(compile).collect()
 }
 
 /// The tests on musl, on this machine.

@@ -176,7 +176,7 @@ impl BlockAllocator<'_> {
         for (start, end) in plan.holes.iter().copied().chain([(plan.pages, before)]) {
             // Memory may hold a copy of the old contents, while the checksum is that of zeros now.
             let (at, len) = (start * PAGE_BYTES, (end - start) * PAGE_BYTES);
-            image.states().note_verified(at, len);
+            image.note_verified(at, len)?;
         }
         // The checkpoint must lie behind every record that names pages which are cut off.
         let holes = plan.holes.iter().copied().chain([(plan.pages, before)]);

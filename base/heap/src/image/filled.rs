@@ -11,6 +11,7 @@
 use std::ops::RangeInclusive;
 use std::ptr;
 
+use adamant_medium::address::region::IS_CHARGED_AT_COMMIT;
 use adamant_medium::error::Error as MediumError;
 
 use crate::error::Result;
@@ -42,6 +43,35 @@ impl Image {
         first - first % GROUP_PAGES..=stop - 1
     }
 
+    /// Has `len` bytes of pages at a heap offset count as verified, whatever is in memory.
+    ///
+    /// # Errors
+    /// `Error::Medium` when there is no memory for them.
+    pub(crate) fn note_verified(&self, offset: u64, len: u64) -> Result<()> {
+        self.need_memory(offset, len)?;
+        self.states().note_verified(offset, len);
+        Ok(())
+    }
+
+    /// Takes memory for pages that are about to be there, where they do not have it yet.
+    ///
+    /// # Errors
+    /// `Error::Medium` when there is none.
+    pub(super) fn need_memory(&self, offset: u64, len: u64) -> Result<()> {
+        if self.takes_memory_late()
+            && let Some((region, start)) = self.resolve(offset, len)
+        {
+            region.commit(start as u64, len)?;
+        }
+        Ok(())
+    }
+
+    /// Whether pages take memory one by one, when they are read or allocated. Elsewhere all have it
+    /// from the beginning: that is one call, and costs nothing before they are touched.
+    pub(super) fn takes_memory_late(&self) -> bool {
+        IS_CHARGED_AT_COMMIT && self.is_filled()
+    }
+
     /// Puts a page where it belongs. Its state says that it is not there yet, and the lock for that
     /// is held.
     pub(super) fn put_page(&self, page: u64, bytes: &[u8]) {
@@ -62,6 +92,7 @@ impl Image {
             Err(MediumError::Truncated { .. }) => bytes.fill(0),
             read => read?,
         }
+        self.need_memory(page * PAGE_BYTES, PAGE_BYTES)?;
         self.put_page(page, &bytes);
         Ok(())
     }

@@ -507,13 +507,16 @@ impl BlockAllocator<'_> {
                 },
             }
         };
-        let booted = self.boot_zones(arena, start, pages);
-        if let Err(error) = booted.and_then(|()| self.back(arena, start, pages)) {
+        let image = &self.space.image;
+        let taken = self
+            .boot_zones(arena, start, pages)
+            .and_then(|()| self.back(arena, start, pages))
+            // The pages were free: they hold no data, damaged or not.
+            .and_then(|()| image.note_verified(start * PAGE_BYTES, pages * PAGE_BYTES));
+        if let Err(error) = taken {
             arena.give_pages(start, pages);
             return Err(error);
         }
-        // The pages were free: they hold no data, damaged or not.
-        self.space.image.states().note_verified(start * PAGE_BYTES, pages * PAGE_BYTES);
         Ok(start)
     }
 

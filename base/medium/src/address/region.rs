@@ -26,6 +26,10 @@ const FILL_BYTES: u64 = 1 << 20;
 /// Addresses that are left free behind a region, as a multiple of its own.
 const ROOM_FACTOR: u64 = 7;
 
+/// Whether memory counts against what the system has from its [`Region::commit`] on, instead of from
+/// its first touch. The filled image's tests run in that way, too.
+pub const IS_CHARGED_AT_COMMIT: bool = cfg!(any(windows, adamant_filled_image));
+
 /// Bytes of a page of this system.
 pub fn page_bytes() -> u64 {
     vm::page_bytes()
@@ -208,8 +212,9 @@ impl Region {
     }
 
     /// Gives the memory of committed pages back that were never mapped to a file: they are zero
-    /// when they are touched again. Of a range that is no whole pages, of those within it; the rest
-    /// keeps its bytes. One system call, or two.
+    /// when they are touched again, [once committed](IS_CHARGED_AT_COMMIT) where that counts. Of a
+    /// range that is no whole pages, of those within it; the rest keeps its bytes. One system call,
+    /// or two.
     ///
     /// # Errors
     /// As [`Region::release`].
@@ -220,6 +225,10 @@ impl Region {
         let start = offset.next_multiple_of(self.page_bytes);
         let end = offset.checked_add(len).ok_or_else(|| self.beyond(offset, len))?;
         let count = (end - end % self.page_bytes).saturating_sub(start);
+        if IS_CHARGED_AT_COMMIT {
+            // SAFETY: our caller promises it, and commits before it touches.
+            return unsafe { self.release(start, count) };
+        }
         // SAFETY: our caller promises it.
         unsafe { self.discard_pages(start, count) }
     }

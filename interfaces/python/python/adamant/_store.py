@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from datetime import timedelta
 from types import TracebackType
@@ -27,7 +28,8 @@ Engine: TypeAlias = Literal["bplus", "lsm", "btree", "critbit", "redblack"]
 Durability: TypeAlias = Literal["sync", "buffered", "deferred"]
 
 # A child of a fork must not even wait for a lock of the store, which a thread of its parent may have.
-os.register_at_fork(after_in_child=_native.after_fork_in_child)
+if sys.platform != "win32":
+    os.register_at_fork(after_in_child=_native.after_fork_in_child)
 
 
 def _codecs(

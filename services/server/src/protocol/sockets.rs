@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use rustix::net::sockopt;
+use socket2::{SockRef, TcpKeepalive};
 use tokio::net::TcpStream;
 
 /// Idle time before a keepalive probe, the default of Redis.
@@ -19,8 +19,9 @@ const KEEPALIVE_QUESTIONS: u32 = 3;
 /// The connection may have ended.
 pub(crate) fn set_up(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    sockopt::set_socket_keepalive(stream, true)?;
-    sockopt::set_tcp_keepidle(stream, KEEPALIVE_IDLE)?;
-    sockopt::set_tcp_keepintvl(stream, KEEPALIVE_PAUSE)?;
-    Ok(sockopt::set_tcp_keepcnt(stream, KEEPALIVE_QUESTIONS)?)
+    let keepalive = TcpKeepalive::new()
+        .with_time(KEEPALIVE_IDLE)
+        .with_interval(KEEPALIVE_PAUSE)
+        .with_retries(KEEPALIVE_QUESTIONS);
+    SockRef::from(stream).set_tcp_keepalive(&keepalive)
 }

@@ -45,7 +45,8 @@ pub(crate) fn databases(shared: &Shared) -> Vec<DatabaseFigures> {
 }
 
 /// Seconds of processor time of this process, in user and in system mode, and the same of its
-/// children that have ended.
+/// children that have ended. Linux says it in this way, no other system.
+#[cfg(target_os = "linux")]
 pub(crate) fn processor_seconds() -> Option<[f64; 4]> {
     let text = std::fs::read_to_string("/proc/self/stat").ok()?;
     // The program's name, in brackets, may hold blanks; the times are eleven fields after it.
@@ -54,6 +55,11 @@ pub(crate) fn processor_seconds() -> Option<[f64; 4]> {
     let times: Option<Vec<f64>> =
         fields.map(|ticks| Some(ticks.parse::<u64>().ok()? as f64 / second)).collect();
     times?.try_into().ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn processor_seconds() -> Option<[f64; 4]> {
+    None
 }
 
 /// The log-structured keyspaces of a store, by name.

@@ -107,18 +107,25 @@ impl ReadOnly {
 
     /// Calls `each` with the pages of the image that differ from the file: heap offset and length
     /// of each range.
-    pub(crate) fn unlike_file(&self, image: &Image, each: &mut dyn FnMut(u64, u64)) {
+    ///
+    /// # Errors
+    /// Those of `each`.
+    pub(crate) fn unlike_file(
+        &self,
+        image: &Image,
+        each: &mut dyn FnMut(u64, u64) -> Result<()>,
+    ) -> Result<()> {
         let table_end = |pages| descriptor_offset(pages).next_multiple_of(PAGE_BYTES);
         let (backed, pages) = (self.pool.pages_backed(), image.pages());
         let mut at = 0;
         while let Some((start, end)) = self.unlike.first_in(at, u64::MAX) {
             // No further than the end of the heap: the log may name pages that were cut off since.
             let heap_end = if start < TABLE_BASE { pages * PAGE_BYTES } else { table_end(pages) };
-            each(start, end.min(heap_end).saturating_sub(start));
+            each(start, end.min(heap_end).saturating_sub(start))?;
             at = end;
         }
-        each(backed * PAGE_BYTES, (pages - backed) * PAGE_BYTES);
-        each(table_end(backed), table_end(pages) - table_end(backed));
+        each(backed * PAGE_BYTES, (pages - backed) * PAGE_BYTES)?;
+        each(table_end(backed), table_end(pages) - table_end(backed))
     }
 
     /// The pool file.
