@@ -16,7 +16,7 @@
 
 use crate::error::Result;
 use crate::heap::Heap;
-use crate::image::mapping::Exclusive;
+use crate::image::mapping::guards::Exclusive;
 use crate::journal::CheckpointLock;
 use crate::layout::{FIRST_PAGE, PAGE_BYTES, ROOT_PAGES_END};
 use crate::space::allocator::BlockAllocator;

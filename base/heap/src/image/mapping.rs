@@ -8,13 +8,14 @@
 //! (`page_state.rs`) before each store to it. Of a filled image all memory is anonymous, and a page
 //! is verified (`page_state.rs`), which reads it, before each access to it (`filled.rs`).
 //! Thread safety: bytes of blocks and of the roots are read under the image latch and written under
-//! its exclusive guard (S1), through [`Exclusive`]. Exceptions are blocks of an open run and free
+//! its exclusive guard (S1), `guards.rs`. Exceptions are blocks of an open run and free
 //! pages, which belong to the thread that reserved them until they are published. Words of the
 //! allocator (descriptors, bitmaps, the end of the pages) are atomics everywhere, and no reference
 //! is ever made over them: threads change them under the shared latch and without any.
 
-mod guards;
+pub(crate) mod guards;
 
+use std::cell::UnsafeCell;
 use std::ops::{Range, RangeInclusive};
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -27,6 +28,7 @@ use adamant_medium::system::memory_limit::process_memory_bytes;
 use zerocopy::FromBytes;
 
 use crate::error::{Error, Result};
+use crate::image::before_images::BeforeImages;
 use crate::image::block_location::{BlockLocation, InRun};
 use crate::image::class::{Class, ClassTable};
 use crate::image::kind::ImageKind;
@@ -39,9 +41,6 @@ use crate::layout::{
     KIND_RUN_CONTINUED, PAGE_BYTES, ROOT_COUNT, ROOT_OFFSET, ROOT_PAGES_END, ROOT_WORDS,
     TABLE_BASE, ZONE_BYTES, ZONE_PAGES, descriptor_offset, file_offset,
 };
-
-use guards::Guarded;
-pub(crate) use guards::{Exclusive, Shared};
 
 /// Memory is made usable in steps of a huge page, so that a first touch can fill a whole one:
 /// 2 MiB in one fault instead of 512 (2-4 us each).
@@ -76,6 +75,20 @@ pub(crate) struct Image {
     /// The file that the image was mapped from.
     file: Arc<dyn File>,
 }
+
+/// The before-images of the running transaction, behind the latch.
+#[derive(Debug, Default)]
+struct Guarded(UnsafeCell<BeforeImages>);
+
+// SAFETY: the cell is reached through `Shared` and `Exclusive` alone: changed by the thread that
+// has the image exclusively and has admitted no reader, read by that thread and by admitted
+// readers.
+unsafe impl Sync for Guarded {}
+
+const _: () = {
+    const fn is_send_and_sync<T: Send + Sync>() {}
+    is_send_and_sync::<BeforeImages>();
+};
 
 impl Image {
     /// Reserves address space for a heap of up to `bytes_max` bytes (`u64::MAX`: in proportion to

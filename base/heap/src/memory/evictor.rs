@@ -22,7 +22,7 @@ use adamant_medium::address::huge::HUGE_PAGE_BYTES;
 use parking_lot::{Condvar, Mutex};
 
 use crate::error::Result;
-use crate::image::mapping::Exclusive;
+use crate::image::mapping::guards::Exclusive;
 use crate::image::memory_bounds::Bounds;
 use crate::image::page_state::{PIECE_PAGES, Pages};
 use crate::journal::{Opened, Signal, Worker, Workers};

@@ -19,7 +19,8 @@ use adamant_medium::address::huge::{HUGE_PAGE_BYTES, HugePage};
 use adamant_medium::storage::File;
 
 use crate::error::Result;
-use crate::image::mapping::{Exclusive, Image};
+use crate::image::mapping::Image;
+use crate::image::mapping::guards::Exclusive;
 use crate::image::page_state::{PIECE_PAGES, Pages};
 use crate::layout::{PAGE_BYTES, file_offset};
 

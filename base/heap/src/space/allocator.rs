@@ -19,7 +19,7 @@ use zerocopy::little_endian::{U16, U32};
 use crate::error::{Error, Result};
 use crate::image::block_location::BlockLocation;
 use crate::image::class::{Class, ClassId, RUN_PAGES_MAX};
-use crate::image::mapping::Exclusive;
+use crate::image::mapping::guards::Exclusive;
 use crate::journal::{Opened, RecordBuilder};
 use crate::layout::{
     CLASS_COUNT_MAX, CLASS_TABLE_OFFSET, ClassEntry, DESCRIPTOR_BYTES, Descriptor, FLAG_OPEN,

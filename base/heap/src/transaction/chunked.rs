@@ -14,7 +14,7 @@
 use adamant_slice::Slice;
 
 use crate::error::Result;
-use crate::image::mapping::Exclusive;
+use crate::image::mapping::guards::Exclusive;
 use crate::layout::ROOT_COUNT;
 use crate::objects::access::Read;
 use crate::space::blocks::Blocks;

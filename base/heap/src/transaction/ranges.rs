@@ -15,7 +15,7 @@ use std::ops::Range;
 
 use crate::collections::offset_map::trim;
 use crate::error::Result;
-use crate::image::mapping::Exclusive;
+use crate::image::mapping::guards::Exclusive;
 
 /// Beyond this many ranges, a list that has doubled drops duplicates.
 const DEDUPED_MIN: usize = 1 << 16;

@@ -6,7 +6,8 @@ use adamant_slice::Slice;
 
 use crate::error::{Error, Result};
 use crate::image::before_images::BeforeImages;
-use crate::image::mapping::{Image, Shared};
+use crate::image::mapping::Image;
+use crate::image::mapping::guards::Shared;
 use crate::objects::access::Read;
 use crate::space::blocks::Blocks;
 use crate::space::borrowed::BorrowedBlocks;

@@ -26,8 +26,8 @@ const FILL_BYTES: u64 = 1 << 20;
 /// Addresses that are left free behind a region, as a multiple of its own.
 const ROOM_FACTOR: u64 = 7;
 
-/// Whether memory counts against what the system has from its [`Region::commit`] on, instead of from
-/// its first touch. The filled image's tests run in that way, too.
+/// Whether memory counts against what the system has from its [`Region::commit`] on, instead of
+/// from its first touch. The filled image's tests run in that way, too.
 pub const IS_CHARGED_AT_COMMIT: bool = cfg!(any(windows, adamant_filled_image));
 
 /// Bytes of a page of this system.

@@ -5,7 +5,6 @@
 //! is inside the latch.
 //! Thread safety: a guard belongs to one thread.
 
-use std::cell::UnsafeCell;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,20 +19,6 @@ use crate::latch::image_latch::ExclusiveLatch;
 use crate::latch::reader_slots::ReaderGuard;
 use crate::latch::thread::thread_number;
 use crate::layout::{PAGE_BYTES, ZONE_PAGES, ZONE_TABLE_PAGES, file_offset};
-
-/// The before-images of the running transaction, behind the latch.
-#[derive(Debug, Default)]
-pub(super) struct Guarded(UnsafeCell<BeforeImages>);
-
-// SAFETY: the cell is reached through `Shared` and `Exclusive` alone: changed by the thread that
-// has the image exclusively and has admitted no reader, read by that thread and by admitted
-// readers.
-unsafe impl Sync for Guarded {}
-
-const _: () = {
-    const fn is_send_and_sync<T: Send + Sync>() {}
-    is_send_and_sync::<BeforeImages>();
-};
 
 impl Image {
     /// Waits until no thread has the image exclusively; for a brief reader.

@@ -12,7 +12,8 @@ use zerocopy::FromBytes;
 
 use crate::collections::range_set::RangeSet;
 use crate::error::{Error, Result};
-use crate::image::mapping::{Exclusive, Image};
+use crate::image::mapping::Image;
+use crate::image::mapping::guards::Exclusive;
 use crate::image::pool_file::PoolFile;
 use crate::journal::checkpoints::table::Doubt;
 use crate::journal::records::record::Entry;
