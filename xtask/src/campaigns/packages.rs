@@ -24,8 +24,11 @@ const WHEELS: [(&str, &str); 7] = [
     (MUSL_ARM, "musllinux_1_2"),
     ("x86_64-apple-darwin", "off"),
     ("aarch64-apple-darwin", "off"),
-    ("x86_64-pc-windows-gnu", "off"),
+    (WINDOWS, "off"),
 ];
+/// By mingw: with zig, maturin 1.16 has the linker look for a symbol of a name with a dot in it.
+const WINDOWS: &str = "x86_64-pc-windows-gnu";
+const WINDOWS_COMPILER: &str = "x86_64-w64-mingw32-gcc";
 const MUSL: &str = "x86_64-unknown-linux-musl";
 const MUSL_ARM: &str = "aarch64-unknown-linux-musl";
 /// Programs: where each is made, of which package.
@@ -35,6 +38,16 @@ const PROGRAMS: [(&str, &str, &str); 2] = [
 ];
 /// Where cargo finds the crates of the source distribution.
 const VENDORED: &str = "vendor";
+const VENDORED_SETTINGS: &str = "\
+[source.crates-io]
+replace-with = \"vendored\"
+
+[source.vendored]
+directory = \"vendor\"
+
+[net]
+offline = true
+";
 
 /// Folders of the packages.
 struct Home {
@@ -125,7 +138,7 @@ impl Home {
     /// Packs the sources with all crates that they need, so that building them asks no registry.
     fn source_distribution(&self) -> Result<(), Halt> {
         let mut maturin = self.tool("maturin");
-        maturin.args(["sdist", "--quiet", "--manifest-path", "interfaces/python/Cargo.toml"]);
+        maturin.args(["sdist", "--manifest-path", "interfaces/python/Cargo.toml"]);
         python::succeeds(maturin.arg("--out").arg(self.made()), failed("maturin sdist"))?;
         let (packed, unpacked) = (self.file(".tar.gz")?, self.folder.join("source"));
         let _ = fs::remove_dir_all(&unpacked);
@@ -154,11 +167,9 @@ impl Home {
             let said = String::from_utf8_lossy(&done.stderr).into_owned();
             return Err(Halt::Skipped(format!("the crates could not be fetched: {said}")));
         }
-        let settings = String::from_utf8_lossy(&done.stdout).into_owned();
-        let settings = format!("{settings}\n[net]\noffline = true\n");
         let folder = source.join(".cargo");
         fs::create_dir_all(&folder)
-            .and_then(|()| fs::write(folder.join("config.toml"), settings))
+            .and_then(|()| fs::write(folder.join("config.toml"), VENDORED_SETTINGS))
             .map_err(|error| Halt::Failed(format!("{}: {error}", folder.display())))
     }
 
@@ -196,7 +207,12 @@ impl Home {
     fn wheel(&self, target: &str, oldest: &str) -> Result<(), Halt> {
         needs(target)?;
         let mut maturin = self.tool("maturin");
-        maturin.args(["build", "--quiet", "--locked", "--zig", "--target", target]);
+        maturin.args(["build", "--quiet", "--locked", "--target", target]);
+        match (target, tools::missing_program(WINDOWS_COMPILER)) {
+            (WINDOWS, Some(missing)) => return Err(Halt::Skipped(missing)),
+            (WINDOWS, None) => {}
+            _ => _ = maturin.arg("--zig"),
+        }
         maturin.args(["--compatibility", oldest, "--interpreter", "python3.11"]);
         maturin.args(["--manifest-path", "interfaces/python/Cargo.toml", "--out"]);
         python::succeeds(maturin.arg(self.made()), failed(format!("maturin for {target}")))
