@@ -104,8 +104,16 @@ pub(crate) fn save(
     let mut report = rescue(&salvage, &lsm_trees_at(source), &target)?;
     target.close()?;
     // Locked, so that no process commits to it before its name is durable: else the renaming could
-    // not be undone.
-    let _lock = directory.lock(LOCK_NAME)?;
+    // not be undone. Where it cannot be locked meanwhile, a store that is open is not renamed, so
+    // it stays, and the damaged one must not be open here either.
+    let _locks = match parent.renames_open() {
+        true => Some((salvage, directory.lock(LOCK_NAME)?)),
+        false => {
+            drop((salvage, directory));
+            source.close();
+            None
+        }
+    };
     let new = unfinished.keep();
     take_place(parent.as_ref(), &new, name, &damaged)?;
     report.damaged_path = Some(parent.path().join(name_of(&damaged)));

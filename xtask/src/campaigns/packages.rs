@@ -228,8 +228,11 @@ impl Home {
         let mut build = self.tool("cargo-zigbuild");
         build.args(["zigbuild", "--quiet", "--locked", "--profile", "installed"]);
         build.args(["--manifest-path", manifest, "--package", package, "--target", target]);
+        // Not among the wheels' objects, which on musl are compiled in another way.
+        let programs = self.folder.join("programs");
+        build.env("CARGO_TARGET_DIR", &programs);
         python::succeeds(&mut build, failed(format!("{program} for {target}")))?;
-        let built = self.folder.join("build").join(target).join("installed").join(program);
+        let built = programs.join(target).join("installed").join(program);
         let machine = target.split('-').next().unwrap_or(target);
         let made = self.made().join(format!("{program}-{machine}-linux"));
         fs::copy(&built, &made)
