@@ -27,8 +27,8 @@ pub trait Directory: Any + Send + Sync + Debug {
     fn create(&self, name: &str) -> Result<Arc<dyn File>>;
     /// Renames a file, replacing a file of the new name. Durable after `sync`.
     fn rename(&self, source: &str, target: &str) -> Result<()>;
-    /// Whether a directory can be renamed while a file in it is open, a lock among them: nowhere
-    /// else but on Windows is that refused.
+    /// Whether a directory can be renamed or removed while it, or a file in it, is open, a lock
+    /// among them: nowhere else but on Windows is that refused.
     fn renames_open(&self) -> bool {
         true
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use adamant_medium::storage::Directory;
 
-use crate::care::unfinished::{Unfinished, parent_of, split};
+use crate::care::unfinished::{Unfinished, parent_of, plain, split};
 use crate::error::{Error, Result};
 use crate::store::handle::Store;
 
@@ -110,7 +110,7 @@ impl Store {
             // A store in memory, or renamed since: no path leads into it.
             return Ok(());
         };
-        let (parent, _) = split(path)?;
+        let (store, (parent, _)) = (plain(store), split(path)?);
         if parent.starts_with(&store) {
             return Err(Error::TargetInside { path: path.into(), store });
         }

@@ -162,7 +162,7 @@ pub(crate) fn split(path: &Path) -> Result<(PathBuf, String)> {
 }
 
 /// A canonical path as people write it: on Windows without the prefix for calls.
-fn plain(path: PathBuf) -> PathBuf {
+pub(crate) fn plain(path: PathBuf) -> PathBuf {
     match path.to_str().and_then(|text| text.strip_prefix(r"\\?\")) {
         Some(rest) if cfg!(windows) && rest.as_bytes().get(1) == Some(&b':') => rest.into(),
         _ => path,
@@ -192,7 +192,9 @@ fn remove_left(parent: &dyn Directory, name: &str) -> Result<()> {
         });
     }
     let lock = directory.lock(LOCK_NAME)?;
+    // Not held where what is open cannot be removed.
+    let held = Some((lock, directory)).filter(|_| parent.renames_open());
     let removed = parent.remove_all(name);
-    drop(lock);
+    drop(held);
     Ok(removed?)
 }

@@ -146,7 +146,7 @@ fn what_is_in_the_way_is_refused_and_left_alone() {
     let lock = adamant_heap::Directory::lock(&held, "lock").unwrap();
     let error = store.backup(path("copy")).unwrap_err();
     assert!(matches!(error, Error::Locked { .. }), "{error}");
-    drop(lock);
+    drop((lock, held));
     std::fs::write(path("copy.backing-up/pool.new"), "a part").unwrap();
     std::fs::create_dir(path("copy.backing-up/tables")).unwrap();
     store.backup(path("copy")).unwrap();
