@@ -145,6 +145,12 @@ fn may_follow(before: &Model, after: &Model) -> bool {
     })
 }
 
+/// Whether an error names a table or a blob file.
+fn is_of_file(error: &impl ToString) -> bool {
+    let text = error.to_string().replace('\\', "/");
+    ["/tables/", "/blobs/"].iter().any(|shelf| text.contains(shelf))
+}
+
 #[test]
 fn a_full_disk_refuses_and_goes_on_when_there_is_space() {
     let before = {
@@ -161,9 +167,7 @@ fn a_full_disk_refuses_and_goes_on_when_there_is_space() {
         let Err(error) = user.work() else { break };
         assert!(error.is_out_of_space(), "{of}: {error}");
         refused += 1;
-        of_files += u32::from(
-            error.to_string().contains("/tables/") || error.to_string().contains("/blobs/"),
-        );
+        of_files += u32::from(is_of_file(&error));
         user.verify(&of);
         disk.set_space_bytes(None);
         user.work().unwrap_or_else(|error| panic!("{of}, then there was space: {error}"));
@@ -202,8 +206,7 @@ fn values_are_refused_while_a_flush_finds_no_space() {
         let of = format!("{spare_bytes} bytes to spare");
         let Err(error) = user.flush() else { break };
         assert!(error.is_out_of_space(), "{of}: {error}");
-        let is_of_file = ["/tables/", "/blobs/"].iter().any(|it| error.to_string().contains(it));
-        *if is_of_file { &mut of_files } else { &mut of_commits } += 1;
+        *if is_of_file(&error) { &mut of_files } else { &mut of_commits } += 1;
         assert!(user.store.tree.is_short(), "{of}: {error}");
         let refused = user.write(4).unwrap_err();
         assert!(refused.is_out_of_space(), "{of}: {refused}");
