@@ -20,6 +20,8 @@ use adamant_lsm::Options as LsmOptions;
 pub struct Options {
     pub(crate) create: bool,
     pub(crate) read_only: bool,
+    pub(crate) beside_writer: bool,
+    pub(crate) reader_bytes_max: u64,
     pub(crate) durability: Durability,
     pub(crate) flushing: Flushing,
     pub(crate) log_bytes_max: u64,
@@ -45,6 +47,8 @@ impl Options {
         Self {
             create: true,
             read_only: false,
+            beside_writer: false,
+            reader_bytes_max: 1 << 30,
             durability: Durability::Sync,
             flushing: Flushing::Auto,
             log_bytes_max: 128 << 20,
@@ -62,6 +66,11 @@ impl Options {
             open_files_max: 256,
             lsm: LsmOptions::default(),
         }
+    }
+
+    /// Whether nothing is written.
+    pub(crate) fn only_reads(&self) -> bool {
+        self.read_only || self.beside_writer
     }
 
     /// Whether a store is created where there is none. Default: true.
@@ -86,6 +95,23 @@ impl Options {
     #[must_use]
     pub fn read_only(mut self, read_only: bool) -> Self {
         self.read_only = read_only;
+        self
+    }
+
+    /// Whether the store is opened for reading beside a process that may write it, as by
+    /// [`Store::open_beside`](crate::Store::open_beside), whatever the other options say. Default:
+    /// false.
+    #[must_use]
+    pub fn beside_writer(mut self, beside_writer: bool) -> Self {
+        self.beside_writer = beside_writer;
+        self
+    }
+
+    /// Bytes that a writer keeps at most for readers in other processes, of pages that it
+    /// overwrites: see [`Store::open_beside`](crate::Store::open_beside). Default: 1 GiB.
+    #[must_use]
+    pub fn reader_bytes_max(mut self, reader_bytes_max: u64) -> Self {
+        self.reader_bytes_max = reader_bytes_max;
         self
     }
 

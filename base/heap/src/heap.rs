@@ -28,7 +28,7 @@ use crate::image::pool_file::PoolFile;
 use crate::inspect::check::{CheckReport, Checker, Reached};
 use crate::inspect::occupancy::{Occupancy, occupancy};
 use crate::journal::{
-    Journal, JournalOptions, JournalStats, Opened, RECOVERY_BYTES, ReadOnly, Recovery,
+    Journal, JournalOptions, JournalStats, Opened, READERS_NAME, RECOVERY_BYTES, ReadOnly, Recovery,
 };
 use crate::latch::writer_queue::WriterQueue;
 use crate::layout::{
@@ -89,6 +89,14 @@ pub struct Options {
     /// it for writing. Recovery happens in memory; no file is written, not even its time, so files
     /// and directory need not be writable. All calls that write return `Error::ReadOnly`.
     pub read_only: bool,
+    /// With `read_only`: whether another process may have the heap open for writing, now or later.
+    /// The heap is as of a commit of it at the opening, whatever it writes since. The directory
+    /// must be writable: a file in its folder `readers` tells the writer what is still read. The
+    /// image is a filled one.
+    pub beside_writer: bool,
+    /// Bytes that a writer keeps for such readers at most, of pages that it overwrites. Beyond that
+    /// the oldest reader is told that it is too old.
+    pub reader_bytes_max: u64,
     /// Whether each page is verified against its checksum when it is first touched, so that no read
     /// trusts a page that is not what was written. Costs about 1 us a page, once.
     pub verify_first_touch: bool,
@@ -123,6 +131,8 @@ impl Default for Options {
             address_bytes_max: u64::MAX,
             create: true,
             read_only: false,
+            beside_writer: false,
+            reader_bytes_max: 1 << 30,
             verify_first_touch: false,
             post_commit_workers: 0,
             memory_bytes_max: u64::MAX,
@@ -579,6 +589,35 @@ impl Heap {
         self.space.image.is_larger_than_memory()
     }
 
+    /// The number of the commit that the oldest [reader beside](Options::beside_writer) this heap
+    /// sees; 0 while one is being opened. `None`: there is no reader. Some calls, and five for each
+    /// reader.
+    ///
+    /// # Errors
+    /// `Error::ReadOnly`; those of the medium.
+    pub fn oldest_reader(&self) -> Result<Option<u64>> {
+        self.journal.writable()?.oldest_reader()
+    }
+
+    /// Keeps nothing for the oldest reader from now on: its next read of something that is
+    /// overwritten is an error that says so. False if there is none.
+    ///
+    /// # Errors
+    /// `Error::ReadOnly`; those of the medium.
+    pub fn overtake_oldest_reader(&self) -> Result<bool> {
+        self.journal.writable()?.overtake_oldest_reader()
+    }
+
+    /// Bytes that are kept for readers at most: [`Options::reader_bytes_max`].
+    pub fn reader_bytes_max(&self) -> u64 {
+        self.journal.writable().map_or(0, Journal::reader_bytes_max)
+    }
+
+    /// The number of the last commit.
+    pub fn last_sequence(&self) -> u64 {
+        self.journal.last_sequence()
+    }
+
     /// The heap's figures; all 0 in the child of a fork.
     pub fn stats(&self) -> Stats {
         if self.is_child() {
@@ -679,6 +718,7 @@ fn open_writable(directory: &Arc<dyn Directory>, options: &Options) -> Result<Fo
         deferred_ms_max: options.deferred_ms_max,
         deferred_bytes_max: options.deferred_bytes_max,
         recovery_bytes_max: RECOVERY_BYTES.min(options.memory_bytes_max / 2),
+        reader_bytes_max: options.reader_bytes_max,
     };
     // Another process may have created the heap between the listing and the lock.
     let is_heap = is_heap || directory.list()?.iter().any(|name| name == POOL_NAME);
@@ -709,9 +749,14 @@ fn open_read_only(directory: &Arc<dyn Directory>, options: &Options) -> Result<F
             what: "expected a pool, found none; create the store first".into(),
         });
     }
-    let lock = directory.lock_shared("lock")?;
     let (bytes_max, bounds) = (options.address_bytes_max, options.bounds());
-    let (journal, image, recovery) = ReadOnly::open(directory, bytes_max, bounds, options.image)?;
+    let (lock, (journal, image, recovery)) = match options.beside_writer {
+        true => ReadOnly::open_beside(directory, bytes_max, bounds)?,
+        false => {
+            let lock = directory.lock_shared("lock")?;
+            (lock, ReadOnly::open(directory, bytes_max, bounds, options.image)?)
+        }
+    };
     Ok((lock, Opened::ReadOnly(Box::new(journal)), image, recovery))
 }
 
@@ -722,7 +767,7 @@ fn refuse_strangers(
     options: &Options,
 ) -> Result<()> {
     let ours: BTreeSet<&str> =
-        [POOL_NEW_NAME, LOG_NAME, LOG_NEW_NAME, "lock", "tables", "blobs"].into();
+        [POOL_NEW_NAME, LOG_NAME, LOG_NEW_NAME, READERS_NAME, "lock", "tables", "blobs"].into();
     let file = directory.path().join(POOL_NAME);
     if let Some(stranger) = names.iter().find(|name| !ours.contains(name.as_str())) {
         return Err(Error::Unsupported {

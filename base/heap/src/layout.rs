@@ -38,6 +38,9 @@ pub const POOL_HEADER_OFFSET: u64 = 0;
 pub const CHECKPOINT_OFFSETS: [u64; 2] = [4096, 8192];
 /// File offsets of the two tables of doubt.
 pub const DOUBT_OFFSETS: [u64; 2] = [12_288, 36_864];
+/// File offset of the last batch that overwrote pages without keeping them for readers: see
+/// [`Unkept`].
+pub const UNKEPT_OFFSET: u64 = HEAD_BYTES - PAGE_BYTES;
 /// The most entries of a table of doubt.
 pub const DOUBT_PAGES_MAX: usize = 2045;
 /// Bytes of a table of doubt.
@@ -153,6 +156,19 @@ pub struct DoubtHeader {
     /// Entries that follow.
     pub count: U32,
     /// CRC32C of the pool's UUID, all bytes before this field, and the entries.
+    pub checksum: U32,
+}
+
+/// The last batch whose pages were overwritten without being kept, though a reader may have been
+/// there. All zeros: there was none. Not durable: no reader outlives the system.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct Unkept {
+    /// Number of the checkpoint.
+    pub number: U64,
+    /// Number of the batch within it.
+    pub batch: U64,
+    /// CRC32C of the pool's UUID, and the bytes before this field.
     pub checksum: U32,
 }
 

@@ -344,6 +344,17 @@
 #define ADAMANT_OPTION_IMAGE 21
 
 /**
+ * 0 or 1: whether the store is opened for reading only, as it is at that moment, beside a process
+ * that may write it. Default: 0.
+ */
+#define ADAMANT_OPTION_BESIDE_WRITER 22
+
+/**
+ * Bytes that a writer keeps for such readers at most, of what it overwrites. Default: 1 GiB.
+ */
+#define ADAMANT_OPTION_READER_BYTES_MAX 23
+
+/**
  * Bytes of a data block before compression: 64 to 8 MiB.
  */
 #define ADAMANT_KEYSPACE_OPTION_BLOCK_BYTES 1

@@ -269,6 +269,26 @@ static void use_within(void *context, adamant_slice value)
     CODE(ADAMANT_REENTRANT, adamant_get((adamant_keyspace *)context, T("here"), &again));
 }
 
+/* A reader beside the writer. */
+static void check_beside(const char *path)
+{
+    adamant_options *options;
+    adamant_store *reader;
+    adamant_keyspace *keyspace;
+
+    OK(adamant_options_new(&options));
+    OK(adamant_options_set(options, ADAMANT_OPTION_BESIDE_WRITER, 1));
+    OK(adamant_options_set(options, ADAMANT_OPTION_READER_BYTES_MAX, 1 << 20));
+    OK(adamant_open(path, options, &reader));
+    OK(adamant_keyspace_open(reader, "words", NULL, &keyspace));
+    check_value(keyspace, "here", "1");
+    CODE(ADAMANT_READ_ONLY, adamant_put(keyspace, T("here"), T("2")));
+    adamant_keyspace_free(keyspace);
+    OK(adamant_close(reader));
+    adamant_store_free(reader);
+    adamant_options_free(options);
+}
+
 static void test_openers(const char *folder)
 {
     char *path = path_in(folder, "store"), *file = path_in(folder, "file");
@@ -312,6 +332,7 @@ static void test_openers(const char *folder)
     CHECK(second == NULL);
     OK(adamant_keyspace_open(store, "words", "lsm", &keyspace));
     OK(adamant_put(keyspace, T("here"), T("1")));
+    check_beside(path);
     CODE(ADAMANT_TARGET, adamant_backup(store, folder));
     adamant_keyspace_free(keyspace);
     OK(adamant_close(store));

@@ -18,9 +18,15 @@ pub(crate) fn created(path: &Path) -> Result<Store> {
 }
 
 /// Opens an existing store for reading only: it may be on a read-only medium, and other processes
-/// may read it too.
+/// may read it too. Beside a process that writes it, as it is now.
 pub(crate) fn readable(path: &Path) -> Result<Store> {
-    Ok(Store::open_read_only(path)?)
+    match Store::open_read_only(path) {
+        // Where that is not allowed, the first error is the one to act on.
+        Err(locked @ adamant::Error::Locked { .. }) => {
+            Store::open_beside(path).or(Err(locked.into()))
+        }
+        opened => Ok(opened?),
+    }
 }
 
 /// Opens an existing keyspace and its store, for reading only.

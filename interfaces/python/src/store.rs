@@ -89,6 +89,8 @@ fn with_options(mut options: Options, given: &Bound<'_, PyDict>) -> PyResult<Opt
         options = match name.as_str() {
             "create" => options.create(value.extract()?),
             "read_only" => options.read_only(value.extract()?),
+            "beside_writer" => options.beside_writer(value.extract()?),
+            "reader_bytes_max" => options.reader_bytes_max(value.extract()?),
             "durability" => options.durability(choices::durability(value.extract()?)?),
             "flushing" => options.flushing(choices::flushing(value.extract()?)?),
             "log_bytes_max" => options.log_bytes_max(value.extract()?),
@@ -126,7 +128,9 @@ impl Store {
             Some(name) => choices::durability(name.extract()?)?,
             None => Durability::Sync,
         };
-        let is_read_only = given("read_only")?.is_some_and(|it| it.is_truthy().unwrap_or(false));
+        let is_set =
+            |name: &str| given(name).map(|it| it.is_some_and(|it| it.is_truthy().unwrap_or(false)));
+        let is_read_only = is_set("read_only")? || is_set("beside_writer")?;
         let options = with_options(Options::new(), options)?;
         let path = path.as_ref().map(path_of).transpose()?;
         let open = || match path {

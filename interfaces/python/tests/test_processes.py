@@ -132,6 +132,23 @@ def test_spawned_processes_read_together(path: Path) -> None:
     assert found == ["1", "2"]
 
 
+def _spawned_beside(path: str, key: str) -> str:
+    with adamant.open(path, beside_writer=True) as db:
+        assert db.read_only
+        return db.keyspace("test", codec="utf-8")[key]
+
+
+def test_spawned_processes_read_beside_one_that_writes(path: Path) -> None:
+    with adamant.open(path, reader_bytes_max=1 << 20) as db, multiprocessing.get_context(
+        "spawn"
+    ).Pool(2) as pool:
+        keyspace = db.keyspace("test", codec="utf-8")
+        for value in ["1", "2", "3"]:
+            keyspace.update({"a": value, "b": value})
+            found = pool.starmap(_spawned_beside, [(str(path), "a"), (str(path), "b")])
+            assert found == [value, value]
+
+
 WRITER = """
     import sys
     import adamant

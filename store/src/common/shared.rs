@@ -75,7 +75,7 @@ impl Shared {
             Arc::clone(&heap),
             Arc::clone(&versions),
             Arc::clone(&lsm_trees),
-            options.background && !options.read_only,
+            options.background && !options.only_reads(),
         );
         let root = heap.brief_view()?.root(STORE_ROOT);
         if root == 0 {
@@ -103,9 +103,9 @@ impl Shared {
             workers,
         };
         let are_all_open = shared.open_trees()?;
-        if !options.read_only {
+        if !options.only_reads() {
             if are_all_open {
-                shared.catalogue.lsm_trees().remove_orphans()?;
+                shared.catalogue.lsm_trees().remove_orphans(&shared.heap)?;
             }
             let retired = shared.catalogue.list_retired(&shared.view()?);
             // Damage there does not prevent opening the rest.

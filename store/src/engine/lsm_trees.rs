@@ -245,11 +245,14 @@ impl LsmTrees {
         Ok(target.sync()?)
     }
 
-    /// Removes files that belong to no tree. To be called when all trees are open.
-    pub(crate) fn remove_orphans(&self) -> Result<()> {
+    /// Removes files that belong to no tree, and to no reader in another process. To be called when
+    /// all trees are open.
+    pub(crate) fn remove_orphans(&self, heap: &Heap) -> Result<()> {
         let Some(environment) = self.environment.get() else { return Ok(()) };
         let trees = self.all();
-        let is_listed = |file| trees.iter().any(|tree| tree.has_file(file));
+        // Where it cannot be told, one may be there.
+        let has_readers = heap.oldest_reader().map_or(true, |oldest| oldest.is_some());
+        let is_listed = |file| has_readers || trees.iter().any(|tree| tree.has_file(file));
         environment.remove_orphans(is_listed).map_err(Error::of_lsm(""))?;
         Ok(())
     }

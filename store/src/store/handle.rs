@@ -116,6 +116,42 @@ impl Store {
         Self::open_with(path, Options::new().read_only(true))
     }
 
+    /// Opens a store for reading while another process may write it. Any number of processes may
+    /// have it open so, at any time; none keeps another waiting, and the one that writes may end,
+    /// be killed and begin again. What is read is the store after one commit, of all keyspaces: the
+    /// last one that this process could find when the store was opened. Open it again to see later
+    /// ones.
+    ///
+    /// The writer keeps each page and file that it would overwrite or remove as long as such a
+    /// reader may ask for it, up to [`Options::reader_bytes_max`] bytes of pages, and as many of
+    /// files; beyond that the oldest reader gets errors, never anything else. The directory must be
+    /// writable, and by the same user: a file in its folder `readers` says who reads. Pages are in
+    /// memory of the process that reads ([`ImageKind::Filled`](crate::ImageKind)); beside other
+    /// readers only, use [`Store::open_read_only`].
+    ///
+    /// ```
+    /// use adamant::Store;
+    ///
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("app.adamant");
+    /// let writer = Store::open(&path)?;
+    /// let towns = writer.keyspace("towns")?;
+    /// towns.put("Bern", "134,000")?;
+    ///
+    /// // In another process:
+    /// let reader = Store::open_beside(&path)?;
+    /// towns.put("Bern", "0")?;
+    /// assert_eq!(reader.keyspace("towns")?.get("Bern")?, Some("134,000".into()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Missing`] if there is no store; otherwise as [`Store::open`], except for
+    /// [`Error::Locked`].
+    pub fn open_beside(path: impl AsRef<Path>) -> Result<Self> {
+        Self::open_with(path, Options::new().beside_writer(true))
+    }
+
     /// Opens a new store in memory, for tests; it is gone with its last handle.
     ///
     /// ```

@@ -42,8 +42,9 @@ const FOREIGN_NAMES_MAX: usize = 3;
 pub(crate) fn directory_at(path: &Path, options: &Options) -> Result<Arc<dyn Directory>> {
     // Before a directory is made that would stay empty.
     options.lsm.check().map_err(Error::of_lsm(""))?;
-    let create = options.create && !options.read_only;
-    let opened = match options.read_only {
+    let create = options.create && !options.only_reads();
+    // A reader beside a writer makes a file that says so.
+    let opened = match options.only_reads() && !options.beside_writer {
         true => OsDirectory::open_read_only(path),
         false => OsDirectory::open(path),
     };
@@ -115,14 +116,16 @@ pub(crate) fn heap_in(
     let names = directory.list()?;
     if !names.iter().any(|name| name == POOL_NAME) {
         refuse_foreign(directory.path(), &names)?;
-        if !options.create || options.read_only {
+        if !options.create || options.only_reads() {
             let what = if names.is_empty() { EMPTY } else { BEGUN };
             return Err(Error::Missing { path: directory.path().into(), what });
         }
     }
     let mut heap_options = adamant_heap::Options::default();
     heap_options.create = options.create;
-    heap_options.read_only = options.read_only;
+    heap_options.read_only = options.only_reads();
+    heap_options.beside_writer = options.beside_writer;
+    heap_options.reader_bytes_max = options.reader_bytes_max;
     heap_options.flushing = options.flushing;
     heap_options.log_bytes_max = options.log_bytes_max;
     heap_options.deferred_ms_max = options.deferred_ms_max;

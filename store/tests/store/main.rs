@@ -5,6 +5,7 @@ mod attempts;
 mod backup;
 #[cfg(unix)]
 mod backup_lsm;
+mod beside;
 mod clear;
 mod compact;
 #[cfg(unix)]

@@ -17,12 +17,13 @@ use crate::calls::Call;
 /// Runs before a call, with the path of the file or directory; the call fails with its error.
 type Hook = dyn Fn(Call, &Path) -> Result<()> + Send + Sync;
 
-/// A directory with a hook that runs before each [`Call`] to it and to its files. Subdirectories
-/// have none. What a medium need not have, such as an exchange of names, this one has not, except
-/// for shared mappings.
+/// A directory with a hook that runs before each [`Call`] to it and to its files, and to those of
+/// its subdirectories if [`Hooked::within`] says so. What a medium need not have, such as an
+/// exchange of names, this one has not, except for shared mappings.
 pub struct Hooked {
     directory: Arc<dyn Directory>,
     hook: Arc<Hook>,
+    is_within: bool,
 }
 
 impl Hooked {
@@ -31,7 +32,13 @@ impl Hooked {
         directory: impl Directory + 'static,
         hook: impl Fn(Call, &Path) -> Result<()> + Send + Sync + 'static,
     ) -> Self {
-        Self { directory: Arc::new(directory), hook: Arc::new(hook) }
+        Self { directory: Arc::new(directory), hook: Arc::new(hook), is_within: false }
+    }
+
+    /// Has subdirectories run the hook, too.
+    #[must_use]
+    pub fn within(self) -> Self {
+        Self { is_within: true, ..self }
     }
 
     fn call(&self, call: Call, name: &str) -> Result<&dyn Directory> {
@@ -81,7 +88,12 @@ impl Directory for Hooked {
     }
 
     fn subdirectory(&self, name: &str) -> Result<Arc<dyn Directory>> {
-        self.call(Call::Create, name)?.subdirectory(name)
+        let directory = self.call(Call::Create, name)?.subdirectory(name)?;
+        let hook = Arc::clone(&self.hook);
+        Ok(match self.is_within {
+            true => Arc::new(Self { directory, hook, is_within: true }),
+            false => directory,
+        })
     }
 
     fn lock(&self, name: &str) -> Result<Box<dyn Lock>> {

@@ -61,7 +61,8 @@ impl Heap {
         directory.subdirectory(LOG_NAME)?;
         let file = directory.create(POOL_NEW_NAME)?;
         let pool = PoolFile::begin(file, uuid)?;
-        let sequence = self.journal.back_up(&pool, &|| self.refuse_closing())?;
+        let image = &self.space.image;
+        let sequence = self.journal.back_up(image, &pool, &|| self.refuse_closing())?;
         directory.sync()?;
         directory.rename(POOL_NEW_NAME, POOL_NAME)?;
         directory.sync()?;

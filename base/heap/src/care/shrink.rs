@@ -107,6 +107,11 @@ impl Heap {
         self.alone(|_, image, writer| {
             prepare(writer);
             self.recycle_all(image);
+            // Where it cannot be told, one may be there.
+            if journal.oldest_reader().map_or(true, |oldest| oldest.is_some()) {
+                // They may read what would be cut off.
+                return Ok(Shrunk::default());
+            }
             self.allocator().shrink(image, &mut checkpoints)
         })
     }

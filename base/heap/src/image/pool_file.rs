@@ -468,7 +468,7 @@ impl PoolFile {
     ///
     /// # Errors
     /// Those of the medium.
-    fn newest_checkpoint(&self) -> Result<Option<Checkpoint>> {
+    pub(crate) fn newest_checkpoint(&self) -> Result<Option<Checkpoint>> {
         let mut newest: Option<Checkpoint> = None;
         for offset in CHECKPOINT_OFFSETS {
             let mut bytes = [0; size_of::<Checkpoint>()];

@@ -26,8 +26,10 @@ use crate::events;
 use crate::image::pool_file::PoolFile;
 use crate::journal::checkpoints::checkpoint::{CheckpointOptions, CheckpointState, Target};
 use crate::journal::checkpoints::holds::{GivingUp, Holds};
+use crate::journal::checkpoints::old_pages::Keeper;
 use crate::journal::checkpoints::pace::{Pace, READY_BYTES};
 use crate::journal::checkpoints::source::PageSource;
+use crate::journal::readers::{Reader, Readers};
 use crate::journal::records::files::{Files, LentLogSpace};
 use crate::journal::records::log::Log;
 use crate::journal::records::log_file::remove_if_there;
@@ -69,6 +71,7 @@ struct Shared {
     held_bytes: AtomicU64,
     holds: Arc<Holds>,
     pace: Pace,
+    keeper: Keeper,
     started: AtomicBool,
     checkpoint_wanted: Arc<Signal>,
     file_wanted: Arc<Signal>,
@@ -88,8 +91,10 @@ impl Journal {
         let pool = PoolFile::open_in(directory.as_ref())?;
         let log_directory = directory.subdirectory(LOG_NAME)?;
         let bytes_max = options.recovery_bytes_max;
+        let bytes = options.reader_bytes_max;
+        let keeper = Keeper { store: Arc::clone(directory), bytes_max: bytes };
         let Recovered { applied, files, recovery } =
-            recover(&pool, log_directory.as_ref(), bytes_max)?;
+            recover(&pool, log_directory.as_ref(), bytes_max, &keeper)?;
         remove_if_there(directory.as_ref(), POOL_NEW_NAME)?;
         let holds = Arc::<Holds>::default();
         let held = (Arc::clone(holds.bytes()), options.held_bytes_max);
@@ -111,6 +116,7 @@ impl Journal {
             held_bytes: AtomicU64::new(0),
             holds,
             pace: Pace::default(),
+            keeper,
             started: AtomicBool::new(false),
             checkpoint_wanted: Arc::default(),
             file_wanted: Arc::default(),
@@ -215,7 +221,7 @@ impl Journal {
     /// `Error::TooLarge`; those of the medium. Then the pool is as large as it was.
     pub(crate) fn grow(&self, pages: u64) -> Result<()> {
         self.shared.log.poison.check()?;
-        self.shared.log.files.with_space(|| self.shared.pool.grow(pages))
+        self.shared.with_space(&|| self.shared.pool.grow(pages))
     }
 
     /// Backs data pages that may be holes of the pool.
@@ -225,7 +231,7 @@ impl Journal {
     pub(crate) fn back(&self, start: u64, pages: u64) -> Result<()> {
         self.shared.log.poison.check()?;
         let pool = &self.shared.pool;
-        self.shared.log.files.with_space(|| {
+        self.shared.with_space(&|| {
             // A crash may have taken their space back, too, and left the file its length.
             pool.back_tables_of(start / ZONE_PAGES..(start + pages).div_ceil(ZONE_PAGES))?;
             pool.back(start, pages)
@@ -249,6 +255,34 @@ impl Journal {
             log.files.keep(kept_bytes)?;
         }
         Ok(before.saturating_sub(log.files.bytes()))
+    }
+
+    /// The commit that the oldest reader in another process sees; 0: one is being opened, and may
+    /// see any; `None`: there is no reader.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(crate) fn oldest_reader(&self) -> Result<Option<u64>> {
+        let Some(readers) = Readers::of(self.shared.directory.as_ref())? else { return Ok(None) };
+        Ok(readers.list()?.iter().map(|reader| reader.place.moment).min())
+    }
+
+    /// Keeps nothing for the oldest reader from now on. False if there is none.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(crate) fn overtake_oldest_reader(&self) -> Result<bool> {
+        let Some(readers) = Readers::of(self.shared.directory.as_ref())? else { return Ok(false) };
+        let registered = readers.list()?;
+        // One that is being opened sees what is newest.
+        let age = |reader: &&Reader| (reader.place.moment == 0, reader.place.moment);
+        let oldest = registered.iter().min_by_key(age);
+        oldest.map_or(Ok(false), |reader| readers.overtake(reader).map(|()| true))
+    }
+
+    /// Bytes that are kept for readers at most.
+    pub(crate) fn reader_bytes_max(&self) -> u64 {
+        self.shared.options.reader_bytes_max
     }
 
     /// Whether the pool can have holes.
@@ -447,7 +481,9 @@ impl Journal {
             return shared.log.poison.check();
         }
         let asked = CheckpointOptions { is_last: true, ..shared.asked(GivingUp::All) };
-        shared.run_checkpoint(&mut shared.applied.lock(), asked).map(|_| ())
+        let closed = shared.run_checkpoint(&mut shared.applied.lock(), asked).map(|_| ());
+        shared.keeper.tidy();
+        closed
     }
 }
 
@@ -528,10 +564,11 @@ impl Shared {
         };
         let start = enabled!(target: events::CHECKPOINT, Level::DEBUG).then(Instant::now);
         let before = *applied;
-        let Self { pool, log, holds, pace, .. } = self;
+        let Self { pool, log, holds, pace, keeper, .. } = self;
         let published = &|applied: &CheckpointState| *self.applied_last.lock() = *applied;
-        let is_more = applied
-            .checkpoint(Target { pool, log, source: &**source, holds, pace, published }, asked)?;
+        let source = &**source;
+        let to = Target { pool, log, source, holds, pace, keeper, published };
+        let is_more = applied.checkpoint(to, asked)?;
         if let (true, Some(start)) = (is_more, start) {
             debug!(
                 target: events::CHECKPOINT,
@@ -546,6 +583,14 @@ impl Shared {
         self.applied_bytes.store(applied.appended_bytes, Ordering::Release);
         self.held_bytes.store(applied.held_bytes(), Ordering::Release);
         Ok(is_more)
+    }
+
+    /// Does what needs space; once more if the device has none, and the log or readers have some.
+    fn with_space(&self, work: &dyn Fn() -> Result<()>) -> Result<()> {
+        match self.log.files.with_space(work) {
+            Err(error) if error.is_out_of_space() && self.keeper.give_up() => work(),
+            done => done,
+        }
     }
 
     fn used_bytes(&self) -> u64 {

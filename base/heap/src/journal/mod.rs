@@ -9,6 +9,7 @@
 //! `docs/format/log.md`.
 
 mod records;
+mod readers;
 mod checkpoints;
 mod worker;
 mod stats;
@@ -25,6 +26,7 @@ pub(crate) use checkpoints::source::PageSource;
 pub(crate) use checkpoints::table::Doubt;
 pub(crate) use handle::{CheckpointLock, Journal};
 pub(crate) use opened::Opened;
+pub(crate) use readers::READERS_NAME;
 pub(crate) use records::log_file::remove_if_there;
 pub(crate) use records::options::{JournalOptions, RECOVERY_BYTES};
 pub(crate) use records::record::RecordBuilder;

@@ -6,6 +6,7 @@ use super::handle::Journal;
 use super::stats::JournalStats;
 use crate::durability::Durability;
 use crate::error::{Error, Result};
+use crate::image::mapping::Image;
 use crate::image::pool_file::PoolFile;
 use crate::journal::recovery::read_only::ReadOnly;
 
@@ -64,10 +65,15 @@ impl Opened {
     ///
     /// # Errors
     /// As [`Journal::back_up`].
-    pub(crate) fn back_up(&self, target: &PoolFile, go_on: &dyn Fn() -> Result<()>) -> Result<u64> {
+    pub(crate) fn back_up(
+        &self,
+        image: &Image,
+        target: &PoolFile,
+        go_on: &dyn Fn() -> Result<()>,
+    ) -> Result<u64> {
         match self {
             Self::Writable(journal) => journal.back_up(target, go_on),
-            Self::ReadOnly(journal) => journal.back_up(target, go_on),
+            Self::ReadOnly(journal) => journal.back_up(image, target, go_on),
         }
     }
 

@@ -98,7 +98,7 @@ fn what_is_read_takes_no_more_memory_than_its_bound() {
             }
         }
         // Reads do not wait for the thread that gives back, so it may be behind.
-        assert!(most < 3 * BOUND_BYTES, "{most} bytes of memory");
+        assert!(most < 5 * BOUND_BYTES, "{most} bytes of memory");
         let dropped = heap.stats().memory.dropped_bytes;
         assert!(dropped > 40 << 20, "{dropped} bytes given back");
     }

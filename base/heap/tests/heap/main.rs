@@ -24,6 +24,7 @@ mod salvage;
 mod typed_damage;
 mod undo_pools;
 mod actions;
+mod beside;
 mod circles;
 mod extremes;
 mod filled;

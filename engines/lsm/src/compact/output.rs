@@ -102,6 +102,11 @@ impl ObsoleteFile for Outcome {
     fn delete_obsolete(&self) {
         self.is_taken.store(false, Ordering::Relaxed);
     }
+
+    fn bytes(&self) -> u64 {
+        let (tables, blobs) = Self::bytes(self);
+        tables + blobs
+    }
 }
 
 impl Drop for Outcome {

@@ -3,9 +3,9 @@
 //! Purpose: directories, cache, clock, options and obsolete files: everything that a tree needs
 //! beside the heap.
 //! Invariants (R9): a file is removed only when a durable commit says that no tree has it, no
-//! reader reads it, no backup copies files, and the store is open. File numbers are never reused. A
-//! failed sync of a directory fails every thread that had named files then: no later sync makes
-//! these names durable.
+//! reader reads it, of this process or another, no backup copies files, and the store is open. File
+//! numbers are never reused. A failed sync of a directory fails every thread that had named files
+//! then: no later sync makes these names durable.
 //! Thread safety: shared freely. Lock order: `obsolete`, `removals` and `failed_syncs` are never
 //! held together.
 
@@ -29,6 +29,8 @@ use crate::sequence::Sequences;
 pub(crate) trait ObsoleteFile: Send + Sync + Debug {
     /// The commit is durable: the file is removed when its last reader is done.
     fn delete_obsolete(&self);
+    /// Its length; 0 if the system does not say.
+    fn bytes(&self) -> u64;
 }
 
 /// Four bytes of a heap block that hold the number of the next file, little-endian; 0 while there
@@ -57,10 +59,18 @@ pub struct TreeContext {
     /// Files that commits dropped which may not be durable yet; `None` when the store was closed.
     /// They refer to this tree context: a file left here at the end would keep it, its cache and
     /// its descriptors for ever.
-    obsolete: Mutex<Option<Vec<Arc<dyn ObsoleteFile>>>>,
+    obsolete: Mutex<Option<Vec<Obsolete>>>,
     removals: Mutex<Removals>,
     /// How often a sync of one of the directories has failed; held while one is synced.
     failed_syncs: Mutex<u64>,
+}
+
+/// A file that a commit dropped.
+#[derive(Debug)]
+struct Obsolete {
+    file: Arc<dyn ObsoleteFile>,
+    /// A commit behind that one; `None` until it is asked for.
+    dropped_by: Option<u64>,
 }
 
 /// Files to be removed, which no reader uses any more.
@@ -226,23 +236,55 @@ impl TreeContext {
     /// closed, the next opening removes them.
     pub(crate) fn doom(&self, files: Vec<Arc<dyn ObsoleteFile>>) {
         if let Some(obsolete) = &mut *self.obsolete.lock() {
-            obsolete.extend(files);
+            obsolete.extend(files.into_iter().map(|file| Obsolete { file, dropped_by: None }));
         }
     }
 
-    /// Makes the commits durable that dropped files, and releases these for removal.
+    /// Makes the commits durable that dropped files, and releases these for removal, except those
+    /// that readers in other processes may still ask for.
     ///
     /// # Errors
     /// Those of making commits durable: then no file is removed.
     pub fn delete_obsolete(&self, heap: &Heap) -> Result<()> {
-        let obsolete = self.obsolete.lock().as_mut().map(std::mem::take).unwrap_or_default();
+        let mut obsolete = self.obsolete.lock().as_mut().map(std::mem::take).unwrap_or_default();
         if obsolete.is_empty() {
             return Ok(());
         }
         // If it fails the heap is poisoned; the next opening removes them.
         heap.sync()?;
-        obsolete.iter().for_each(|file| file.delete_obsolete());
+        let last = heap.last_sequence();
+        obsolete.iter_mut().for_each(|found| _ = found.dropped_by.get_or_insert(last));
+        // Behind the sync: a reader that registers later sees commits that dropped them.
+        let read = loop {
+            // Where it cannot be told, one may be there.
+            let oldest = heap.oldest_reader().unwrap_or(Some(0));
+            let is_read = |found: &mut Obsolete| {
+                oldest.is_some_and(|moment| found.dropped_by.is_none_or(|it| moment < it))
+            };
+            let read: Vec<Obsolete> = obsolete.extract_if(.., is_read).collect();
+            let bytes: u64 = read.iter().map(|found| found.file.bytes()).sum();
+            if bytes <= heap.reader_bytes_max() {
+                break read;
+            }
+            if !heap.overtake_oldest_reader().unwrap_or(false) {
+                // It gets an error for a file that is missing.
+                obsolete.extend(read);
+                break Vec::new();
+            }
+            obsolete.extend(read);
+        };
+        obsolete.iter().for_each(|found| found.file.delete_obsolete());
+        if let Some(waiting) = &mut *self.obsolete.lock() {
+            waiting.extend(read);
+        }
         Ok(())
+    }
+
+    /// The length of a file; 0 if the system does not say.
+    pub(crate) fn file_bytes(&self, kind: FileKind, number: u64) -> u64 {
+        let file = self.directory(kind).open(&self.identity(number).name());
+        let bytes = file.and_then(|file| file.map_or(Ok(0), |file| file.len()));
+        bytes.unwrap_or(0)
     }
 
     /// Removes a file that no reader uses any more, at once or when no backup copies files.

@@ -84,6 +84,10 @@ impl ObsoleteFile for TableFile {
     fn delete_obsolete(&self) {
         self.is_buried.store(true, Ordering::Release);
     }
+
+    fn bytes(&self) -> u64 {
+        self.meta.file_bytes
+    }
 }
 
 impl Drop for TableFile {
@@ -129,6 +133,10 @@ impl Blob {
 impl ObsoleteFile for Blob {
     fn delete_obsolete(&self) {
         self.is_buried.store(true, Ordering::Release);
+    }
+
+    fn bytes(&self) -> u64 {
+        self.context.file_bytes(FileKind::Blobs, self.number)
     }
 }
 

@@ -63,6 +63,11 @@ pub const ADAMANT_OPTION_PINNED_BYTES_MAX: c_int = 20;
 /// How the pages of the pool get into memory: 0 the file is mapped (the default on Linux), 1 each
 /// is read and verified when it is first asked for (the default elsewhere).
 pub const ADAMANT_OPTION_IMAGE: c_int = 21;
+/// 0 or 1: whether the store is opened for reading only, as it is at that moment, beside a process
+/// that may write it. Default: 0.
+pub const ADAMANT_OPTION_BESIDE_WRITER: c_int = 22;
+/// Bytes that a writer keeps for such readers at most, of what it overwrites. Default: 1 GiB.
+pub const ADAMANT_OPTION_READER_BYTES_MAX: c_int = 23;
 
 /// Options of a store. To be freed by adamant_options_free, also after a store was opened with
 /// them.
@@ -171,6 +176,8 @@ fn set(store: &mut Options, option: c_int, value: u64) -> Result<bool> {
         ADAMANT_OPTION_IMAGE => {
             options.image(one_of(value, &[ImageKind::Mapped, ImageKind::Filled])?)
         }
+        ADAMANT_OPTION_BESIDE_WRITER => options.beside_writer(switch(value)?),
+        ADAMANT_OPTION_READER_BYTES_MAX => options.reader_bytes_max(value),
         ADAMANT_OPTION_OPEN_FILES_MAX => {
             options.open_files_max(usize::try_from(value).unwrap_or(usize::MAX))
         }

@@ -125,3 +125,23 @@ fn compacting_is_killed() {
     assert_eq!(shell.ok(["export", "store", "--keyspace", "d"]), content);
     shell.ok(["check", "store"]);
 }
+
+/// Beside a program that has the store open, as a server has.
+#[test]
+fn what_only_reads_works_beside_a_writer() {
+    let shell = Shell::with_sample();
+    let writer = adamant::Store::open(shell.path("store")).expect("a store");
+    writer.keyspace("late").expect("made").put("key", "old").expect("put");
+    let export = ["export", "store", "--keyspace", "late"];
+    let before = shell.ok(export);
+    assert_eq!(shell.ok(["get", "store", "key", "--keyspace", "late"]), b"old");
+    shell.ok(["check", "store"]);
+    shell.ok(["stat", "store"]);
+    shell.ok(["scan", "store", "--keyspace", "late"]);
+    shell.ok(["backup", "store", "monday"]);
+    writer.keyspace("late").expect("is there").put("key", "new").expect("put");
+    assert_ne!(shell.ok(export), before);
+    let refused = shell.run(["put", "store", "key", "x", "--keyspace", "late"]);
+    assert!(refused.code != 0 && refused.stderr.contains("held by"), "{}", refused.stderr);
+    assert_eq!(shell.ok(["export", "monday", "--keyspace", "late"]), before);
+}

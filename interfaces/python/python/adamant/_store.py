@@ -439,6 +439,8 @@ def open(
     *,
     create: bool = True,
     read_only: bool = False,
+    beside_writer: bool = False,
+    reader_bytes_max: int | None = None,
     durability: Durability = "sync",
     flushing: Literal["auto", "volatile", "none"] = "auto",
     log_bytes_max: int | None = None,
@@ -456,13 +458,16 @@ def open(
 ) -> Store:
     """Opens the store at a path, which is a directory; creates it if there is nothing.
 
-    create: whether to. read_only: beside other processes that only read. durability: what commits wait
-    for: "sync", survives power loss; "buffered", survives the process; "deferred", may be lost with it.
+    create: whether to. read_only: beside other processes that only read. beside_writer: for reading, as
+    the store is now, beside a process that may write it. durability: what commits wait for: "sync",
+    survives power loss; "buffered", survives the process; "deferred", may be lost with it.
     The other options are those of the Rust crate, with the same defaults.
     """
     options = {
         "create": create,
         "read_only": read_only,
+        "beside_writer": beside_writer,
+        "reader_bytes_max": reader_bytes_max,
         "durability": durability,
         "flushing": flushing,
         "log_bytes_max": log_bytes_max,

@@ -13,7 +13,9 @@ use adamant_wire::checksum::page_checksum;
 
 use crate::error::Result;
 use crate::image::pool_file::{PoolFile, are_sums_close};
+use crate::journal::checkpoints::old_pages::Keeper;
 use crate::journal::checkpoints::table::{self, Doubt, Name};
+use crate::journal::readers::BatchId;
 use crate::layout::{DOUBT_PAGES_MAX, DoubtEntry, PAGE_BYTES, checksum_file_offset, file_offset};
 
 /// Pages of a batch at most: 8 MiB.
@@ -74,6 +76,8 @@ impl Copies {
 pub(in crate::journal) struct BatchWriter {
     /// Name of the checkpoint and its next batch; `None` where no crash matters.
     name: Option<Name>,
+    /// Keeps what is overwritten for readers; `None` where there are none.
+    keeper: Option<Keeper>,
     /// Buffers for the checksums before and after, and for the data behind them.
     pages: Vec<u64>,
     checksums: Vec<u32>,
@@ -83,14 +87,15 @@ pub(in crate::journal) struct BatchWriter {
 
 impl BatchWriter {
     /// A writer for checkpoint `number`, whose batches count on from `batch`.
-    pub(in crate::journal) fn new(number: u64, batch: u64) -> Self {
-        Self { name: Some(Name { number, batch, durable: 0 }), ..Self::unnamed() }
+    pub(in crate::journal) fn new(number: u64, batch: u64, keeper: Keeper) -> Self {
+        let (name, keeper) = (Some(Name { number, batch, durable: 0 }), Some(keeper));
+        Self { name, keeper, ..Self::unnamed() }
     }
 
     /// A writer for a file that is no pool before it is finished.
     pub(in crate::journal) fn unnamed() -> Self {
         let (pages, checksums, entries, run) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { name: None, pages, checksums, entries, run }
+        Self { name: None, keeper: None, pages, checksums, entries, run }
     }
 
     /// Writes a batch: pages that the file has, each at most once, in the order of their offsets.
@@ -122,8 +127,13 @@ impl BatchWriter {
         if let Some(name) = &mut self.name {
             name.durable = durable;
             table::write(pool, *name, &self.entries)?;
+            let id = BatchId { number: name.number, batch: name.batch };
             name.batch += 1;
             pool.file().sync()?;
+            if let Some(keeper) = &self.keeper {
+                // Behind the table: a reader that registers later finds the pages in it.
+                keeper.keep(pool, id, &self.pages, &self.checksums)?;
+            }
         }
         let mut done = 0;
         for group in batch.chunk_by(|one, other| are_sums_close(one.page, other.page)) {

@@ -12,14 +12,16 @@
 
 use std::collections::BTreeMap;
 
+use adamant_medium::storage::File;
 use adamant_wire::checksum::{crc32c, page_checksum};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::error::Result;
 use crate::image::pool_file::{COUNTER_MAX, PoolFile};
+use crate::journal::readers::BatchId;
 use crate::layout::{
     DESCRIPTOR_BYTES, DOUBT_OF_TABLE, DOUBT_OFFSETS, DOUBT_PAGES_MAX, DoubtEntry, DoubtHeader,
-    PAGE_BYTES, TABLE_BASE, file_offset,
+    PAGE_BYTES, TABLE_BASE, UNKEPT_OFFSET, Unkept, file_offset,
 };
 
 /// Bytes of a table before its checksum.
@@ -183,6 +185,71 @@ fn unfinished(pool: &PoolFile, newest: u64) -> Result<Vec<(DoubtHeader, Vec<Doub
     Ok(tables)
 }
 
+/// The newest batch of which there is a whole table, in a pool that another process may write: its
+/// pages may be written, and those of all batches before.
+///
+/// # Errors
+/// Those of the medium.
+pub(in crate::journal) fn newest_whole(pool: &PoolFile) -> Result<BatchId> {
+    let mut newest = BatchId::default();
+    for offset in DOUBT_OFFSETS {
+        if let Some((header, _)) = read_table(pool, offset)? {
+            newest = newest.max(BatchId { number: header.number.get(), batch: header.batch.get() });
+        }
+    }
+    Ok(newest)
+}
+
+/// No batch above this one has written pages, in a pool that another process may write: the heads
+/// of the tables as they are, whole or not. Two calls.
+///
+/// # Errors
+/// Those of the medium.
+pub(in crate::journal) fn newest_begun(file: &dyn File) -> Result<BatchId> {
+    let mut newest = BatchId::default();
+    for offset in DOUBT_OFFSETS {
+        let mut bytes = [0; size_of::<DoubtHeader>()];
+        file.read_at(&mut bytes, offset)?;
+        if let Ok(header) = DoubtHeader::read_from_bytes(&bytes) {
+            let id = BatchId { number: header.number.get(), batch: header.batch.get() };
+            newest = newest.max(id);
+        }
+    }
+    Ok(newest)
+}
+
+/// Says that a batch overwrites pages without keeping them for readers.
+///
+/// # Errors
+/// Those of the medium.
+pub(in crate::journal) fn write_unkept(pool: &PoolFile, id: BatchId) -> Result<()> {
+    let mut unkept =
+        Unkept { number: id.number.into(), batch: id.batch.into(), checksum: 0.into() };
+    unkept.checksum = unkept_checksum(pool, &unkept).into();
+    Ok(pool.file().write_at(unkept.as_bytes(), UNKEPT_OFFSET)?)
+}
+
+/// The last such batch; one above all others while it is being written.
+///
+/// # Errors
+/// Those of the medium.
+pub(in crate::journal) fn unkept(pool: &PoolFile) -> Result<BatchId> {
+    let mut bytes = [0; size_of::<Unkept>()];
+    pool.file().read_at(&mut bytes, UNKEPT_OFFSET)?;
+    let found = Unkept::read_from_bytes(&bytes).ok().filter(|it| {
+        bytes == [0; size_of::<Unkept>()] || it.checksum.get() == unkept_checksum(pool, it)
+    });
+    Ok(found.map_or(BatchId { number: u64::MAX, batch: u64::MAX }, |it| BatchId {
+        number: it.number.get(),
+        batch: it.batch.get(),
+    }))
+}
+
+fn unkept_checksum(pool: &PoolFile, unkept: &Unkept) -> u32 {
+    let bytes = unkept.as_bytes();
+    crc32c(crc32c(0, pool.uuid()), &bytes[..bytes.len() - size_of::<u32>()])
+}
+
 /// Called with a page: its heap offset, its bytes, and whether it is torn.
 pub(in crate::journal) type OnPage<'a> = &'a mut dyn FnMut(u64, &[u8], bool) -> Result<()>;
 
@@ -202,4 +269,57 @@ fn read_table(pool: &PoolFile, offset: u64) -> Result<Option<(DoubtHeader, Vec<D
     }
     let entries = <[DoubtEntry]>::ref_from_bytes(&entries).map(<[_]>::to_vec);
     Ok(entries.ok().map(|entries| (header, entries)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use adamant_medium::memory::MemoryDirectory;
+    use adamant_medium::storage::Directory;
+
+    use super::*;
+
+    fn id(number: u64, batch: u64) -> BatchId {
+        BatchId { number, batch }
+    }
+
+    /// A regression: a reader took the head of a table for true that was half written, and what
+    /// later batches overwrote for old.
+    #[test]
+    fn a_table_that_is_half_written_names_no_batch() {
+        let file = MemoryDirectory::new().create("pool").expect("a file");
+        let page = [0; PAGE_BYTES as usize];
+        let initial = [(0, &page[..]), (TABLE_BASE, &page[..])];
+        let pool = PoolFile::create(Arc::clone(&file), [5; 16], 2, &initial).expect("a pool");
+        assert_eq!(newest_whole(&pool).expect("read"), id(0, 0));
+        let entries = [entry(0, 1, 2); 3];
+        let named = |number, batch| Name { number, batch, durable: 7 };
+        write(&pool, named(4, 1), &entries).expect("written");
+        assert_eq!(newest_whole(&pool).expect("read"), id(4, 1));
+        // The next one, as far as its number, its batch, and all but its entries.
+        let mut bytes = vec![0; 32];
+        write(&pool, named(5, 0), &entries).expect("written");
+        file.read_at(&mut bytes, DOUBT_OFFSETS[0]).expect("read");
+        for range in [0..8, 8..16, 0..32] {
+            write(&pool, named(3, 2), &[entry(0, 3, 4); 3]).expect("written");
+            file.write_at(&bytes[range.clone()], DOUBT_OFFSETS[0] + range.start as u64)
+                .expect("written");
+            assert_eq!(newest_whole(&pool).expect("read"), id(4, 1), "{range:?}");
+            assert!(newest_begun(file.as_ref()).expect("read") >= id(4, 1), "{range:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_not_kept_is_told() {
+        let file = MemoryDirectory::new().create("pool").expect("a file");
+        let page = [0; PAGE_BYTES as usize];
+        let initial = [(0, &page[..]), (TABLE_BASE, &page[..])];
+        let pool = PoolFile::create(Arc::clone(&file), [5; 16], 2, &initial).expect("a pool");
+        assert_eq!(unkept(&pool).expect("read"), id(0, 0));
+        write_unkept(&pool, id(4, 1)).expect("written");
+        assert_eq!(unkept(&pool).expect("read"), id(4, 1));
+        file.write_at(&[9], UNKEPT_OFFSET).expect("half of the next one");
+        assert_eq!(unkept(&pool).expect("read"), id(u64::MAX, u64::MAX));
+    }
 }

@@ -7,10 +7,11 @@
 //! A file under preparation is called `new`.
 //! Thread safety: one thread at a time writes a file, and one prepares files.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use adamant_medium::error::Result as MediumResult;
+use adamant_medium::error::{Error as MediumError, Result as MediumResult};
 use adamant_medium::storage::{Directory, File};
 use adamant_wire::checksum::crc32c;
 use zerocopy::{FromBytes, IntoBytes};
@@ -286,10 +287,14 @@ fn number_of(name: &str) -> Option<u64> {
 /// # Errors
 /// Those of the medium.
 pub(crate) fn remove_if_there(directory: &dyn Directory, name: &str) -> Result<()> {
-    if directory.open(name)?.is_some() {
-        directory.remove(name)?;
+    if directory.open(name)?.is_none() {
+        return Ok(());
     }
-    Ok(())
+    match directory.remove(name) {
+        // Another process has removed it meanwhile.
+        Err(MediumError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(()),
+        removed => Ok(removed?),
+    }
 }
 
 /// Removes what an interrupted creation left of a log. A log with records belongs to a pool that is

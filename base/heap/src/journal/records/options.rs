@@ -25,6 +25,8 @@ pub(crate) struct JournalOptions {
     pub(crate) deferred_bytes_max: u64,
     /// Bytes of pages that opening keeps in memory at most.
     pub(crate) recovery_bytes_max: u64,
+    /// Bytes of pages kept for readers in other processes at most.
+    pub(crate) reader_bytes_max: u64,
 }
 
 /// The same, where nothing bounds memory: more of it would make opening no faster.
@@ -39,6 +41,7 @@ impl Default for JournalOptions {
             deferred_ms_max: 100,
             deferred_bytes_max: 1 << 20,
             recovery_bytes_max: RECOVERY_BYTES,
+            reader_bytes_max: 1 << 30,
         }
     }
 }

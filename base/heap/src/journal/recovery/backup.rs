@@ -16,10 +16,10 @@ use adamant_wire::frame::log_seed;
 use parking_lot::Mutex;
 
 use crate::error::{Error, Result};
+use crate::image::mapping::Image;
 use crate::image::pool_file::{PoolFile, ReadPages};
-use crate::journal::checkpoints::batch::{BatchWriter, settle};
+use crate::journal::checkpoints::batch::{BatchWriter, Copies};
 use crate::journal::checkpoints::checkpoint::CheckpointState;
-use crate::journal::checkpoints::table::Doubt;
 use crate::journal::records::files::Files;
 use crate::journal::records::log::Log;
 use crate::journal::recovery::dirty::DirtyPages;
@@ -88,16 +88,18 @@ pub(in crate::journal) fn back_up(
     finish(target, end.sequence)
 }
 
-/// A pool without a writer.
+/// A pool without a writer, or as of a moment, and the image that recovery would make of it.
 pub(in crate::journal) struct Still<'j> {
     pub(in crate::journal) pool: &'j PoolFile,
-    pub(in crate::journal) tail: Option<&'j Tail>,
-    /// Pages that a crash may have torn: they are taken unverified.
-    pub(in crate::journal) doubt: &'j Doubt,
+    pub(in crate::journal) image: &'j Image,
+    /// Heap offset and length of the ranges that the image has otherwise.
+    pub(in crate::journal) unlike: Vec<(u64, u64)>,
+    /// Whether the page at a heap offset is the image's, so that the pool's need not be whole.
+    pub(in crate::journal) is_named: &'j dyn Fn(u64) -> bool,
 }
 
-/// As [`back_up`], for a pool without a writer. `is_named` tells of a page, by heap offset, whether
-/// the tail has its contents, so that it need not be whole.
+/// As [`back_up`], for a pool without a writer: pages that the image has otherwise are its. The log
+/// is not read again: where another process writes, it may be gone.
 ///
 /// # Errors
 /// As [`back_up`].
@@ -105,15 +107,29 @@ pub(in crate::journal) fn back_up_still(
     source: Still<'_>,
     last_sequence: u64,
     target: &PoolFile,
-    is_named: &dyn Fn(u64) -> bool,
     go_on: &dyn Fn() -> Result<()>,
 ) -> Result<u64> {
-    let Still { pool, tail, doubt } = source;
+    let Still { pool, image, unlike, is_named } = source;
     let mut verify = |page, error| if is_named(page) { Ok(()) } else { Err(error) };
     copy_pages(pool, target, &mut verify, go_on)?;
-    if let Some(tail) = tail {
-        settle(target, doubt)?;
-        take_in(target, tail)?;
+    target.grow_with_holes(image.pages())?;
+    let (mut writer, mut copies) = (BatchWriter::unnamed(), Copies::default());
+    for (offset, len) in unlike {
+        for page in (offset..offset + len).step_by(PAGE_BYTES as usize) {
+            go_on()?;
+            let bytes = image.copy_page(page)?;
+            // What is not in the pool yet is a hole of the copy.
+            if is_named(page) || bytes != [0; PAGE_BYTES as usize] {
+                copies.add(page / PAGE_BYTES).copy_from_slice(&bytes);
+            }
+            if copies.is_full() {
+                writer.write(target, &copies.batch(), 0)?;
+                copies.clear();
+            }
+        }
+        // The next range may lie before this one.
+        writer.write(target, &copies.batch(), 0)?;
+        copies.clear();
     }
     finish(target, last_sequence)
 }

@@ -9,4 +9,5 @@ pub(super) mod search;
 pub(super) mod scan;
 pub(super) mod validate;
 pub(super) mod recover;
+pub(super) mod as_of;
 pub(super) mod read_only;

@@ -7,9 +7,13 @@
 //! Thread safety: any thread; nothing changes once it is open.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
-use adamant_medium::storage::Directory;
+use adamant_medium::error::Error as MediumError;
+use adamant_medium::storage::{Directory, File, Lock};
 
 use crate::collections::range_set::RangeSet;
 use crate::error::{Error, Result};
@@ -18,20 +22,30 @@ use crate::image::mapping::Image;
 use crate::image::memory_bounds::Bounds;
 use crate::image::pool_file::PoolFile;
 use crate::journal::checkpoints::table::Doubt;
+use crate::journal::readers::{ReaderLock, Registration};
+use crate::journal::recovery::as_of::PoolAsOf;
 use crate::journal::recovery::backup::{Still, back_up_still};
 use crate::journal::recovery::overlay::Private;
 use crate::journal::recovery::recover::Recovery;
-use crate::journal::recovery::tail::Tail;
 use crate::journal::recovery::validate::validate;
 use crate::journal::stats::JournalStats;
 use crate::layout::{LOG_NAME, PAGE_BYTES, TABLE_BASE, descriptor_offset, file_offset};
+
+/// The result of opening: the journal, the image as recovered, and the recovery's figures.
+type Found = (ReadOnly, Image, Recovery);
+
+/// Attempts to open beside a process that writes, those of them that may find damage, and the pause
+/// between two.
+const ATTEMPTS_MAX: u32 = 200;
+const DAMAGED_ATTEMPTS_MAX: u32 = 10;
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// A pool, and its log beyond it.
 #[derive(Debug)]
 pub(crate) struct ReadOnly {
     pool: PoolFile,
-    tail: Option<Tail>,
-    doubt: Doubt,
+    /// Those of the log beyond it; `None`: it has no log.
+    records: Option<u64>,
     torn_pages: u64,
     /// Heap offsets of the pages whose checksum in the file does not apply: the tail names them, or
     /// they are in doubt.
@@ -52,8 +66,70 @@ impl ReadOnly {
         bytes_max: u64,
         bounds: Bounds,
         kind: ImageKind,
-    ) -> Result<(Self, Image, Recovery)> {
-        let pool = PoolFile::open_in(directory.as_ref())?;
+    ) -> Result<Found> {
+        Self::open_pool(directory, PoolFile::open_in(directory.as_ref())?, bytes_max, bounds, kind)
+    }
+
+    /// The same beside a process that may write the heap meanwhile, as of some commit of it.
+    ///
+    /// # Errors
+    /// As [`ReadOnly::open`]; an error of kind `ResourceBusy` if checkpoints follow each other too
+    /// fast.
+    pub(crate) fn open_beside(
+        directory: &Arc<dyn Directory>,
+        bytes_max: u64,
+        bounds: Bounds,
+    ) -> Result<(Box<dyn Lock>, Found)> {
+        let number = |pool: &PoolFile| {
+            Ok::<_, Error>(pool.newest_checkpoint()?.map_or(0, |newest| newest.number.get()))
+        };
+        let mut damaged = 0;
+        for _ in 0..ATTEMPTS_MAX {
+            let registration = Arc::new(Registration::new(directory.as_ref())?);
+            let lock = ReaderLock(Arc::clone(&registration));
+            let now = PoolFile::open_in(directory.as_ref())?;
+            // First: pages as they are before a checkpoint, with the log behind it, lack something.
+            let before = number(&now)?;
+            let file = PoolAsOf::new(now, before, Arc::clone(&registration))?;
+            let opened = PoolFile::open(Arc::clone(&file) as Arc<dyn File>).and_then(|pool| {
+                Self::open_pool(directory, pool, bytes_max, bounds, ImageKind::Filled)
+            });
+            // Behind a checkpoint log files are given back, and may be overwritten while they are
+            // read.
+            let after = number(&PoolFile::open_in(directory.as_ref())?)?;
+            match opened {
+                Ok(opened) if after == before => {
+                    file.set_moment(opened.0.last_sequence().max(1))?;
+                    if !registration.is_overtaken()? {
+                        return Ok((Box::new(lock), opened));
+                    }
+                }
+                // A record that is half written looks like damage, too.
+                Err(Error::Damaged { .. }) if after == before && damaged < DAMAGED_ATTEMPTS_MAX => {
+                    damaged += 1;
+                }
+                Err(error) if after == before && !registration.is_overtaken()? => {
+                    return Err(error);
+                }
+                _ => {}
+            }
+            thread::sleep(PAUSE);
+        }
+        let source = io::Error::new(
+            io::ErrorKind::ResourceBusy,
+            "each attempt met the end of a checkpoint, or was too slow for what is kept for readers; allow \
+             the process that writes a longer log, and more bytes for its readers",
+        );
+        Err(MediumError::io("read beside a writer", directory.path(), None, 0, source).into())
+    }
+
+    fn open_pool(
+        directory: &Arc<dyn Directory>,
+        pool: PoolFile,
+        bytes_max: u64,
+        bounds: Bounds,
+        kind: ImageKind,
+    ) -> Result<Found> {
         // Nothing is stored to a mapped image, but a filled one grows by what is read.
         let bounds = if kind.is_filled() { bounds } else { Bounds::NONE };
         let image = Image::map(pool.file(), pool.pages_backed(), bytes_max, bounds, kind)?;
@@ -62,8 +138,7 @@ impl ReadOnly {
         let log = has_log.then(|| directory.subdirectory(LOG_NAME)).transpose()?;
         let mut opened = Self {
             pool,
-            tail: None,
-            doubt: Doubt::default(),
+            records: None,
             torn_pages: 0,
             unlike: RangeSet::default(),
             last_sequence: 0,
@@ -72,7 +147,7 @@ impl ReadOnly {
         };
         let records = opened.replay(log.as_deref(), &image)?;
         let recovery = Recovery {
-            was_closed: records == 0 && opened.tail.is_none(),
+            was_closed: records == 0 && opened.records.is_none(),
             records,
             last_sequence: opened.last_sequence,
             torn_pages: opened.torn_pages,
@@ -89,9 +164,9 @@ impl ReadOnly {
         self.checkpoints = newest.number.get();
         let Some(tail) = validated.tails.pop() else { return Ok(0) };
         self.last_sequence = tail.last_sequence();
-        self.doubt = Doubt::read(&self.pool, self.checkpoints)?;
-        self.torn_pages = self.doubt.torn(&self.pool)?;
-        let mut private = Private::new(&self.pool, image, &self.doubt, BTreeSet::new())?;
+        let doubt = Doubt::read(&self.pool, self.checkpoints)?;
+        self.torn_pages = doubt.torn(&self.pool)?;
+        let mut private = Private::new(&self.pool, image, &doubt, BTreeSet::new())?;
         private.lay(&tail, &mut Err)?;
         let (unlike, lost) = private.finish()?;
         if let Some(page) = lost.first() {
@@ -101,7 +176,7 @@ impl ReadOnly {
         }
         let records = tail.records();
         self.unlike = unlike;
-        self.tail = Some(tail);
+        self.records = Some(records);
         Ok(records)
     }
 
@@ -153,10 +228,20 @@ impl ReadOnly {
     ///
     /// # Errors
     /// As `Journal::back_up`.
-    pub(crate) fn back_up(&self, target: &PoolFile, go_on: &dyn Fn() -> Result<()>) -> Result<u64> {
-        let is_unlike = |page| self.is_unlike(page);
-        let still = Still { pool: &self.pool, tail: self.tail.as_ref(), doubt: &self.doubt };
-        back_up_still(still, self.last_sequence, target, &is_unlike, go_on)
+    pub(crate) fn back_up(
+        &self,
+        image: &Image,
+        target: &PoolFile,
+        go_on: &dyn Fn() -> Result<()>,
+    ) -> Result<u64> {
+        let mut unlike = Vec::new();
+        self.unlike_file(image, &mut |offset, len| {
+            unlike.push((offset, len));
+            Ok(())
+        })?;
+        let is_named = &|page| self.is_unlike(page);
+        let still = Still { pool: &self.pool, image, unlike, is_named };
+        back_up_still(still, self.last_sequence, target, go_on)
     }
 
     /// Sequence number of the last record.
@@ -166,7 +251,7 @@ impl ReadOnly {
 
     /// Counters; those of work done are 0.
     pub(crate) fn stats(&self) -> JournalStats {
-        let records = self.tail.as_ref().map_or(0, Tail::records);
+        let records = self.records.unwrap_or(0);
         JournalStats {
             last_sequence: self.last_sequence,
             durable_sequence: self.last_sequence,

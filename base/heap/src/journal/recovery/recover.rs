@@ -18,6 +18,7 @@ use crate::error::Result;
 use crate::image::pool_file::PoolFile;
 use crate::journal::checkpoints::batch::{BatchWriter, settle};
 use crate::journal::checkpoints::checkpoint::CheckpointState;
+use crate::journal::checkpoints::old_pages::Keeper;
 use crate::journal::checkpoints::table::Doubt;
 use crate::journal::records::chain::Cursor;
 use crate::journal::records::files::Used;
@@ -64,6 +65,7 @@ pub(in crate::journal) fn recover(
     pool: &PoolFile,
     directory: &dyn Directory,
     bytes_max: u64,
+    keeper: &Keeper,
 ) -> Result<Recovered> {
     let validated = validate(pool, Some(directory), &mut Err)?;
     let Validated { newest, mut tails, files, generation, ordinal, is_old } = validated;
@@ -95,7 +97,8 @@ pub(in crate::journal) fn recover(
             // Versions that know no other log know no tables: tell them by a checkpoint.
             applied.publish(pool, newest.durable.get(), true)?;
         }
-        applied.take_in(pool, tail, doubt.next_batch, bytes_max)?;
+        let writer = BatchWriter::new(applied.number + 1, doubt.next_batch, keeper.clone());
+        applied.take_in(pool, tail, writer, bytes_max)?;
     }
     // Never one that was used before, so that no file is ever taken for another.
     applied.generation = generation;
@@ -120,11 +123,10 @@ impl CheckpointState {
         &mut self,
         pool: &PoolFile,
         tail: Tail,
-        next_batch: u64,
+        writer: BatchWriter,
         bytes_max: u64,
     ) -> Result<()> {
         if tail.records() > 0 {
-            let writer = BatchWriter::new(self.number + 1, next_batch);
             let mut pages = DirtyPages::new(pool, &tail, writer, bytes_max);
             lay_over(&tail, &mut pages, &mut Err)?;
             self.written_bytes += pages.finish()?;

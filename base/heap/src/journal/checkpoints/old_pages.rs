@@ -1,0 +1,314 @@
+//! Side files of old pages: what pages of the pool were before a batch overwrote them, kept for
+//! readers in other processes.
+//!
+//! Purpose: a checkpoint overwrites pages in place; a reader at an earlier moment takes them from
+//! here. See docs/decisions/0133-readers-beside-the-writer.md.
+//! Invariants: a side file is whole before the first page of its batch is written, and behind the
+//! batch's table of doubt; it is not durable, as no reader outlives the system. It is removed only
+//! when no reader knows less than its batch. What cannot be kept is told to readers, and fails no
+//! checkpoint.
+//! Thread safety: one thread at a time writes; any process reads.
+//!
+//! A side file is a header, an entry for each page, and the pages, in the order of the entries.
+
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::sync::Arc;
+
+use adamant_medium::error::Error as MediumError;
+use adamant_medium::storage::{Directory, File};
+use adamant_wire::checksum::crc32c;
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use crate::error::Result;
+use crate::image::pool_file::PoolFile;
+use crate::journal::checkpoints::table;
+use crate::journal::readers::{BatchId, Readers};
+use crate::journal::records::log_file::remove_if_there;
+use crate::layout::{DOUBT_PAGES_MAX, PAGE_BYTES, file_offset};
+
+/// What the name of a side file ends in, and that of one that is not whole yet.
+const SUFFIX: &str = ".pages";
+const NEW_SUFFIX: &str = ".new";
+/// The first bytes of a side file.
+const MAGIC: [u8; 8] = *b"ADMNTOLD";
+
+/// Head of a side file.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Header {
+    magic: [u8; 8],
+    number: U64,
+    batch: U64,
+    /// Entries that follow.
+    count: U32,
+    /// CRC32C of the pool's UUID, all bytes before this field, and the entries.
+    checksum: U32,
+}
+
+/// An entry of a side file.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Entry {
+    /// Heap offset of the page.
+    page: U64,
+    /// What the pool had as its checksum.
+    checksum: U32,
+}
+
+impl Header {
+    fn sum(&self, pool: &PoolFile, entries: &[u8]) -> u32 {
+        let bytes = &self.as_bytes()[..size_of::<Self>() - size_of::<U32>()];
+        crc32c(crc32c(crc32c(0, pool.uuid()), bytes), entries)
+    }
+}
+
+fn name_of(id: BatchId) -> String {
+    format!("{:016x}-{:016x}{SUFFIX}", id.number, id.batch)
+}
+
+/// The batch of a side file of that name.
+fn batch_of(name: &str) -> Option<BatchId> {
+    let (number, batch) = name.strip_suffix(SUFFIX)?.split_once('-')?;
+    let number = u64::from_str_radix(number, 16).ok()?;
+    Some(BatchId { number, batch: u64::from_str_radix(batch, 16).ok()? })
+}
+
+/// The side files of a registry, in order.
+fn side_files(directory: &dyn Directory) -> Result<Vec<BatchId>> {
+    let mut found: Vec<BatchId> =
+        directory.list()?.iter().filter_map(|name| batch_of(name)).collect();
+    found.sort_unstable();
+    Ok(found)
+}
+
+/// Keeps pages for the readers of a store.
+#[derive(Clone, Debug)]
+pub(in crate::journal) struct Keeper {
+    pub(in crate::journal) store: Arc<dyn Directory>,
+    /// A bound on the bytes of all that is kept.
+    pub(in crate::journal) bytes_max: u64,
+}
+
+impl Keeper {
+    /// Keeps the present contents of pages of the pool, by heap offset, and their checksums, for
+    /// the readers that are registered. One call if none ever was. What cannot be kept is told to
+    /// readers in the head of the pool, and nothing else happens.
+    ///
+    /// # Errors
+    /// Those of writing the pool.
+    pub(in crate::journal) fn keep(
+        &self,
+        pool: &PoolFile,
+        id: BatchId,
+        pages: &[u64],
+        checksums: &[u32],
+    ) -> Result<()> {
+        let kept = Readers::of(self.store.as_ref()).and_then(|readers| {
+            let Some(readers) = readers else { return Ok(()) };
+            let room = self.bytes_max.saturating_sub(pages.len() as u64 * PAGE_BYTES);
+            match clean(&readers, room)? {
+                true => write(readers.directory().as_ref(), pool, id, pages, checksums),
+                false => Ok(()),
+            }
+        });
+        kept.or_else(|_| table::write_unkept(pool, id))
+    }
+
+    /// Removes what no reader needs any more. Best effort: the next batch does it again.
+    pub(in crate::journal) fn tidy(&self) {
+        if let Ok(Some(readers)) = Readers::of(self.store.as_ref()) {
+            let _ = clean(&readers, self.bytes_max);
+        }
+    }
+
+    /// Gives all space up that is kept for readers; whether there was any.
+    pub(in crate::journal) fn give_up(&self) -> bool {
+        let given = Readers::of(self.store.as_ref()).and_then(|readers| {
+            let Some(readers) = readers else { return Ok(false) };
+            let is_more = !side_files(readers.directory().as_ref())?.is_empty();
+            clean(&readers, 0).map(|_| is_more)
+        });
+        given.unwrap_or(false)
+    }
+}
+
+/// Removes what no reader needs; overtakes those that know least until the rest is no more than
+/// `bytes_max`. Whether a reader is left.
+fn clean(readers: &Readers, bytes_max: u64) -> Result<bool> {
+    let directory = readers.directory().as_ref();
+    let mut registered = readers.list()?;
+    // Those that know least need most. One that is being opened needs only what is written from now
+    // on, but does not say so yet.
+    registered.sort_unstable_by_key(|reader| (reader.place.moment == 0, reader.place.known));
+    for name in directory.list()?.iter().filter(|name| name.ends_with(NEW_SUFFIX)) {
+        // Left by a failure: one thread at a time writes them.
+        remove_if_there(directory, name)?;
+    }
+    let mut files = side_files(directory)?;
+    let mut bytes = 0;
+    for id in &files {
+        bytes += directory.open(&name_of(*id))?.map_or(Ok(0), |file| file.len())?;
+    }
+    loop {
+        let needed = registered.iter().map(|reader| reader.place.known).min();
+        let unneeded = |id: &mut BatchId| needed.is_none_or(|known| *id <= known);
+        for id in files.extract_if(.., unneeded) {
+            let name = name_of(id);
+            if let Some(file) = directory.open(&name)? {
+                bytes -= file.len()?;
+                remove_if_there(directory, &name)?;
+            }
+        }
+        if bytes <= bytes_max || registered.is_empty() {
+            return Ok(!registered.is_empty());
+        }
+        readers.overtake(&registered.remove(0))?;
+    }
+}
+
+fn write(
+    directory: &dyn Directory,
+    pool: &PoolFile,
+    id: BatchId,
+    pages: &[u64],
+    checksums: &[u32],
+) -> Result<()> {
+    let entries: Vec<Entry> = pages
+        .iter()
+        .zip(checksums)
+        .map(|(page, checksum)| Entry { page: (*page).into(), checksum: (*checksum).into() })
+        .collect();
+    let mut header = Header {
+        magic: MAGIC,
+        number: id.number.into(),
+        batch: id.batch.into(),
+        count: (entries.len() as u32).into(),
+        checksum: 0.into(),
+    };
+    header.checksum = header.sum(pool, entries.as_bytes()).into();
+    let mut bytes = [header.as_bytes(), entries.as_bytes()].concat();
+    let start = bytes.len();
+    bytes.resize(start + pages.len() * PAGE_BYTES as usize, 0);
+    let mut at = start;
+    let follows = |one: &u64, other: &u64| file_offset(*one) + PAGE_BYTES == file_offset(*other);
+    for run in pages.chunk_by(follows) {
+        let end = at + run.len() * PAGE_BYTES as usize;
+        pool.file().read_at(&mut bytes[at..end], file_offset(run[0]))?;
+        at = end;
+    }
+    let (name, new_name) = (name_of(id), format!("{}{NEW_SUFFIX}", name_of(id)));
+    remove_if_there(directory, &new_name)?;
+    directory.create(&new_name)?.write_at(&bytes, 0)?;
+    Ok(directory.rename(&new_name, &name)?)
+}
+
+/// Where a page was kept.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::journal) struct OldPage {
+    id: BatchId,
+    offset: u64,
+    /// What the pool had as its checksum.
+    pub(in crate::journal) checksum: u32,
+}
+
+/// The pages that were kept after a batch, by heap offset: of each the oldest.
+#[derive(Debug)]
+pub(in crate::journal) struct OldPages {
+    directory: Arc<dyn Directory>,
+    known: BatchId,
+    /// The last batch whose pages are in.
+    last: BatchId,
+    pages: BTreeMap<u64, OldPage>,
+    /// The side file that was read last.
+    file: Option<(BatchId, Arc<dyn File>)>,
+}
+
+impl OldPages {
+    /// Those after a batch, in the directory of a registry; none are read in yet.
+    pub(in crate::journal) fn after(known: BatchId, directory: Arc<dyn Directory>) -> Self {
+        Self { directory, known, last: known, pages: BTreeMap::new(), file: None }
+    }
+
+    /// Those of a range of heap offsets, with these.
+    pub(in crate::journal) fn range(&self, start: u64, end: u64) -> Vec<(u64, OldPage)> {
+        self.pages.range(start..end).map(|(page, old)| (*page, *old)).collect()
+    }
+
+    /// Fills `bytes` from a page, from a byte of it on.
+    ///
+    /// # Errors
+    /// Those of the medium; one of kind `NotFound` if it is not kept any more.
+    pub(in crate::journal) fn read(
+        &mut self,
+        old: OldPage,
+        bytes: &mut [u8],
+        at: u64,
+    ) -> Result<()> {
+        if self.file.as_ref().is_none_or(|(id, _)| *id != old.id) {
+            self.file = Some((old.id, self.open(old.id)?));
+        }
+        self.file.as_ref().map_or(Ok(()), |(_, file)| Ok(file.read_at(bytes, old.offset + at)?))
+    }
+
+    fn open(&self, id: BatchId) -> Result<Arc<dyn File>> {
+        let name = name_of(id);
+        let gone = || {
+            let path = self.directory.path().join(&name);
+            MediumError::io("find", &path, None, 0, ErrorKind::NotFound.into())
+        };
+        Ok(self.directory.open(&name)?.ok_or_else(gone)?)
+    }
+
+    /// The last batch whose pages are in.
+    pub(in crate::journal) fn last(&self) -> BatchId {
+        self.last
+    }
+
+    /// Reads in the names of what was kept up to a batch. Returns false if something was not: its
+    /// reader was overtaken.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(in crate::journal) fn refresh(&mut self, pool: &PoolFile, begun: BatchId) -> Result<bool> {
+        let last = self.last;
+        let news = |id: &BatchId| last < *id && *id <= begun;
+        for id in side_files(self.directory.as_ref())?.into_iter().filter(news) {
+            let Ok(file) = self.open(id) else { return Ok(false) };
+            let Some(entries) = read_entries(pool, id, &file)? else { return Ok(false) };
+            let mut offset = (size_of::<Header>() + entries.len() * size_of::<Entry>()) as u64;
+            for entry in &entries {
+                let old = OldPage { id, offset, checksum: entry.checksum.get() };
+                self.pages.entry(entry.page.get()).or_insert(old);
+                offset += PAGE_BYTES;
+            }
+            self.last = id;
+        }
+        // Behind the look: the process that writes says so before it overwrites.
+        Ok(table::unkept(pool)? <= self.known)
+    }
+}
+
+/// The entries of the side file of a batch; `None` if it is none.
+fn read_entries(pool: &PoolFile, id: BatchId, file: &Arc<dyn File>) -> Result<Option<Vec<Entry>>> {
+    let mut bytes = [0; size_of::<Header>()];
+    if file.len()? < bytes.len() as u64 {
+        return Ok(None);
+    }
+    file.read_at(&mut bytes, 0)?;
+    let Ok(header) = Header::read_from_bytes(&bytes) else { return Ok(None) };
+    let count = header.count.get() as usize;
+    let found = BatchId { number: header.number.get(), batch: header.batch.get() };
+    let bytes_min = (bytes.len() + count * (size_of::<Entry>() + PAGE_BYTES as usize)) as u64;
+    let is_whole = header.magic == MAGIC && count <= DOUBT_PAGES_MAX && found == id;
+    if !is_whole || file.len()? < bytes_min {
+        return Ok(None);
+    }
+    let mut entries = vec![0; count * size_of::<Entry>()];
+    file.read_at(&mut entries, size_of::<Header>() as u64)?;
+    if header.checksum.get() != header.sum(pool, &entries) {
+        return Ok(None);
+    }
+    Ok(<[Entry]>::ref_from_bytes(&entries).map(<[_]>::to_vec).ok())
+}

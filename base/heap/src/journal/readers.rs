@@ -1,0 +1,275 @@
+//! The registry of readers: other processes that read a store while this one writes it.
+//!
+//! Purpose: what a reader still needs is in a file of its own, which also says whether it is alive:
+//! a reader holds the file's lock, which dies with it. See
+//! docs/decisions/0133-readers-beside-the-writer.md.
+//! Invariants: a reader has a place before it has a lock, and a lock before it reads a page. A
+//! reader without a place was overtaken: nothing is kept for it any more.
+//! Thread safety: any thread, of any process.
+
+use std::sync::Arc;
+
+use adamant_medium::error::Error as MediumError;
+use adamant_medium::fork::ForkGuard;
+use adamant_medium::storage::{Directory, File, Lock};
+use adamant_wire::checksum::crc32c;
+use parking_lot::Mutex;
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use crate::error::Result;
+use crate::journal::records::log_file::remove_if_there;
+
+/// The directory of the registry, in that of the store.
+pub(crate) const READERS_NAME: &str = "readers";
+/// What the name of a reader's lock ends in, and that of its place.
+const LOCK_SUFFIX: &str = ".reader";
+const PLACE_SUFFIX: &str = ".place";
+/// Attempts to register: another process may take a file that has no lock yet for a dead reader's.
+const ATTEMPTS_MAX: u32 = 100;
+
+/// A batch of a checkpoint: the number of the checkpoint, and of the batch within it. In the order
+/// in which they are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::journal) struct BatchId {
+    pub(in crate::journal) number: u64,
+    pub(in crate::journal) batch: u64,
+}
+
+/// What a reader needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::journal) struct Place {
+    /// The last commit that it sees; 0 while it is being opened: it may be any.
+    pub(in crate::journal) moment: u64,
+    /// The last batch whose pages it may read from the pool: it needs what later ones overwrite.
+    pub(in crate::journal) known: BatchId,
+}
+
+/// A place, as its file has it.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct StoredPlace {
+    moment: U64,
+    number: U64,
+    batch: U64,
+    /// CRC32C of the bytes before.
+    checksum: U32,
+}
+
+impl StoredPlace {
+    fn of(place: Place) -> Self {
+        let Place { moment, known: BatchId { number, batch } } = place;
+        let (moment, number, batch) = (moment.into(), number.into(), batch.into());
+        let mut stored = Self { moment, number, batch, checksum: 0.into() };
+        stored.checksum = stored.sum().into();
+        stored
+    }
+
+    fn sum(&self) -> u32 {
+        let bytes = self.as_bytes();
+        crc32c(0, &bytes[..bytes.len() - size_of::<U32>()])
+    }
+
+    /// `None` while it is being written.
+    fn place(&self) -> Option<Place> {
+        let known = BatchId { number: self.number.get(), batch: self.batch.get() };
+        let place = Place { moment: self.moment.get(), known };
+        (self.checksum.get() == self.sum()).then_some(place)
+    }
+}
+
+/// The registration of a reader, until it ends or is dropped.
+#[derive(Debug)]
+pub(crate) struct Registration {
+    directory: Arc<dyn Directory>,
+    name: String,
+    place: Arc<dyn File>,
+    /// `None` once it has ended.
+    lock: Mutex<Option<Box<dyn Lock>>>,
+    fork: ForkGuard,
+}
+
+impl Registration {
+    /// Registers a reader that is being opened: from now on every page is kept for it before it is
+    /// overwritten, and the log stays.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(in crate::journal) fn new(store: &dyn Directory) -> Result<Self> {
+        let directory = store.subdirectory(READERS_NAME)?;
+        // Its end comes after the heap has closed its files.
+        let directory = directory.open_again()?.unwrap_or(directory);
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            match Self::attempt(&directory) {
+                Ok(Some(registered)) => return Ok(registered),
+                Ok(None) if attempts < ATTEMPTS_MAX => {}
+                Ok(None) => {
+                    let source = std::io::Error::other("other processes remove its files");
+                    let path = directory.path();
+                    return Err(MediumError::io("register in", path, None, 0, source).into());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn attempt(directory: &Arc<dyn Directory>) -> Result<Option<Self>> {
+        let mut number = [0; 8];
+        directory.random(&mut number)?;
+        let name = format!("{:016x}", u64::from_le_bytes(number));
+        let place = directory.create(&format!("{name}{PLACE_SUFFIX}"))?;
+        let opening = Place { moment: 0, known: BatchId::default() };
+        place.write_at(StoredPlace::of(opening).as_bytes(), 0)?;
+        let lock_name = format!("{name}{LOCK_SUFFIX}");
+        let lock = match directory.lock(&lock_name) {
+            Ok(lock) => Mutex::new(Some(lock)),
+            Err(MediumError::Locked { .. }) => {
+                remove_if_there(directory.as_ref(), &format!("{name}{PLACE_SUFFIX}"))?;
+                return Ok(None);
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let fork = ForkGuard::new()?;
+        let registered = Self { directory: Arc::clone(directory), name, place, lock, fork };
+        // A process that looked between making the file and locking it has removed both.
+        let is_there = directory.list()?.contains(&lock_name) && !registered.is_overtaken()?;
+        Ok(is_there.then_some(registered))
+    }
+
+    /// Tells what is needed from now on.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(in crate::journal) fn set(&self, place: Place) -> Result<()> {
+        Ok(self.place.write_at(StoredPlace::of(place).as_bytes(), 0)?)
+    }
+
+    /// Whether nothing is kept for it any more.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(in crate::journal) fn is_overtaken(&self) -> Result<bool> {
+        Ok(self.directory.open(&format!("{}{PLACE_SUFFIX}", self.name))?.is_none())
+    }
+
+    /// The directory of the registry.
+    pub(in crate::journal) fn directory(&self) -> &Arc<dyn Directory> {
+        &self.directory
+    }
+
+    /// Ends it: nothing is kept for the reader from now on.
+    fn end(&self) {
+        let Some(_lock) = self.lock.lock().take().filter(|_| !self.fork.is_child()) else { return };
+        for suffix in [PLACE_SUFFIX, LOCK_SUFFIX] {
+            // Best effort: files without a lock are removed by whoever finds them.
+            let _ = remove_if_there(self.directory.as_ref(), &format!("{}{suffix}", self.name));
+        }
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// A registration that ends when this is dropped, whoever else has it: what a reader has for a
+/// lock.
+#[derive(Debug)]
+pub(in crate::journal) struct ReaderLock(pub(in crate::journal) Arc<Registration>);
+
+impl Lock for ReaderLock {}
+
+impl Drop for ReaderLock {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// A reader that another process has registered.
+#[derive(Clone, Debug)]
+pub(in crate::journal) struct Reader {
+    name: String,
+    pub(in crate::journal) place: Place,
+}
+
+/// The registry, as the process that writes sees it.
+#[derive(Debug)]
+pub(in crate::journal) struct Readers {
+    directory: Arc<dyn Directory>,
+}
+
+impl Readers {
+    /// The registry of a store; `None` if no reader was ever registered. One call.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(in crate::journal) fn of(store: &dyn Directory) -> Result<Option<Self>> {
+        if !store.list()?.iter().any(|name| name == READERS_NAME) {
+            return Ok(None);
+        }
+        Ok(Some(Self { directory: store.subdirectory(READERS_NAME)? }))
+    }
+
+    /// The directory of the registry.
+    pub(in crate::journal) fn directory(&self) -> &Arc<dyn Directory> {
+        &self.directory
+    }
+
+    /// The readers that are alive and were not overtaken. Removes what dead ones left. Some five
+    /// calls for each.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(in crate::journal) fn list(&self) -> Result<Vec<Reader>> {
+        let mut readers = Vec::new();
+        let directory = self.directory.as_ref();
+        let names = directory.list()?;
+        for file in &names {
+            if let Some(name) = file.strip_suffix(PLACE_SUFFIX) {
+                // A reader that is registering notices, and begins anew.
+                if !names.contains(&format!("{name}{LOCK_SUFFIX}")) {
+                    remove_if_there(directory, file)?;
+                }
+            }
+            let Some(name) = file.strip_suffix(LOCK_SUFFIX) else { continue };
+            match directory.lock(file) {
+                Ok(_lock) => {
+                    remove_if_there(directory, &format!("{name}{PLACE_SUFFIX}"))?;
+                    remove_if_there(directory, file)?;
+                }
+                // Whether another user's is alive cannot be told.
+                Err(_) => {
+                    if let Some(place) = self.place_of(name) {
+                        readers.push(Reader { name: name.to_owned(), place });
+                    }
+                }
+            }
+        }
+        Ok(readers)
+    }
+
+    /// The place of a reader; `None` if it was overtaken.
+    fn place_of(&self, name: &str) -> Option<Place> {
+        let mut bytes = [0; size_of::<StoredPlace>()];
+        let read = match self.directory.open(&format!("{name}{PLACE_SUFFIX}")) {
+            Ok(None) => return None,
+            Ok(Some(file)) => file.read_at(&mut bytes, 0),
+            Err(error) => Err(error),
+        };
+        let stored = read.ok().and_then(|()| StoredPlace::read_from_bytes(&bytes).ok());
+        // It is being written, or cannot be read: it may need anything.
+        let any = Place { moment: 0, known: BatchId::default() };
+        Some(stored.and_then(|stored| stored.place()).unwrap_or(any))
+    }
+
+    /// Keeps nothing for a reader from now on; it will be told.
+    ///
+    /// # Errors
+    /// Those of the medium. Then what it needs must stay.
+    pub(in crate::journal) fn overtake(&self, reader: &Reader) -> Result<()> {
+        remove_if_there(self.directory.as_ref(), &format!("{}{PLACE_SUFFIX}", reader.name))
+    }
+}

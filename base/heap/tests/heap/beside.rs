@@ -1,0 +1,242 @@
+//! Readers beside a writer: heaps of one directory, as other processes have them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use adamant_heap::{Durability, Error, Heap, MemoryDirectory, OsDirectory, Read, Write};
+use adamant_medium::storage::Directory;
+
+const BLOCK_BYTES: usize = 3000;
+
+fn open_writer(directory: &Arc<dyn Directory>, reader_bytes_max: u64) -> Heap {
+    let mut options = crate::setup::options();
+    options.address_bytes_max = 1 << 30;
+    options.log_bytes_max = 4 << 20;
+    options.reader_bytes_max = reader_bytes_max;
+    Heap::open(Arc::clone(directory), options).expect("opens").0
+}
+
+fn open_reader(directory: &Arc<dyn Directory>) -> Heap {
+    let mut options = crate::setup::options();
+    options.address_bytes_max = 1 << 30;
+    options.read_only = true;
+    options.beside_writer = true;
+    Heap::open(Arc::clone(directory), options).expect("opens beside").0
+}
+
+fn byte_of(index: u64, version: u64) -> u8 {
+    (index.wrapping_mul(31) ^ version.wrapping_mul(151)) as u8
+}
+
+fn make(heap: &Heap, count: u64) -> Vec<u64> {
+    let made = heap.transaction(Durability::Buffered, |tx| {
+        let mut blocks = Vec::new();
+        for index in 0..count {
+            let block = tx.reserve(BLOCK_BYTES as u64)?;
+            tx.write(block, 0, BLOCK_BYTES)?.fill(byte_of(index, 0));
+            blocks.push(block);
+        }
+        Ok::<_, Error>(blocks)
+    });
+    made.expect("commits")
+}
+
+fn overwrite(heap: &Heap, blocks: &[u64], version: u64) {
+    let done = heap.transaction(Durability::Buffered, |tx| {
+        for (index, block) in (0..).zip(blocks) {
+            tx.write(*block, 0, BLOCK_BYTES)?.fill(byte_of(index, version));
+        }
+        Ok::<_, Error>(())
+    });
+    done.expect("commits");
+}
+
+/// Checks that a reader has one version of all blocks.
+fn check(reader: &Heap, blocks: &[u64], version: u64) {
+    let view = reader.view().expect("open");
+    for (index, block) in (0..).zip(blocks) {
+        let bytes = view.block(*block).expect("read");
+        let byte = byte_of(index, version);
+        let is_one = bytes[..BLOCK_BYTES].iter().all(|found| *found == byte);
+        assert!(is_one, "block {index} in version {version}: {} for {byte}", bytes[0]);
+    }
+}
+
+fn left_behind(directory: &Arc<dyn Directory>) -> Vec<String> {
+    directory.subdirectory("readers").expect("is there").list().expect("is listed")
+}
+
+#[test]
+fn each_reader_sees_its_moment_whatever_is_written_since() {
+    let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
+    let heap = open_writer(&directory, 1 << 30);
+    let blocks = make(&heap, 700);
+    let mut readers = vec![open_reader(&directory)];
+    for version in 1..6 {
+        overwrite(&heap, &blocks, version);
+        if version != 3 {
+            heap.checkpoint().expect("is made");
+        }
+        readers.push(open_reader(&directory));
+        // One loads its pages early, the others at the end.
+        check(&readers[1], &blocks, 1);
+    }
+    overwrite(&heap, &blocks, 6);
+    heap.close().expect("closes");
+    for (version, reader) in (0..).zip(&readers) {
+        check(reader, &blocks, version);
+        assert!(reader.check().expect("checks").findings.is_empty(), "reader {version}");
+    }
+    drop(readers);
+    // The next batch removes what was kept.
+    let heap = open_writer(&directory, 1 << 30);
+    overwrite(&heap, &blocks, 7);
+    heap.checkpoint().expect("is made");
+    assert_eq!(left_behind(&directory), Vec::<String>::new());
+}
+
+/// Writers that are closed, or end without, and begin anew; blocks that are freed and used again,
+/// pages that are given back; readers that come and go.
+#[test]
+fn random_writers_and_readers() {
+    for seed in 0..12 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
+        let mut heap = open_writer(&directory, 1 << 30);
+        let mut blocks = make(&heap, 200);
+        let mut readers: Vec<(Heap, Vec<u64>, u64)> = Vec::new();
+        let mut last = 0;
+        for version in 1..60 {
+            match random.u32(..10) {
+                0 => {
+                    heap.close().expect("closes");
+                    drop(heap);
+                    heap = open_writer(&directory, 1 << 30);
+                }
+                1 => {
+                    drop(heap);
+                    heap = open_writer(&directory, 1 << 30);
+                }
+                2 => heap.checkpoint().expect("is made"),
+                3 => {
+                    heap.shrink().expect("shrinks");
+                }
+                4 => {
+                    let (count, freed) = (random.u64(50..400), std::mem::take(&mut blocks));
+                    heap.transaction(Durability::Buffered, |tx| {
+                        freed.iter().try_for_each(|block| tx.free(*block))
+                    })
+                    .expect("commits");
+                    blocks = make(&heap, count);
+                    last = 0;
+                }
+                5 | 6 => {
+                    heap.transaction(Durability::Buffered, |_| Ok::<_, Error>(()))
+                        .expect("commits");
+                    readers.push((open_reader(&directory), blocks.clone(), last));
+                }
+                7 if !readers.is_empty() => {
+                    readers.swap_remove(random.usize(..readers.len()));
+                }
+                _ => {
+                    overwrite(&heap, &blocks, version);
+                    last = version;
+                }
+            }
+            if let Some((reader, blocks, version)) = readers.last() {
+                let some = random.usize(..=blocks.len());
+                check(reader, &blocks[..some], *version);
+            }
+        }
+        for (reader, blocks, version) in &readers {
+            check(reader, blocks, *version);
+            let findings = reader.check().expect("checks").findings;
+            assert!(findings.is_empty(), "seed {seed}, version {version}: {findings:?}");
+        }
+    }
+}
+
+#[test]
+fn a_reader_that_needs_too_much_is_told() {
+    let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
+    let heap = open_writer(&directory, 4 << 20);
+    let blocks = make(&heap, 700);
+    heap.checkpoint().expect("is made");
+    let old = open_reader(&directory);
+    for version in 1..4 {
+        overwrite(&heap, &blocks, version);
+        heap.checkpoint().expect("is made");
+    }
+    let new = open_reader(&directory);
+    overwrite(&heap, &blocks, 4);
+    heap.checkpoint().expect("is made");
+    check(&new, &blocks, 3);
+    let view = old.view().expect("open");
+    let mut told = 0;
+    for (index, block) in (0..).zip(&blocks) {
+        match view.block(*block) {
+            Ok(bytes) => assert_eq!(bytes[0], byte_of(index, 0), "block {index}"),
+            Err(error) => {
+                assert!(error.to_string().contains("too old"), "{error}");
+                told += 1;
+            }
+        }
+    }
+    assert!(told > 600, "{told} errors");
+}
+
+/// The writer runs while readers open: each sees one version of all blocks, and none goes back.
+#[test]
+fn readers_that_open_while_pages_are_written() {
+    let temporary = tempfile::tempdir().expect("a directory");
+    let path = temporary.path().join("heap");
+    let directory: Arc<dyn Directory> = Arc::new(OsDirectory::create(&path).expect("made"));
+    let heap = open_writer(&directory, 1 << 30);
+    let blocks = make(&heap, 300);
+    let stamp = |version: u64| {
+        let done = heap.transaction(Durability::Buffered, |tx| {
+            for block in &blocks {
+                tx.write(*block, 0, 8)?.copy_from_slice(&version.to_le_bytes());
+            }
+            Ok::<_, Error>(())
+        });
+        done.expect("commits");
+    };
+    stamp(1);
+    let (is_over, opened) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let directory: Arc<dyn Directory> =
+                    Arc::new(OsDirectory::open(&path).expect("is there"));
+                let mut newest = 0;
+                while !is_over.load(Ordering::Relaxed) {
+                    let reader = open_reader(&directory);
+                    let seen = |index: usize| {
+                        let view = reader.view().expect("open");
+                        view.block(blocks[index]).expect("read")[..8].to_vec()
+                    };
+                    let version = u64::from_le_bytes(seen(0).try_into().expect("8 bytes"));
+                    assert!(version >= newest, "{version} after {newest}");
+                    for index in [299, 150, 20, 280] {
+                        let found = u64::from_le_bytes(seen(index).try_into().expect("8 bytes"));
+                        assert_eq!(found, version, "block {index}");
+                        std::thread::yield_now();
+                    }
+                    newest = version;
+                    opened.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        let mut version = 1;
+        while opened.load(Ordering::Relaxed) < 200 && version < 100_000 {
+            version += 1;
+            stamp(version);
+            if version % 20 == 0 {
+                heap.checkpoint().expect("is made");
+            }
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    assert!(opened.load(Ordering::Relaxed) >= 200, "{opened:?} readers");
+}

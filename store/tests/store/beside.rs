@@ -1,0 +1,183 @@
+//! Readers beside a writer, as other processes have them: each sees the store after one commit.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use adamant::{Durability, Engine, Error, Keyspace, KeyspaceOptions, LsmOptions, Options, Store};
+
+type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn options() -> Options {
+    let mut lsm = LsmOptions::default();
+    lsm.memtable_bytes_max = 64 << 10;
+    lsm.table_bytes_max = 64 << 10;
+    lsm.base_bytes_min = 128 << 10;
+    lsm.level0_tables_max = 3;
+    lsm.level_ratio = 4;
+    lsm.blob_bytes_min = Some(1000);
+    Options::new().durability(Durability::Buffered).lsm(lsm).log_bytes_max(4 << 20)
+}
+
+fn keyspace(store: &Store, engine: Engine) -> Keyspace {
+    store.keyspace_with(engine.name(), KeyspaceOptions::new().engine(engine)).unwrap()
+}
+
+/// A reader and what it must see.
+struct Reader {
+    store: Store,
+    models: [Model; 2],
+}
+
+const ENGINES: [Engine; 2] = [Engine::Bplus, Engine::Lsm];
+
+impl Reader {
+    fn open(path: &Path, models: &[Model; 2]) -> Self {
+        Self { store: Store::open_beside(path).unwrap(), models: models.clone() }
+    }
+
+    fn check(&self, random: &mut fastrand::Rng) {
+        for (engine, model) in ENGINES.into_iter().zip(&self.models) {
+            let Ok(keyspace) = self.store.open_keyspace(engine.name()) else {
+                assert!(model.is_empty());
+                continue;
+            };
+            for _ in 0..20 {
+                let key = format!("{:05}", random.u32(..3000)).into_bytes();
+                let found = keyspace.get(&key).unwrap();
+                assert_eq!(found.as_deref(), model.get(&key).map(Vec::as_slice), "{engine:?}");
+            }
+        }
+    }
+
+    fn check_all(&self) {
+        for (engine, model) in ENGINES.into_iter().zip(&self.models) {
+            let Ok(keyspace) = self.store.open_keyspace(engine.name()) else { continue };
+            let mut expected = model.iter();
+            for entry in keyspace.iter() {
+                let (key, value) = entry.unwrap();
+                let (expected_key, expected_value) = expected.next().expect("no more entries");
+                assert!(key == expected_key[..] && value == expected_value[..], "{engine:?}");
+            }
+            assert!(expected.next().is_none(), "{engine:?}");
+        }
+        assert!(self.store.check().unwrap().is_clean());
+    }
+}
+
+/// Writes, merges, shrinks, closes and begins anew, while readers come and go.
+#[test]
+fn readers_see_the_commit_that_they_opened_at() {
+    for seed in 0..4 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("store");
+        let mut store = Store::open_with(&path, options()).unwrap();
+        let mut models: [Model; 2] = Default::default();
+        let mut readers: Vec<Reader> = Vec::new();
+        for _ in 0..150 {
+            match random.u32(..20) {
+                0 => {
+                    store.close().unwrap();
+                    store = Store::open_with(&path, options()).unwrap();
+                }
+                1 => store.compact().unwrap(),
+                2 => {
+                    store.shrink().unwrap();
+                }
+                3 => store.drop_keyspace(Engine::Lsm.name()).map_or((), |_| models[1].clear()),
+                4..7 => readers.push(Reader::open(&path, &models)),
+                7 if !readers.is_empty() => {
+                    readers.swap_remove(random.usize(..readers.len()));
+                }
+                _ => {
+                    let mut batch = store.batch();
+                    for (engine, model) in ENGINES.into_iter().zip(&mut models) {
+                        let keyspace = keyspace(&store, engine);
+                        for _ in 0..random.usize(..400) {
+                            let key = format!("{:05}", random.u32(..3000)).into_bytes();
+                            if random.u8(..4) == 0 {
+                                batch.delete(&keyspace, &key).unwrap();
+                                model.remove(&key);
+                                continue;
+                            }
+                            let len = if random.u8(..20) == 0 { 2000 } else { random.usize(..200) };
+                            let value = vec![random.u8(..); len];
+                            batch.put(&keyspace, &key, &value).unwrap();
+                            model.insert(key, value);
+                        }
+                    }
+                    batch.commit().unwrap();
+                }
+            }
+            readers.iter().for_each(|reader| reader.check(&mut random));
+            if readers.len() > 5 {
+                readers.remove(0).check_all();
+            }
+        }
+        readers.iter().for_each(Reader::check_all);
+    }
+}
+
+/// What is kept for readers has a bound: a reader that needs more gets errors, and no other value.
+#[test]
+fn a_reader_that_needs_too_much_is_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let store = Store::open_with(&path, options().reader_bytes_max(1 << 20)).unwrap();
+    let fill = |round: u8| {
+        for engine in ENGINES {
+            let keyspace = keyspace(&store, engine);
+            let mut batch = store.batch();
+            for number in 0..5000_u32 {
+                batch.put(&keyspace, format!("{number:05}"), [round; 500]).unwrap();
+            }
+            batch.commit().unwrap();
+        }
+    };
+    let files =
+        || ["tables", "blobs"].map(|name| std::fs::read_dir(path.join(name)).unwrap().count());
+    fill(0);
+    store.compact().unwrap();
+    let reader = Store::open_beside(&path).unwrap();
+    let keyspaces = ENGINES.map(|engine| reader.open_keyspace(engine.name()).unwrap());
+    for round in 1..8 {
+        fill(round);
+        store.compact().unwrap();
+    }
+    assert!(files()[0] < 200, "{:?} files are kept", files());
+    for (engine, keyspace) in ENGINES.into_iter().zip(keyspaces) {
+        let mut told = 0;
+        for number in 0..5000_u32 {
+            match keyspace.get(format!("{number:05}")) {
+                Ok(found) => assert_eq!(found.unwrap()[0], 0, "{engine:?}"),
+                Err(_) => told += 1,
+            }
+        }
+        assert!(told > 0, "{engine:?}");
+    }
+}
+
+#[test]
+fn a_reader_keeps_no_writer_out_and_writes_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    assert!(matches!(Store::open_beside(&path), Err(Error::Missing { .. })));
+    let store = Store::open_with(&path, options()).unwrap();
+    store.keyspace("towns").unwrap().put("Bern", "134,000").unwrap();
+    store.close().unwrap();
+    let reader = Store::open_beside(&path).unwrap();
+    let store = Store::open_with(&path, options()).unwrap();
+    store.keyspace("towns").unwrap().put("Bern", "0").unwrap();
+    assert!(matches!(Store::open_read_only(&path), Err(Error::Locked { .. })));
+    let towns = reader.open_keyspace("towns").unwrap();
+    assert_eq!(towns.get("Bern").unwrap().as_deref(), Some(&b"134,000"[..]));
+    assert!(towns.put("Bern", "1").unwrap_err().is_read_only());
+    // A backup is of that moment, too.
+    reader.backup(directory.path().join("copy")).unwrap();
+    let copy = Store::open_read_only(directory.path().join("copy")).unwrap();
+    let found = copy.open_keyspace("towns").unwrap().get("Bern").unwrap();
+    assert_eq!(found.as_deref(), Some(&b"134,000"[..]));
+    drop(towns);
+    reader.close().unwrap();
+    assert!(std::fs::read_dir(path.join("readers")).unwrap().next().is_none());
+}
