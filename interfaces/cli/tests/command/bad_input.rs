@@ -179,7 +179,9 @@ fn a_second_opener_is_told_who_has_the_store() {
         .expect("run the command");
     let mut lines = BufReader::new(child.stdout.take().expect("its output")).lines();
     lines.next().expect("a line").expect("text");
-    let words = shell.fails(6, ["get", "store", "zlib1g"]);
+    // What only reads does so beside it; what writes is told.
+    shell.ok(["get", "store", "hatari"]);
+    let words = shell.fails(6, ["put", "store", "hatari", "x"]);
     child.kill().expect("kill the child");
     child.wait().expect("wait for the child");
     assert!(words.contains(&child.id().to_string()), "the holder is not named: {words}");
