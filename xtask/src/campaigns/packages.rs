@@ -184,9 +184,7 @@ impl Home {
         pip.args(["-m", "pip", "wheel", "--quiet", "--no-index", "--no-deps"]);
         pip.args(["--no-build-isolation", "--wheel-dir"]).arg(&built).arg(self.file(".tar.gz")?);
         python::succeeds(pip.env("CARGO_HOME", &empty), failed("pip wheel of the sources"))?;
-        let wheel = fs::read_dir(&built).ok().and_then(|mut files| files.next()?.ok());
-        let wheel = wheel.ok_or_else(|| Halt::Failed("pip left no wheel".to_owned()))?;
-        self.install(&wheel.path())
+        self.install(&python::only_file(&built)?)
     }
 
     /// Installs a wheel where nothing else is, and uses it.

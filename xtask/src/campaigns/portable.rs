@@ -41,9 +41,7 @@ const PROGRAMS: &str = "-p adamant-wire -p adamant-slice -p adamant-medium -p ad
                         -p adamant-trees -p adamant-lsm -p adamant -p adamant-cli -p adamant-capi \
                         --no-default-features";
 const PROGRAMS_SMOKE: &str = "-p adamant-medium -p adamant-heap -p adamant";
-const SERVER: &str = "clippy --quiet --manifest-path services/Cargo.toml -p adamant-server \
-                      -- -D warnings";
-/// Where it is compiled; Android has no servers.
+/// Where the server is compiled; Android has no servers.
 const SERVER_TARGETS: [&str; 6] = [
     WINDOWS,
     "aarch64-apple-darwin",
@@ -107,7 +105,8 @@ fn compile_server(root: &Path) -> Vec<Part> {
             return tools::left_out(&name, &why);
         }
         let mut clippy = tools.command("cargo-zigbuild");
-        clippy.args(SERVER.replace(" -- ", &format!(" --target {target} -- ")).split_whitespace());
+        clippy.args(["clippy", "--quiet", "--manifest-path", "services/Cargo.toml"]);
+        clippy.args(["-p", "adamant-server", "--target", target, "--", "-D", "warnings"]);
         parts::of(&name, clippy.env("CARGO_TARGET_DIR", root.join(FOLDER)))
     };
     SERVER_TARGETS.into_iter().map(compile).collect()

@@ -70,8 +70,7 @@ fn install_and_test(root: &Path) -> Result<Counts, Halt> {
     maturin.arg("--manifest-path").arg(package.join("Cargo.toml"));
     maturin.arg("--interpreter").arg(&python).arg("--out").arg(&wheels);
     succeeds(&mut maturin, |said| Halt::Failed(format!("maturin built no wheel: {said}")))?;
-    let wheel = fs::read_dir(&wheels).ok().and_then(|mut files| files.next()?.ok());
-    let wheel = wheel.ok_or_else(|| Halt::Failed("maturin left no wheel".to_owned()))?.path();
+    let wheel = only_file(&wheels)?;
     let mut install = pip(&python);
     install.args(["--force-reinstall", "--no-deps"]).arg(&wheel);
     succeeds(&mut install, |said| Halt::Failed(format!("pip did not install the wheel: {said}")))?;
@@ -79,6 +78,13 @@ fn install_and_test(root: &Path) -> Result<Counts, Halt> {
     let mut tests = tests(&python, &package.join("tests"));
     tests.env("HYPOTHESIS_STORAGE_DIRECTORY", home.join("hypothesis"));
     count(&mut tests)
+}
+
+/// The file that a tool has left in a folder of its own.
+pub(crate) fn only_file(folder: &Path) -> Result<PathBuf, Halt> {
+    let file = fs::read_dir(folder).ok().and_then(|mut files| files.next()?.ok());
+    let none = || Halt::Failed(format!("{}: expected a file, found none", folder.display()));
+    Ok(file.ok_or_else(none)?.path())
 }
 
 /// A virtual environment with the packages of a requirements file; returns its interpreter.

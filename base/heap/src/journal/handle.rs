@@ -91,8 +91,7 @@ impl Journal {
         let pool = PoolFile::open_in(directory.as_ref())?;
         let log_directory = directory.subdirectory(LOG_NAME)?;
         let bytes_max = options.recovery_bytes_max;
-        let bytes = options.reader_bytes_max;
-        let keeper = Keeper { store: Arc::clone(directory), bytes_max: bytes };
+        let keeper = Keeper { store: Arc::clone(directory), bytes_max: options.reader_bytes_max };
         let Recovered { applied, files, recovery } =
             recover(&pool, log_directory.as_ref(), bytes_max, &keeper)?;
         remove_if_there(directory.as_ref(), POOL_NEW_NAME)?;
@@ -273,11 +272,8 @@ impl Journal {
     /// Those of the medium.
     pub(crate) fn overtake_oldest_reader(&self) -> Result<bool> {
         let Some(readers) = Readers::of(self.shared.directory.as_ref())? else { return Ok(false) };
-        let registered = readers.list()?;
-        // One that is being opened sees what is newest.
-        let age = |reader: &&Reader| (reader.place.moment == 0, reader.place.moment);
-        let oldest = registered.iter().min_by_key(age);
-        oldest.map_or(Ok(false), |reader| readers.overtake(reader).map(|()| true))
+        let oldest = readers.list()?.into_iter().min_by_key(Reader::age);
+        oldest.map_or(Ok(false), |reader| readers.overtake(&reader).map(|()| true))
     }
 
     /// Bytes that are kept for readers at most.

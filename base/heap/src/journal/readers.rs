@@ -28,6 +28,14 @@ const PLACE_SUFFIX: &str = ".place";
 /// Attempts to register: another process may take a file that has no lock yet for a dead reader's.
 const ATTEMPTS_MAX: u32 = 100;
 
+fn place_name(name: &str) -> String {
+    format!("{name}{PLACE_SUFFIX}")
+}
+
+fn lock_name(name: &str) -> String {
+    format!("{name}{LOCK_SUFFIX}")
+}
+
 /// A batch of a checkpoint: the number of the checkpoint, and of the batch within it. In the order
 /// in which they are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -99,34 +107,27 @@ impl Registration {
         let directory = store.subdirectory(READERS_NAME)?;
         // Its end comes after the heap has closed its files.
         let directory = directory.open_again()?.unwrap_or(directory);
-        let mut attempts = 0;
-        loop {
-            attempts += 1;
-            match Self::attempt(&directory) {
-                Ok(Some(registered)) => return Ok(registered),
-                Ok(None) if attempts < ATTEMPTS_MAX => {}
-                Ok(None) => {
-                    let source = std::io::Error::other("other processes remove its files");
-                    let path = directory.path();
-                    return Err(MediumError::io("register in", path, None, 0, source).into());
-                }
-                Err(error) => return Err(error),
+        for _ in 0..ATTEMPTS_MAX {
+            if let Some(registered) = Self::attempt(&directory)? {
+                return Ok(registered);
             }
         }
+        let source = std::io::Error::other("other processes remove its files");
+        Err(MediumError::io("register in", directory.path(), None, 0, source).into())
     }
 
     fn attempt(directory: &Arc<dyn Directory>) -> Result<Option<Self>> {
         let mut number = [0; 8];
         directory.random(&mut number)?;
         let name = format!("{:016x}", u64::from_le_bytes(number));
-        let place = directory.create(&format!("{name}{PLACE_SUFFIX}"))?;
+        let place = directory.create(&place_name(&name))?;
         let opening = Place { moment: 0, known: BatchId::default() };
         place.write_at(StoredPlace::of(opening).as_bytes(), 0)?;
-        let lock_name = format!("{name}{LOCK_SUFFIX}");
-        let lock = match directory.lock(&lock_name) {
+        let lock_file = lock_name(&name);
+        let lock = match directory.lock(&lock_file) {
             Ok(lock) => Mutex::new(Some(lock)),
             Err(MediumError::Locked { .. }) => {
-                remove_if_there(directory.as_ref(), &format!("{name}{PLACE_SUFFIX}"))?;
+                remove_if_there(directory.as_ref(), &place_name(&name))?;
                 return Ok(None);
             }
             Err(error) => return Err(error.into()),
@@ -134,7 +135,7 @@ impl Registration {
         let fork = ForkGuard::new()?;
         let registered = Self { directory: Arc::clone(directory), name, place, lock, fork };
         // A process that looked between making the file and locking it has removed both.
-        let is_there = directory.list()?.contains(&lock_name) && !registered.is_overtaken()?;
+        let is_there = directory.list()?.contains(&lock_file) && !registered.is_overtaken()?;
         Ok(is_there.then_some(registered))
     }
 
@@ -151,7 +152,7 @@ impl Registration {
     /// # Errors
     /// Those of the medium.
     pub(in crate::journal) fn is_overtaken(&self) -> Result<bool> {
-        Ok(self.directory.open(&format!("{}{PLACE_SUFFIX}", self.name))?.is_none())
+        Ok(self.directory.open(&place_name(&self.name))?.is_none())
     }
 
     /// The directory of the registry.
@@ -162,9 +163,9 @@ impl Registration {
     /// Ends it: nothing is kept for the reader from now on.
     fn end(&self) {
         let Some(_lock) = self.lock.lock().take().filter(|_| !self.fork.is_child()) else { return };
-        for suffix in [PLACE_SUFFIX, LOCK_SUFFIX] {
+        for file in [place_name(&self.name), lock_name(&self.name)] {
             // Best effort: files without a lock are removed by whoever finds them.
-            let _ = remove_if_there(self.directory.as_ref(), &format!("{}{suffix}", self.name));
+            let _ = remove_if_there(self.directory.as_ref(), &file);
         }
     }
 }
@@ -189,10 +190,18 @@ impl Drop for ReaderLock {
 }
 
 /// A reader that another process has registered.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(in crate::journal) struct Reader {
     name: String,
     pub(in crate::journal) place: Place,
+}
+
+impl Reader {
+    /// The order in which readers are overtaken: those that know least need most. One that is being
+    /// opened needs only what is written from now on, but does not say so yet.
+    pub(in crate::journal) fn age(&self) -> (bool, BatchId, u64) {
+        (self.place.moment == 0, self.place.known, self.place.moment)
+    }
 }
 
 /// The registry, as the process that writes sees it.
@@ -230,14 +239,14 @@ impl Readers {
         for file in &names {
             if let Some(name) = file.strip_suffix(PLACE_SUFFIX) {
                 // A reader that is registering notices, and begins anew.
-                if !names.contains(&format!("{name}{LOCK_SUFFIX}")) {
+                if !names.contains(&lock_name(name)) {
                     remove_if_there(directory, file)?;
                 }
             }
             let Some(name) = file.strip_suffix(LOCK_SUFFIX) else { continue };
             match directory.lock(file) {
                 Ok(_lock) => {
-                    remove_if_there(directory, &format!("{name}{PLACE_SUFFIX}"))?;
+                    remove_if_there(directory, &place_name(name))?;
                     remove_if_there(directory, file)?;
                 }
                 // Whether another user's is alive cannot be told.
@@ -254,7 +263,7 @@ impl Readers {
     /// The place of a reader; `None` if it was overtaken.
     fn place_of(&self, name: &str) -> Option<Place> {
         let mut bytes = [0; size_of::<StoredPlace>()];
-        let read = match self.directory.open(&format!("{name}{PLACE_SUFFIX}")) {
+        let read = match self.directory.open(&place_name(name)) {
             Ok(None) => return None,
             Ok(Some(file)) => file.read_at(&mut bytes, 0),
             Err(error) => Err(error),
@@ -270,6 +279,6 @@ impl Readers {
     /// # Errors
     /// Those of the medium. Then what it needs must stay.
     pub(in crate::journal) fn overtake(&self, reader: &Reader) -> Result<()> {
-        remove_if_there(self.directory.as_ref(), &format!("{}{PLACE_SUFFIX}", reader.name))
+        remove_if_there(self.directory.as_ref(), &place_name(&reader.name))
     }
 }

@@ -88,6 +88,16 @@ fn at_call(
     (Arc::new(hooked.within()), calls)
 }
 
+/// Runs something that acts at the call of a number and counts its calls, for each number.
+fn at_each_call(run: impl Fn(u64) -> Arc<AtomicU64>) {
+    let mut number = 0;
+    while run(number).load(Ordering::Relaxed) > number {
+        number += 1;
+        assert!(number < CALLS_MAX, "it ends");
+    }
+    assert!(number >= 20, "{number} calls");
+}
+
 /// What a writer does while a reader opens, or reads.
 type Act = fn(&mut Option<Heap>, &MemoryDirectory, &[u64]);
 
@@ -116,8 +126,7 @@ const ACTS: [Act; 3] = [
 #[test]
 fn whatever_is_written_between_two_calls_of_a_reader() {
     for (kind, act) in ACTS.into_iter().enumerate() {
-        let mut number = 0;
-        loop {
+        at_each_call(|number| {
             let directory = MemoryDirectory::new();
             let (heap, blocks) = make(Arc::new(directory.clone()));
             let heap = Arc::new(Mutex::new(Some(heap)));
@@ -130,21 +139,15 @@ fn whatever_is_written_between_two_calls_of_a_reader() {
             act(&mut heap.lock(), &directory, &blocks);
             assert_eq!(version_of(&reader, &blocks), version, "act {kind}, call {number}");
             assert!(reader.check().expect("checks").findings.is_empty());
-            number += 1;
-            assert!(number < CALLS_MAX, "it ends");
-            if calls.load(Ordering::Relaxed) < number {
-                break;
-            }
-        }
-        assert!(number > 20, "{number} calls");
+            calls
+        });
     }
 }
 
 #[test]
 fn whatever_is_read_between_two_calls_of_a_writer() {
     for is_recovered in [false, true] {
-        let mut number = 0;
-        loop {
+        at_each_call(|number| {
             let directory = MemoryDirectory::new();
             let (heap, blocks) = make(Arc::new(directory.clone()));
             let readers = Arc::new(Mutex::new(Vec::new()));
@@ -174,13 +177,8 @@ fn whatever_is_read_between_two_calls_of_a_writer() {
                 assert_eq!(version_of(reader, &blocks), *version, "call {number}");
                 assert!(reader.check().expect("checks").findings.is_empty());
             }
-            number += 1;
-            assert!(number < CALLS_MAX, "it ends");
-            if calls.load(Ordering::Relaxed) < number {
-                break;
-            }
-        }
-        assert!(number > 20, "{number} calls");
+            calls
+        });
     }
 }
 

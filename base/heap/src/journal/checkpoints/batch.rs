@@ -74,10 +74,9 @@ impl Copies {
 /// Writes batches, one after the other.
 #[derive(Debug)]
 pub(in crate::journal) struct BatchWriter {
-    /// Name of the checkpoint and its next batch; `None` where no crash matters.
-    name: Option<Name>,
-    /// Keeps what is overwritten for readers; `None` where there are none.
-    keeper: Option<Keeper>,
+    /// Name of the checkpoint and its next batch, and what keeps the pages that it overwrites for
+    /// readers; `None` where neither a crash nor readers matter.
+    named: Option<(Name, Keeper)>,
     /// Buffers for the checksums before and after, and for the data behind them.
     pages: Vec<u64>,
     checksums: Vec<u32>,
@@ -88,14 +87,14 @@ pub(in crate::journal) struct BatchWriter {
 impl BatchWriter {
     /// A writer for checkpoint `number`, whose batches count on from `batch`.
     pub(in crate::journal) fn new(number: u64, batch: u64, keeper: Keeper) -> Self {
-        let (name, keeper) = (Some(Name { number, batch, durable: 0 }), Some(keeper));
-        Self { name, keeper, ..Self::unnamed() }
+        let name = Name { number, batch, durable: 0 };
+        Self { named: Some((name, keeper)), ..Self::unnamed() }
     }
 
     /// A writer for a file that is no pool before it is finished.
     pub(in crate::journal) fn unnamed() -> Self {
         let (pages, checksums, entries, run) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { name: None, keeper: None, pages, checksums, entries, run }
+        Self { named: None, pages, checksums, entries, run }
     }
 
     /// Writes a batch: pages that the file has, each at most once, in the order of their offsets.
@@ -124,16 +123,14 @@ impl BatchWriter {
                 table::entry(copy.page, *checksum, page_checksum(copy.bytes))
             }),
         );
-        if let Some(name) = &mut self.name {
+        if let Some((name, keeper)) = &mut self.named {
             name.durable = durable;
             table::write(pool, *name, &self.entries)?;
             let id = BatchId { number: name.number, batch: name.batch };
             name.batch += 1;
             pool.file().sync()?;
-            if let Some(keeper) = &self.keeper {
-                // Behind the table: a reader that registers later finds the pages in it.
-                keeper.keep(pool, id, &self.pages, &self.checksums)?;
-            }
+            // Behind the table: a reader that registers later finds the pages in it.
+            keeper.keep(pool, id, &self.pages, &self.checksums)?;
         }
         let mut done = 0;
         for group in batch.chunk_by(|one, other| are_sums_close(one.page, other.page)) {

@@ -24,7 +24,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use crate::error::Result;
 use crate::image::pool_file::PoolFile;
 use crate::journal::checkpoints::table;
-use crate::journal::readers::{BatchId, Readers};
+use crate::journal::readers::{BatchId, Reader, Readers};
 use crate::journal::records::log_file::remove_if_there;
 use crate::layout::{DOUBT_PAGES_MAX, PAGE_BYTES, file_offset};
 
@@ -139,9 +139,7 @@ impl Keeper {
 fn clean(readers: &Readers, bytes_max: u64) -> Result<bool> {
     let directory = readers.directory().as_ref();
     let mut registered = readers.list()?;
-    // Those that know least need most. One that is being opened needs only what is written from now
-    // on, but does not say so yet.
-    registered.sort_unstable_by_key(|reader| (reader.place.moment == 0, reader.place.known));
+    registered.sort_unstable_by_key(Reader::age);
     for name in directory.list()?.iter().filter(|name| name.ends_with(NEW_SUFFIX)) {
         // Left by a failure: one thread at a time writes them.
         remove_if_there(directory, name)?;

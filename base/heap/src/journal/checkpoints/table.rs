@@ -194,7 +194,7 @@ pub(in crate::journal) fn newest_whole(pool: &PoolFile) -> Result<BatchId> {
     let mut newest = BatchId::default();
     for offset in DOUBT_OFFSETS {
         if let Some((header, _)) = read_table(pool, offset)? {
-            newest = newest.max(BatchId { number: header.number.get(), batch: header.batch.get() });
+            newest = newest.max(batch_of(&header));
         }
     }
     Ok(newest)
@@ -211,11 +211,14 @@ pub(in crate::journal) fn newest_begun(file: &dyn File) -> Result<BatchId> {
         let mut bytes = [0; size_of::<DoubtHeader>()];
         file.read_at(&mut bytes, offset)?;
         if let Ok(header) = DoubtHeader::read_from_bytes(&bytes) {
-            let id = BatchId { number: header.number.get(), batch: header.batch.get() };
-            newest = newest.max(id);
+            newest = newest.max(batch_of(&header));
         }
     }
     Ok(newest)
+}
+
+fn batch_of(header: &DoubtHeader) -> BatchId {
+    BatchId { number: header.number.get(), batch: header.batch.get() }
 }
 
 /// Says that a batch overwrites pages without keeping them for readers.
@@ -273,8 +276,6 @@ fn read_table(pool: &PoolFile, offset: u64) -> Result<Option<(DoubtHeader, Vec<D
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use adamant_medium::memory::MemoryDirectory;
     use adamant_medium::storage::Directory;
 
@@ -284,14 +285,19 @@ mod tests {
         BatchId { number, batch }
     }
 
+    fn pool() -> PoolFile {
+        let file = MemoryDirectory::new().create("pool").expect("a file");
+        let page = [0; PAGE_BYTES as usize];
+        let initial = [(0, &page[..]), (TABLE_BASE, &page[..])];
+        PoolFile::create(file, [5; 16], 2, &initial).expect("a pool")
+    }
+
     /// A regression: a reader took the head of a table for true that was half written, and what
     /// later batches overwrote for old.
     #[test]
     fn a_table_that_is_half_written_names_no_batch() {
-        let file = MemoryDirectory::new().create("pool").expect("a file");
-        let page = [0; PAGE_BYTES as usize];
-        let initial = [(0, &page[..]), (TABLE_BASE, &page[..])];
-        let pool = PoolFile::create(Arc::clone(&file), [5; 16], 2, &initial).expect("a pool");
+        let pool = pool();
+        let file = pool.file();
         assert_eq!(newest_whole(&pool).expect("read"), id(0, 0));
         let entries = [entry(0, 1, 2); 3];
         let named = |number, batch| Name { number, batch, durable: 7 };
@@ -312,10 +318,8 @@ mod tests {
 
     #[test]
     fn what_was_not_kept_is_told() {
-        let file = MemoryDirectory::new().create("pool").expect("a file");
-        let page = [0; PAGE_BYTES as usize];
-        let initial = [(0, &page[..]), (TABLE_BASE, &page[..])];
-        let pool = PoolFile::create(Arc::clone(&file), [5; 16], 2, &initial).expect("a pool");
+        let pool = pool();
+        let file = pool.file();
         assert_eq!(unkept(&pool).expect("read"), id(0, 0));
         write_unkept(&pool, id(4, 1)).expect("written");
         assert_eq!(unkept(&pool).expect("read"), id(4, 1));

@@ -56,6 +56,11 @@ impl PoolAsOf {
         Ok(Arc::new(Self { pool, registration, known, old }))
     }
 
+    /// The pool as it is now: of its head there is no other.
+    pub(in crate::journal) fn now(&self) -> &PoolFile {
+        &self.pool
+    }
+
     /// Tells the writer which commit is the last one that its reader sees.
     ///
     /// # Errors

@@ -96,7 +96,7 @@ impl ReadOnly {
             });
             // Behind a checkpoint log files are given back, and may be overwritten while they are
             // read.
-            let after = number(&PoolFile::open_in(directory.as_ref())?)?;
+            let after = number(file.now())?;
             match opened {
                 Ok(opened) if after == before => {
                     file.set_moment(opened.0.last_sequence().max(1))?;
