@@ -28,7 +28,8 @@ use crate::image::pool_file::PoolFile;
 use crate::inspect::check::{CheckReport, Checker, Reached};
 use crate::inspect::occupancy::{Occupancy, occupancy};
 use crate::journal::{
-    Journal, JournalOptions, JournalStats, Opened, READERS_NAME, RECOVERY_BYTES, ReadOnly, Recovery,
+    Journal, JournalOptions, JournalStats, Opened, READERS_NAME, RECOVERY_BYTES, ReadOnly,
+    Recovery, Refresh,
 };
 use crate::latch::writer_queue::WriterQueue;
 use crate::layout::{
@@ -561,6 +562,36 @@ impl Heap {
         let mut image = self.space.image.write();
         self.refuse_closed()?;
         work(self.blocks(), &mut image, &mut permit)
+    }
+
+    /// Moves a heap [beside a writer](Options::beside_writer) on to the last commit that can be
+    /// found, which is not before the one that it has. Waits for views. O(records since), and
+    /// behind a checkpoint O(pages that it wrote + log). Others stay.
+    ///
+    /// # Errors
+    /// Those of the medium, damage of the log: then it is closed, too.
+    pub fn refresh(&self) -> Result<Refresh> {
+        self.refuse_child()?;
+        self.refuse_within()?;
+        let _permit = self.writer_queue.wait();
+        let Some(_no_copy) = self.copying.try_lock() else { return Ok(Refresh::InUse) };
+        let mut image = self.space.image.write();
+        self.refuse_closed()?;
+        // Bytes of theirs would change.
+        self.borrowed.settle();
+        if self.borrowed.has_any() || self.pins.count() > 0 {
+            return Ok(Refresh::InUse);
+        }
+        let class_bytes =
+            |image: &Image| image.bytes(CLASS_TABLE_OFFSET, PAGE_BYTES).map(<[u8]>::to_vec);
+        let classes = class_bytes(&image)?;
+        let refresh = self.journal.refresh(self.directory.as_ref(), &mut image);
+        let is_usable = matches!(refresh, Ok(Refresh::Unchanged | Refresh::Later))
+            && class_bytes(&image).is_ok_and(|found| found == classes);
+        if !is_usable {
+            self.closed.store(true, Ordering::Release);
+        }
+        refresh.map(|refresh| if is_usable { refresh } else { Refresh::Closed })
     }
 
     /// The use of each page. O(pages): reads every descriptor and every bitmap.

@@ -77,7 +77,7 @@ pub use inspect::check::{CheckReport, Finding};
 pub use inspect::occupancy::{ClassOccupancy, Occupancy, PageRange, Usage};
 pub use inspect::salvage::Salvage;
 pub use inspect::trace::{Trace, Traced, Tracer, Types, Walk};
-pub use journal::{JournalStats, Recovery};
+pub use journal::{JournalStats, Recovery, Refresh};
 pub use memory::evictor::MemoryStats;
 pub use objects::access::{Read, Write};
 pub use objects::any_ptr::AnyPtr;

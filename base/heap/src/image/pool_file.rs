@@ -214,6 +214,15 @@ impl PoolFile {
         self.pages.load(Ordering::Acquire)
     }
 
+    /// Data pages that the file backs by now, where another process may make it longer.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(crate) fn find_growth(&self) -> Result<u64> {
+        let pages = pages_in(self.file.len()?);
+        Ok(self.pages.fetch_max(pages, Ordering::AcqRel).max(pages))
+    }
+
     /// Backs data pages `0 .. pages`. Not durable before the next sync.
     ///
     /// # Errors

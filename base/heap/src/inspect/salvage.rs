@@ -266,7 +266,8 @@ fn pages_of(pool: &PoolFile, log: &dyn Directory, note: &mut dyn FnMut(Error)) -
         lost.extend((table..descriptor_offset(pages)).step_by(PAGE_BYTES as usize));
         image.grow(pages)?;
     }
-    let mut private = Private::new(pool, &image, &doubt, lost)?;
+    let mut exclusive = image.write();
+    let mut private = Private::new(pool, &mut exclusive, &doubt, lost)?;
     for tail in &tails {
         private.lay(tail, &mut |error| {
             note(error);
@@ -274,6 +275,7 @@ fn pages_of(pool: &PoolFile, log: &dyn Directory, note: &mut dyn FnMut(Error)) -
         })?;
     }
     let (_, lost) = private.finish()?;
+    drop(exclusive);
     let applied = newest.map_or(0, |newest| newest.applied.get());
     let last_sequence = tails.last().map_or(applied, Tail::last_sequence);
     let records = tails.iter().map(Tail::records).sum();

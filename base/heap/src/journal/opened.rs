@@ -4,10 +4,14 @@
 
 use super::handle::Journal;
 use super::stats::JournalStats;
+use adamant_medium::storage::Directory;
+
 use crate::durability::Durability;
 use crate::error::{Error, Result};
 use crate::image::mapping::Image;
+use crate::image::mapping::guards::Exclusive;
 use crate::image::pool_file::PoolFile;
+use crate::journal::recovery::beside::Refresh;
 use crate::journal::recovery::read_only::ReadOnly;
 
 /// The journal of a heap.
@@ -74,6 +78,21 @@ impl Opened {
         match self {
             Self::Writable(journal) => journal.back_up(target, go_on),
             Self::ReadOnly(journal) => journal.back_up(image, target, go_on),
+        }
+    }
+
+    /// Moves a heap beside a writer on to the last commit; others stay.
+    ///
+    /// # Errors
+    /// As [`ReadOnly::refresh`].
+    pub(crate) fn refresh(
+        &self,
+        directory: &dyn Directory,
+        image: &mut Exclusive<'_>,
+    ) -> Result<Refresh> {
+        match self {
+            Self::Writable(_) => Ok(Refresh::Unchanged),
+            Self::ReadOnly(journal) => journal.refresh(directory, image),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use adamant_heap::{Durability, Error, Heap, MemoryDirectory, OsDirectory, Read, Write};
+use adamant_heap::{Durability, Error, Heap, MemoryDirectory, OsDirectory, Read, Refresh, Write};
 use adamant_medium::storage::Directory;
 
 const BLOCK_BYTES: usize = 3000;
@@ -62,6 +62,22 @@ fn check(reader: &Heap, blocks: &[u64], version: u64) {
     }
 }
 
+/// Moves a reader on, or opens it again if it cannot move; returns whether it moved in place.
+fn refresh(reader: &mut Heap, directory: &Arc<dyn Directory>) -> bool {
+    let before = reader.last_sequence();
+    let refresh = reader.refresh().expect("refreshes");
+    match refresh {
+        Refresh::Unchanged => assert_eq!(reader.last_sequence(), before),
+        Refresh::Later => assert!(reader.last_sequence() > before),
+        Refresh::InUse => panic!("nothing is in use"),
+        Refresh::Closed => {
+            assert!(reader.view().is_err(), "no half of two moments is seen");
+            *reader = open_reader(directory);
+        }
+    }
+    refresh != Refresh::Closed
+}
+
 fn left_behind(directory: &Arc<dyn Directory>) -> Vec<String> {
     directory.subdirectory("readers").expect("is there").list().expect("is listed")
 }
@@ -99,7 +115,8 @@ fn each_reader_sees_its_moment_whatever_is_written_since() {
 /// pages that are given back; readers that come and go.
 #[test]
 fn random_writers_and_readers() {
-    for seed in 0..12 {
+    let (mut refreshes, mut moved) = (0, 0);
+    for seed in 0..24 {
         let mut random = fastrand::Rng::with_seed(seed);
         let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
         let mut heap = open_writer(&directory, 1 << 30);
@@ -138,6 +155,15 @@ fn random_writers_and_readers() {
                 7 if !readers.is_empty() => {
                     readers.swap_remove(random.usize(..readers.len()));
                 }
+                8 if !readers.is_empty() => {
+                    let at = random.usize(..readers.len());
+                    let (reader, seen, version) = &mut readers[at];
+                    refreshes += 1;
+                    moved += u32::from(refresh(reader, &directory));
+                    assert_eq!(reader.last_sequence(), heap.last_sequence());
+                    (*seen, *version) = (blocks.clone(), last);
+                    check(reader, seen, last);
+                }
                 _ => {
                     overwrite(&heap, &blocks, version);
                     last = version;
@@ -154,6 +180,91 @@ fn random_writers_and_readers() {
             assert!(findings.is_empty(), "seed {seed}, version {version}: {findings:?}");
         }
     }
+    assert!(refreshes > 50 && moved > refreshes / 2, "{moved} of {refreshes} in place");
+}
+
+/// One reader follows a writer, with some pages in memory and others not.
+#[test]
+fn a_reader_follows() {
+    for seed in 0..8 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
+        let heap = open_writer(&directory, 1 << 30);
+        let blocks = make(&heap, 600);
+        let mut versions = vec![0_u64; blocks.len()];
+        let mut reader = open_reader(&directory);
+        let mut closed = 0;
+        for version in 1..200 {
+            let start = random.usize(..blocks.len());
+            let end = random.usize(start..=blocks.len());
+            let some = if random.u8(..8) == 0 { start..end } else { start..end.min(start + 5) };
+            heap.transaction(Durability::Buffered, |tx| {
+                for index in some.clone() {
+                    let byte = byte_of(index as u64, version);
+                    tx.write(blocks[index], 0, BLOCK_BYTES)?.fill(byte);
+                }
+                Ok::<_, Error>(())
+            })
+            .expect("commits");
+            versions[some].fill(version);
+            if random.u8(..10) == 0 {
+                heap.checkpoint().expect("is made");
+            }
+            if random.u8(..3) > 0 {
+                continue;
+            }
+            closed += u32::from(!refresh(&mut reader, &directory));
+            let view = reader.view().expect("open");
+            for _ in 0..random.usize(..200) {
+                let index = random.usize(..blocks.len());
+                let bytes = view.block(blocks[index]).expect("read");
+                let byte = byte_of(index as u64, versions[index]);
+                let is_one = bytes[..BLOCK_BYTES].iter().all(|found| *found == byte);
+                assert!(is_one, "seed {seed}, block {index} in version {version}");
+            }
+        }
+        refresh(&mut reader, &directory);
+        let findings = reader.check().expect("checks").findings;
+        assert!(findings.is_empty(), "seed {seed}: {findings:?}");
+        assert_eq!(closed, 0, "seed {seed}: it need not be opened again");
+    }
+}
+
+#[test]
+fn a_reader_in_use_stays() {
+    let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
+    let heap = open_writer(&directory, 1 << 30);
+    let blocks = make(&heap, 10);
+    let reader = open_reader(&directory);
+    let slice = reader.view().expect("open").lend(blocks[3], BLOCK_BYTES).expect("lent");
+    overwrite(&heap, &blocks, 1);
+    assert_eq!(reader.refresh().expect("stays"), Refresh::InUse);
+    check(&reader, &blocks, 0);
+    assert!(slice.iter().all(|found| *found == byte_of(3, 0)));
+    drop(slice);
+    let pin = reader.pin().expect("pins");
+    assert_eq!(reader.refresh().expect("stays"), Refresh::InUse);
+    drop(pin);
+    assert_eq!(reader.refresh().expect("moves"), Refresh::Later);
+    check(&reader, &blocks, 1);
+    assert_eq!(reader.refresh().expect("stays"), Refresh::Unchanged);
+    assert_eq!(heap.refresh().expect("is the newest"), Refresh::Unchanged);
+}
+
+/// A reader that is too old for what is kept begins anew.
+#[test]
+fn a_reader_that_was_overtaken_is_closed_by_a_refresh() {
+    let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
+    let heap = open_writer(&directory, 4 << 20);
+    let blocks = make(&heap, 700);
+    heap.checkpoint().expect("is made");
+    let mut reader = open_reader(&directory);
+    for version in 1..4 {
+        overwrite(&heap, &blocks, version);
+        heap.checkpoint().expect("is made");
+    }
+    assert!(!refresh(&mut reader, &directory));
+    check(&reader, &blocks, 3);
 }
 
 #[test]
@@ -209,9 +320,14 @@ fn readers_that_open_while_pages_are_written() {
             scope.spawn(|| {
                 let directory: Arc<dyn Directory> =
                     Arc::new(OsDirectory::open(&path).expect("is there"));
-                let mut newest = 0;
+                let (mut newest, mut rounds) = (0, 0_u32);
+                let mut reader = open_reader(&directory);
                 while !is_over.load(Ordering::Relaxed) {
-                    let reader = open_reader(&directory);
+                    rounds += 1;
+                    match rounds % 10 {
+                        0 => reader = open_reader(&directory),
+                        _ => _ = refresh(&mut reader, &directory),
+                    }
                     let seen = |index: usize| {
                         let view = reader.view().expect("open");
                         view.block(blocks[index]).expect("read")[..8].to_vec()
@@ -229,7 +345,7 @@ fn readers_that_open_while_pages_are_written() {
             });
         }
         let mut version = 1;
-        while opened.load(Ordering::Relaxed) < 200 && version < 100_000 {
+        while opened.load(Ordering::Relaxed) < 1000 && version < 100_000 {
             version += 1;
             stamp(version);
             if version % 20 == 0 {
@@ -238,5 +354,5 @@ fn readers_that_open_while_pages_are_written() {
         }
         is_over.store(true, Ordering::Relaxed);
     });
-    assert!(opened.load(Ordering::Relaxed) >= 200, "{opened:?} readers");
+    assert!(opened.load(Ordering::Relaxed) >= 1000, "{opened:?} readers");
 }

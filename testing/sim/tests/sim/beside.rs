@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use adamant_heap::{Durability, Error, Heap, Options, Read, Write};
+use adamant_heap::{Durability, Error, Heap, Options, Read, Refresh, Write};
 use adamant_medium::error::Error as MediumError;
 use adamant_medium::memory::MemoryDirectory;
 use adamant_medium::storage::Directory;
@@ -89,13 +89,13 @@ fn at_call(
 }
 
 /// Runs something that acts at the call of a number and counts its calls, for each number.
-fn at_each_call(run: impl Fn(u64) -> Arc<AtomicU64>) {
+fn at_each_call(calls_min: u64, run: impl Fn(u64) -> Arc<AtomicU64>) {
     let mut number = 0;
     while run(number).load(Ordering::Relaxed) > number {
         number += 1;
         assert!(number < CALLS_MAX, "it ends");
     }
-    assert!(number >= 20, "{number} calls");
+    assert!(number >= calls_min, "{number} calls");
 }
 
 /// What a writer does while a reader opens, or reads.
@@ -126,7 +126,7 @@ const ACTS: [Act; 3] = [
 #[test]
 fn whatever_is_written_between_two_calls_of_a_reader() {
     for (kind, act) in ACTS.into_iter().enumerate() {
-        at_each_call(|number| {
+        at_each_call(20, |number| {
             let directory = MemoryDirectory::new();
             let (heap, blocks) = make(Arc::new(directory.clone()));
             let heap = Arc::new(Mutex::new(Some(heap)));
@@ -144,15 +144,77 @@ fn whatever_is_written_between_two_calls_of_a_reader() {
     }
 }
 
+/// Moves a reader on, or opens it again if it cannot move; whether it moved.
+fn refresh(reader: &mut Heap, directory: &Arc<dyn Directory>) -> bool {
+    match reader.refresh() {
+        Ok(Refresh::Unchanged | Refresh::Later) => true,
+        Ok(Refresh::Closed) | Err(_) => {
+            assert!(reader.view().is_err(), "no half of two moments is seen");
+            *reader = open_reader(Arc::clone(directory));
+            false
+        }
+        Ok(Refresh::InUse) => panic!("nothing is in use"),
+    }
+}
+
+/// The same for a reader that moves on: behind records alone, and behind a checkpoint.
+#[test]
+fn whatever_is_written_between_two_calls_of_a_refresh() {
+    for ((kind, act), is_checkpoint) in
+        ACTS.into_iter().enumerate().flat_map(|act| [(act, false), (act, true)])
+    {
+        let moved = AtomicU64::new(0);
+        at_each_call(10, |number| {
+            let directory = MemoryDirectory::new();
+            let (heap, blocks) = make(Arc::new(directory.clone()));
+            let heap = Arc::new(Mutex::new(Some(heap)));
+            let (acting, written, inner) = (Arc::clone(&heap), blocks.clone(), directory.clone());
+            let (hooked, calls) =
+                at_call(&directory, number, move || act(&mut acting.lock(), &inner, &written));
+            // Not while it is being opened.
+            calls.store(u64::MAX / 2, Ordering::Relaxed);
+            let mut reader = open_reader(Arc::clone(&hooked));
+            // Some pages are in memory.
+            assert_eq!(version_of(&reader, &blocks[..BLOCKS as usize / 2]), 1);
+            if is_checkpoint {
+                ACTS[0](&mut heap.lock(), &directory, &blocks);
+            }
+            write(heap.lock().as_ref().expect("is open"), &blocks, 2);
+            calls.store(0, Ordering::Relaxed);
+            moved.fetch_add(refresh(&mut reader, &hooked).into(), Ordering::Relaxed);
+            let counted = Arc::new(AtomicU64::new(calls.load(Ordering::Relaxed)));
+            let version = version_of(&reader, &blocks);
+            let at = format!("act {kind}, checkpoint {is_checkpoint}, call {number}");
+            assert!((2..=3).contains(&version), "{at}: {version}");
+            act(&mut heap.lock(), &directory, &blocks);
+            assert_eq!(version_of(&reader, &blocks), version, "{at}");
+            assert!(reader.check().expect("checks").findings.is_empty(), "{at}");
+            refresh(&mut reader, &hooked);
+            let newest = heap.lock().as_ref().expect("is open").last_sequence();
+            assert_eq!(reader.last_sequence(), newest, "{at}");
+            assert!(version_of(&reader, &blocks) >= version, "{at}");
+            counted
+        });
+        assert!(moved.load(Ordering::Relaxed) > 0, "act {kind}: some move in place");
+    }
+}
+
 #[test]
 fn whatever_is_read_between_two_calls_of_a_writer() {
     for is_recovered in [false, true] {
-        at_each_call(|number| {
+        at_each_call(20, |number| {
             let directory = MemoryDirectory::new();
             let (heap, blocks) = make(Arc::new(directory.clone()));
             let readers = Arc::new(Mutex::new(Vec::new()));
             let (opened, inner, read) = (Arc::clone(&readers), directory.clone(), blocks.clone());
+            let plain: Arc<dyn Directory> = Arc::new(directory.clone());
+            let following = Arc::new(Mutex::new((open_reader(Arc::clone(&plain)), 1)));
+            version_of(&following.lock().0, &blocks[..BLOCKS as usize / 2]);
+            let (follows, beside) = (Arc::clone(&following), Arc::clone(&plain));
             let open = move || {
+                let mut follows = follows.lock();
+                refresh(&mut follows.0, &beside);
+                follows.1 = version_of(&follows.0, &read[..BLOCKS as usize / 3]);
                 // One that reads now, and one that reads later.
                 let (now, later) =
                     (open_reader(Arc::new(inner.clone())), open_reader(Arc::new(inner.clone())));
@@ -172,6 +234,11 @@ fn whatever_is_read_between_two_calls_of_a_writer() {
             write(&heap, &blocks, 3);
             heap.checkpoint().expect("is made");
             heap.close().expect("closes");
+            let (follows, version) = &mut *following.lock();
+            assert_eq!(version_of(follows, &blocks), *version, "call {number}");
+            refresh(follows, &plain);
+            assert_eq!(version_of(follows, &blocks), 3, "call {number}");
+            assert!(follows.check().expect("checks").findings.is_empty());
             for (reader, version) in &*readers.lock() {
                 assert!((1..=3).contains(version), "call {number}: {version}");
                 assert_eq!(version_of(reader, &blocks), *version, "call {number}");

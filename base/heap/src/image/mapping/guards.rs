@@ -207,6 +207,13 @@ impl Exclusive<'_> {
         Ok(())
     }
 
+    /// Has pages of `len` bytes at a heap offset read anew when they are next asked for: the file
+    /// has others by now.
+    pub(crate) fn forget(&mut self, offset: u64, len: u64) {
+        self.latch.drain_readers();
+        self.image.states.forget(offset / PAGE_BYTES, (offset + len).div_ceil(PAGE_BYTES));
+    }
+
     /// Removes data pages from `pages` on, whose descriptors are zero. The file may then be cut
     /// below them. Cut earlier, the next touch would raise a signal, also in a private mapping of
     /// the file, written to or not.

@@ -259,6 +259,16 @@ impl OldPages {
         Ok(self.directory.open(&name)?.ok_or_else(gone)?)
     }
 
+    /// The batch.
+    pub(in crate::journal) fn known(&self) -> BatchId {
+        self.known
+    }
+
+    /// Heap offsets of all of them that are in.
+    pub(in crate::journal) fn pages(&self) -> Vec<u64> {
+        self.pages.keys().copied().collect()
+    }
+
     /// The last batch whose pages are in.
     pub(in crate::journal) fn last(&self) -> BatchId {
         self.last

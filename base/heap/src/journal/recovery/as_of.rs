@@ -33,7 +33,6 @@ const CHECKSUM_BYTES: u64 = 4;
 pub(crate) struct PoolAsOf {
     pool: PoolFile,
     registration: Arc<Registration>,
-    known: BatchId,
     /// `None` once something that it needs is not kept any more.
     old: Mutex<Option<OldPages>>,
 }
@@ -49,11 +48,35 @@ impl PoolAsOf {
         number: u64,
         registration: Arc<Registration>,
     ) -> Result<Arc<Self>> {
-        // All of that checkpoint, and what was begun of the next one. A table that is not whole is
-        // being written, or was never: its batch finds the reader registered.
-        let known = table::newest_whole(&pool)?.max(BatchId { number, batch: u64::MAX });
+        let known = known_at(&pool, number)?;
         let old = Mutex::new(Some(OldPages::after(known, Arc::clone(registration.directory()))));
-        Ok(Arc::new(Self { pool, registration, known, old }))
+        Ok(Arc::new(Self { pool, registration, old }))
+    }
+
+    /// Moves on: from now on reads give the pool as it is when another checkpoint is the newest.
+    /// Heap offsets of the pages that may be otherwise since, but for those that records name;
+    /// `None` if that is not known any more. The place that the writer knows stays.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(in crate::journal) fn advance(&self, number: u64) -> Result<Option<Vec<u64>>> {
+        let known = known_at(&self.pool, number)?;
+        let mut guard = self.old.lock();
+        let Some(old) = &mut *guard else { return Ok(None) };
+        if !old.refresh(&self.pool, known)? || self.registration.is_overtaken()? {
+            return Ok(None);
+        }
+        let overwritten = old.pages();
+        *old = OldPages::after(known, Arc::clone(self.registration.directory()));
+        Ok(Some(overwritten))
+    }
+
+    /// Whether nothing is kept for its reader any more.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(in crate::journal) fn is_overtaken(&self) -> Result<bool> {
+        Ok(self.old.lock().is_none() || self.registration.is_overtaken()?)
     }
 
     /// The pool as it is now: of its head there is no other.
@@ -66,7 +89,8 @@ impl PoolAsOf {
     /// # Errors
     /// Those of the medium.
     pub(in crate::journal) fn set_moment(&self, moment: u64) -> Result<()> {
-        self.registration.set(Place { moment, known: self.known })
+        let known = self.old.lock().as_ref().map(OldPages::known);
+        known.map_or(Ok(()), |known| self.registration.set(Place { moment, known }))
     }
 
     /// Lays what was kept until now over bytes of the file that were read before. False if
@@ -120,6 +144,13 @@ impl PoolAsOf {
             Err(error) => Err(error),
         }
     }
+}
+
+/// The last batch whose pages a reader knows that found a checkpoint the newest: all of that one,
+/// and what was begun of the next. A table that is not whole is being written, or was never: its
+/// batch finds the reader registered.
+fn known_at(pool: &PoolFile, number: u64) -> Result<BatchId> {
+    Ok(table::newest_whole(pool)?.max(BatchId { number, batch: u64::MAX }))
 }
 
 /// A part of the file whose pages are consecutive.

@@ -15,6 +15,7 @@ use adamant_medium::error::Error as MediumError;
 use adamant_wire::frame::log_seed;
 use parking_lot::Mutex;
 
+use crate::collections::range_set::RangeSet;
 use crate::error::{Error, Result};
 use crate::image::mapping::Image;
 use crate::image::pool_file::{PoolFile, ReadPages};
@@ -138,7 +139,7 @@ pub(in crate::journal) fn back_up_still(
 /// pages.
 fn take_in(target: &PoolFile, tail: &Tail) -> Result<()> {
     let mut pages = DirtyPages::new(target, tail, BatchWriter::unnamed(), PAGES_BYTES_MAX);
-    lay_over(tail, &mut pages, &mut Err)?;
+    lay_over(tail, &mut pages, &mut RangeSet::default(), &mut Err)?;
     pages.finish().map(|_| ())
 }
 

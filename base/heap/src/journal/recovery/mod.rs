@@ -11,3 +11,4 @@ pub(super) mod validate;
 pub(super) mod recover;
 pub(super) mod as_of;
 pub(super) mod read_only;
+pub(super) mod beside;

@@ -12,7 +12,6 @@ use zerocopy::FromBytes;
 
 use crate::collections::range_set::RangeSet;
 use crate::error::{Error, Result};
-use crate::image::mapping::Image;
 use crate::image::mapping::guards::Exclusive;
 use crate::image::pool_file::PoolFile;
 use crate::journal::checkpoints::table::Doubt;
@@ -56,16 +55,17 @@ pub(in crate::journal) trait OverlayTarget {
 }
 
 /// Applies the records of a tail to a target; calls `on_finding` for changes that no heap can have,
-/// which are left out.
+/// which are left out. `free` are the data pages that were freed last, from heap offset to heap
+/// offset: by records before the tail, and then by those in it.
 ///
 /// # Errors
 /// Those of `on_finding`, of the target and of the medium.
 pub(in crate::journal) fn lay_over(
     tail: &Tail,
     target: &mut impl OverlayTarget,
+    free: &mut RangeSet,
     on_finding: OnFinding<'_>,
 ) -> Result<()> {
-    let mut free = RangeSet::default();
     tail.replay(on_finding, &mut |entry| {
         target.grow(pages_named(&entry))?;
         let (offset, len) = entry.range();
@@ -151,26 +151,37 @@ pub(in crate::journal) fn each_allocated(
     }
 }
 
+/// The pages of a private image to which records were applied, by heap offset.
+#[derive(Debug, Default)]
+pub(crate) struct Overlaid {
+    /// Those that differ from the file, so that its checksums do not apply.
+    pub(crate) unlike: RangeSet,
+    /// Those that the records freed last.
+    pub(crate) free: RangeSet,
+}
+
 /// A private image: the file stays unchanged.
 #[derive(Debug)]
-pub(crate) struct Private<'i> {
-    pool: &'i PoolFile,
-    image: Exclusive<'i>,
+pub(crate) struct Private<'p, 'i> {
+    pool: &'p PoolFile,
+    image: &'p mut Exclusive<'i>,
     /// Heap offsets of the pages that differ from the file, so that its checksums do not apply:
     /// those that a record names, and those that a crash may have torn.
     unlike: RangeSet,
+    /// Those that the records freed last.
+    free: RangeSet,
     /// Heap offsets of damaged pages.
     lost: BTreeSet<u64>,
 }
 
-impl<'i> Private<'i> {
+impl<'p, 'i> Private<'p, 'i> {
     /// An image of a pool, of which some pages are in doubt and others lost; no page is both.
     ///
     /// # Errors
     /// Those of the medium.
     pub(crate) fn new(
-        pool: &'i PoolFile,
-        image: &'i Image,
+        pool: &'p PoolFile,
+        image: &'p mut Exclusive<'i>,
         doubt: &Doubt,
         mut lost: BTreeSet<u64>,
     ) -> Result<Self> {
@@ -180,7 +191,18 @@ impl<'i> Private<'i> {
             lost.remove(&page);
             image.accept(page / PAGE_BYTES)?;
         }
-        Ok(Self { pool, image: image.write(), unlike, lost })
+        Ok(Self { pool, image, unlike, free: RangeSet::default(), lost })
+    }
+
+    /// An image to which a part of a tail was applied: the pages that differ from the file since,
+    /// and those that it freed last.
+    pub(crate) fn resume(
+        pool: &'p PoolFile,
+        image: &'p mut Exclusive<'i>,
+        overlaid: Overlaid,
+    ) -> Self {
+        let Overlaid { unlike, free } = overlaid;
+        Self { pool, image, unlike, free, lost: BTreeSet::new() }
     }
 
     /// Applies the records of a tail. Pages that it proves whole leave `lost`: those that it
@@ -191,23 +213,27 @@ impl<'i> Private<'i> {
     /// As [`lay_over`]; `Error::AddressesExhausted` if the image cannot hold the pages that the log
     /// names.
     pub(crate) fn lay(&mut self, tail: &Tail, on_finding: OnFinding<'_>) -> Result<()> {
-        lay_over(tail, &mut Laid { private: self, is_torn: tail.torn }, on_finding)
+        let mut free = std::mem::take(&mut self.free);
+        let mut target = Laid { private: self, is_torn: tail.torn };
+        let laid = lay_over(tail, &mut target, &mut free, on_finding);
+        self.free = free;
+        laid
     }
 
-    /// Finishes: heap offsets of the pages that differ from the file, and of those that are lost.
+    /// Finishes: what differs from the file, and heap offsets of the pages that are lost.
     /// If none are lost, the image grows to the length of its heap: no record names pages that were
     /// allocated but not written.
     ///
     /// # Errors
     /// Those of the medium.
-    pub(crate) fn finish(self) -> Result<(RangeSet, BTreeSet<u64>)> {
+    pub(crate) fn finish(self) -> Result<(Overlaid, BTreeSet<u64>)> {
         if self.lost.is_empty() {
             let pages = self.image.pages_end()?.min(self.image.pages_max());
             if pages > self.image.pages() {
                 self.image.grow(pages)?;
             }
         }
-        Ok((self.unlike, self.lost))
+        Ok((Overlaid { unlike: self.unlike, free: self.free }, self.lost))
     }
 
     /// Whether a page is as the file has it, and to be verified by the file's checksum.
@@ -220,12 +246,12 @@ impl<'i> Private<'i> {
 }
 
 /// The image while one tail is applied to it.
-struct Laid<'p, 'i> {
-    private: &'p mut Private<'i>,
+struct Laid<'l, 'p, 'i> {
+    private: &'l mut Private<'p, 'i>,
     is_torn: bool,
 }
 
-impl OverlayTarget for Laid<'_, '_> {
+impl OverlayTarget for Laid<'_, '_, '_> {
     fn grow(&mut self, pages: u64) -> Result<()> {
         if pages > self.private.image.pages() {
             // Growth that was not durable yet: pages in there that the log does not name were never

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use adamant_medium::storage::Directory;
 
+use crate::collections::range_set::RangeSet;
 use crate::error::Result;
 use crate::image::pool_file::PoolFile;
 use crate::journal::checkpoints::batch::{BatchWriter, settle};
@@ -128,7 +129,7 @@ impl CheckpointState {
     ) -> Result<()> {
         if tail.records() > 0 {
             let mut pages = DirtyPages::new(pool, &tail, writer, bytes_max);
-            lay_over(&tail, &mut pages, &mut Err)?;
+            lay_over(&tail, &mut pages, &mut RangeSet::default(), &mut Err)?;
             self.written_bytes += pages.finish()?;
             pool.file().sync()?;
             self.pages = pool.pages_backed();

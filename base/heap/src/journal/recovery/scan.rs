@@ -57,6 +57,18 @@ impl Scan<'_> {
         Ok((self.last, Some(End { what, ..end }.damaged())))
     }
 
+    /// The same where another process may write: whatever follows the last whole record is not
+    /// there yet.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(in crate::journal) fn find_written_end(mut self) -> Result<Cursor> {
+        match self.run() {
+            Ok(_) | Err(Error::Damaged { .. }) => Ok(self.last),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Reads records until none follows.
     fn run(&mut self) -> Result<End> {
         let mut reader = ChainReader::new(self.files, self.seed, &self.last);

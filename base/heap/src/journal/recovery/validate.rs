@@ -101,6 +101,33 @@ pub(crate) fn validate(
     Ok(validated)
 }
 
+/// The records behind a position, in a log that another process may write, as long as `newest` is
+/// the newest checkpoint. `None` if none of its files has the record before the position.
+///
+/// # Errors
+/// Those of the medium, and of a log of another pool.
+pub(in crate::journal) fn validate_behind(
+    pool: &PoolFile,
+    log: &dyn Directory,
+    newest: &Checkpoint,
+    start: Cursor,
+) -> Result<Option<Tail>> {
+    let generation = newest.generation.get();
+    let (headed, _) = headed_files(pool, log_file::list(log)?, &mut Err)?;
+    let of_this = headed.into_iter().filter(|headed| headed.generation == generation);
+    let files: Vec<Used> = of_this.map(|headed| headed.used).collect();
+    let seed = log_seed(pool.uuid(), generation);
+    let Some(file) = files.iter().find(|used| used.ordinal == start.ordinal) else {
+        return Ok(None);
+    };
+    // A record that follows proves the one before it.
+    let end = Scan { files: &files, seed, durable: 0, last: start }.find_written_end()?;
+    if end == start && !leads_to(file, seed, &start)? {
+        return Ok(None);
+    }
+    Ok(Some(Tail { files, seed, start, end, torn: false }))
+}
+
 /// Separates the files with a header of this pool, by generation and ordinal, from those without a
 /// valid one.
 fn headed_files(
