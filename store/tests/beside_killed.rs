@@ -12,10 +12,11 @@ use adamant::{Durability, Engine, Keyspace, KeyspaceOptions, LsmOptions, Options
 
 /// Set for a writer: the path of its store.
 const WRITER: &str = "ADAMANT_BESIDE_WRITER";
-/// Kills, and openings of readers for each.
+/// Kills; refreshes of a reader for each, and how many of them are openings instead.
 const KILLS: &str = "ADAMANT_BESIDE_KILLS";
 const KILLS_DEFAULT: u32 = 12;
-const READERS: u32 = 20;
+const REFRESHES: u32 = 40;
+const OPENED_PART: u32 = 10;
 const KEYS: u32 = 400;
 const ENGINES: [Engine; 2] = [Engine::Bplus, Engine::Lsm];
 
@@ -68,8 +69,7 @@ fn write(path: &Path) -> ! {
 }
 
 /// Reads all of a store; returns its version.
-fn read(path: &Path) -> u64 {
-    let store = Store::open_beside(path).unwrap();
+fn read(store: &Store) -> u64 {
     let mut versions = Vec::new();
     for engine in ENGINES {
         let keyspace = store.open_keyspace(engine.name()).unwrap();
@@ -125,24 +125,31 @@ fn readers_beside_writers_that_are_killed() {
     batch.commit().unwrap();
     store.close().unwrap();
     let mut random = fastrand::Rng::with_seed(1);
-    let (mut newest, mut moved) = (0, 0);
+    let mut reader = Store::open_beside(&path).unwrap();
+    let (mut newest, mut moved, mut refreshes) = (0, 0, 0);
     for kill in 0..kills {
         let writer = Writer::start(&path);
-        let opened = random.u32(1..=READERS);
-        for reader in 0..opened {
-            let version = read(&path);
-            assert!(version >= newest, "kill {kill}, reader {reader}: {version} after {newest}");
+        let opened = random.u32(1..=REFRESHES);
+        for round in 0..opened {
+            match random.u32(..OPENED_PART) {
+                0 => reader = Store::open_beside(&path).unwrap(),
+                _ => _ = reader.refresh().unwrap(),
+            }
+            let version = read(&reader);
+            assert!(version >= newest, "kill {kill}, round {round}: {version} after {newest}");
             moved += u32::from(version > newest);
             newest = version;
         }
+        refreshes += opened;
         std::thread::sleep(Duration::from_millis(random.u64(..30)));
         drop(writer);
-        let version = read(&path);
+        reader.refresh().unwrap();
+        let version = read(&reader);
         assert!(version >= newest, "after kill {kill}: {version} after {newest}");
         newest = version;
     }
-    assert!(moved > kills / 4, "{moved} readers saw something new in {kills} kills");
-    println!("{kills} kills, version {newest}, {moved} readers saw something new");
+    assert!(moved > kills / 4, "{moved} of {refreshes} saw something new in {kills} kills");
+    println!("{kills} kills, {refreshes} refreshes, version {newest}, {moved} saw something new");
     let store = Store::open_with(&path, options()).unwrap();
     assert!(store.check().unwrap().is_clean());
 }

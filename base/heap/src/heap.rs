@@ -594,6 +594,16 @@ impl Heap {
         refresh.map(|refresh| if is_usable { refresh } else { Refresh::Closed })
     }
 
+    /// Whether no later commit can be found than the one that a heap beside a writer shows. O(1)
+    /// calls, and O(records since).
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub fn is_newest(&self) -> Result<bool> {
+        self.refuse_child()?;
+        self.journal.is_newest(self.directory.as_ref())
+    }
+
     /// The use of each page. O(pages): reads every descriptor and every bitmap.
     ///
     /// # Errors

@@ -62,14 +62,15 @@ pub(crate) struct Shared {
     copied_bytes_max: u64,
     metrics: Metrics,
     workers: Arc<BackgroundWorkers>,
+    /// What it was opened with.
+    options: Options,
 }
 
 impl Shared {
     /// Opens the store on a heap; creates its head if there is none.
-    pub(crate) fn new(heap: Heap, lsm_trees: LsmTrees, options: &Options) -> Result<Self> {
+    pub(crate) fn new(heap: Arc<Heap>, lsm_trees: LsmTrees, options: &Options) -> Result<Self> {
         let lsm_trees = Arc::new(lsm_trees);
         let sequences = Arc::clone(lsm_trees.sequences());
-        let heap = Arc::new(heap);
         let versions = Arc::new(Versions::new(options.snapshot_bytes_max, sequences));
         let workers = BackgroundWorkers::new(
             Arc::clone(&heap),
@@ -101,6 +102,7 @@ impl Shared {
             copied_bytes_max: options.snapshot_bytes_max,
             metrics: Metrics::new(),
             workers,
+            options: options.clone(),
         };
         let are_all_open = shared.open_trees()?;
         if !options.only_reads() {
@@ -310,6 +312,20 @@ impl Shared {
         }
     }
 
+    /// What it was opened with.
+    pub(crate) fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Hands the heap over to another state: this one is closed, and the heap is not. For a store
+    /// that only reads, which has no other handle.
+    pub(crate) fn hand_over(&mut self) -> Arc<Heap> {
+        self.closed.store(true, Ordering::Release);
+        self.workers.end();
+        self.catalogue.lsm_trees().end();
+        Arc::clone(&self.heap)
+    }
+
     /// The catalogue of keyspaces.
     pub(crate) fn catalogue(&self) -> &Catalogue {
         &self.catalogue
@@ -323,6 +339,11 @@ impl Shared {
 
     /// The heap, for operations other than reading and writing keys.
     pub(crate) fn heap(&self) -> Result<&Heap> {
+        self.heap_handle().map(AsRef::as_ref)
+    }
+
+    /// The same, for a caller that keeps it.
+    pub(crate) fn heap_handle(&self) -> Result<&Arc<Heap>> {
         self.admit()?;
         self.check_not_closed()?;
         Ok(&self.heap)

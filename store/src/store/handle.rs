@@ -175,7 +175,7 @@ impl Store {
         let path = directory.path().to_path_buf();
         let (heap, recovery) = open::heap_in(directory, &options)?;
         let lsm_trees = open::lsm_trees_in(Arc::clone(heap.directory()), &options);
-        let shared = Arc::new(Shared::new(heap, lsm_trees, &options)?);
+        let shared = Arc::new(Shared::new(Arc::new(heap), lsm_trees, &options)?);
         shared.workers().start()?;
         info!(
             target: events::STORE,

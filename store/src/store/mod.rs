@@ -6,4 +6,5 @@ pub(crate) mod sync_point;
 pub(crate) mod handle;
 pub(crate) mod exclusive;
 pub(crate) mod attempts;
+pub(crate) mod refresh;
 pub(crate) mod objects;

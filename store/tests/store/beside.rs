@@ -89,6 +89,18 @@ fn readers_see_the_commit_that_they_opened_at() {
                 7 if !readers.is_empty() => {
                     readers.swap_remove(random.usize(..readers.len()));
                 }
+                8..11 if !readers.is_empty() => {
+                    let at = random.usize(..readers.len());
+                    let reader = &mut readers[at];
+                    let held = (random.u8(..4) == 0).then(|| Reader {
+                        store: reader.store.clone(),
+                        models: reader.models.clone(),
+                    });
+                    reader.store.refresh().unwrap();
+                    reader.models = models.clone();
+                    // A handle that was made before shows what it showed.
+                    held.inspect(Reader::check_all);
+                }
                 _ => {
                     let mut batch = store.batch();
                     for (engine, model) in ENGINES.into_iter().zip(&mut models) {
@@ -116,6 +128,65 @@ fn readers_see_the_commit_that_they_opened_at() {
         }
         readers.iter().for_each(Reader::check_all);
     }
+}
+
+/// Handles that are left keep what they show.
+#[test]
+fn a_reader_follows() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    // No thread commits beside the test.
+    let options = || options().background(false);
+    let mut writer = Store::open_with(&path, options()).unwrap();
+    assert!(!writer.refresh().unwrap());
+    let towns = ENGINES.map(|engine| keyspace(&writer, engine));
+    let put = |value: &str| towns.iter().for_each(|towns| towns.put("Bern", value).unwrap());
+    put("1");
+    let mut reader = Store::open_beside(&path).unwrap();
+    let of = |reader: &Store| {
+        let all = ENGINES.map(|engine| {
+            let towns = reader.open_keyspace(engine.name()).unwrap();
+            String::from_utf8(towns.get("Bern").unwrap().unwrap().to_vec()).unwrap()
+        });
+        assert_eq!(all[0], all[1]);
+        all[0].clone()
+    };
+    assert_eq!(of(&reader), "1");
+    put("2");
+    assert!(reader.refresh().unwrap());
+    assert_eq!(of(&reader), "2");
+    let held = reader.open_keyspace(ENGINES[0].name()).unwrap();
+    assert!(!reader.refresh().unwrap());
+    put("3");
+    assert!(reader.refresh().unwrap());
+    assert_eq!(held.get("Bern").unwrap().as_deref(), Some(&b"2"[..]));
+    assert_eq!(of(&reader), "3");
+    // A value that is lent.
+    let value = reader.open_keyspace(ENGINES[0].name()).unwrap().get("Bern").unwrap();
+    let snapshot = reader.snapshot().unwrap();
+    put("4");
+    assert!(reader.refresh().unwrap());
+    assert_eq!(value.as_deref(), Some(&b"3"[..]));
+    assert!(snapshot.get(&held, "Bern").is_err(), "of an earlier store");
+    assert_eq!(of(&reader), "4");
+    // The writer ends, and another one begins.
+    drop(snapshot);
+    put("5");
+    drop(towns);
+    writer.close().unwrap();
+    let writer = Store::open_with(&path, options()).unwrap();
+    assert!(reader.refresh().unwrap());
+    assert_eq!(of(&reader), "5");
+    keyspace(&writer, ENGINES[1]).put("Bern", "6").unwrap();
+    keyspace(&writer, ENGINES[0]).put("Bern", "6").unwrap();
+    assert!(reader.refresh().unwrap());
+    assert_eq!(of(&reader), "6");
+    writer.drop_keyspace(ENGINES[0].name()).unwrap();
+    writer.create_keyspace("new").unwrap();
+    assert!(reader.refresh().unwrap());
+    assert!(reader.open_keyspace(ENGINES[0].name()).is_err());
+    assert!(reader.open_keyspace("new").unwrap().is_empty().unwrap());
+    assert!(reader.check().unwrap().is_clean());
 }
 
 /// What is kept for readers has a bound: a reader that needs more gets errors, and no other value.

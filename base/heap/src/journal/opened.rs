@@ -96,6 +96,17 @@ impl Opened {
         }
     }
 
+    /// Whether no later record can be found than the last one that is applied.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(crate) fn is_newest(&self, directory: &dyn Directory) -> Result<bool> {
+        match self {
+            Self::Writable(_) => Ok(true),
+            Self::ReadOnly(journal) => journal.is_newest(directory),
+        }
+    }
+
     /// Sequence number of the last record.
     pub(crate) fn last_sequence(&self) -> u64 {
         match self {

@@ -227,6 +227,13 @@ fn a_reader_follows() {
         let findings = reader.check().expect("checks").findings;
         assert!(findings.is_empty(), "seed {seed}: {findings:?}");
         assert_eq!(closed, 0, "seed {seed}: it need not be opened again");
+        // What it knew before needs nothing any more.
+        heap.checkpoint().expect("is made");
+        refresh(&mut reader, &directory);
+        overwrite(&heap, &blocks, 1);
+        heap.checkpoint().expect("is made");
+        let kept = left_behind(&directory).iter().filter(|name| name.ends_with(".pages")).count();
+        assert_eq!(kept, 1, "seed {seed}: {:?}", left_behind(&directory));
     }
 }
 

@@ -24,6 +24,7 @@ use crate::journal::readers::{ReaderLock, Registration};
 use crate::journal::recovery::as_of::PoolAsOf;
 use crate::journal::recovery::overlay::Private;
 use crate::journal::recovery::read_only::{Applied, Found, ReadOnly, log_of};
+use crate::journal::recovery::tail::Tail;
 use crate::journal::recovery::validate::validate_behind;
 use crate::layout::PAGE_BYTES;
 
@@ -142,19 +143,34 @@ impl ReadOnly {
         image: &mut Exclusive<'_>,
         applied: &mut Applied,
     ) -> Result<Refresh> {
-        // Without a tail there is no log: its first record comes behind a checkpoint that names it.
-        let Some(start) = applied.end else { return Ok(Refresh::Unchanged) };
-        let (log, newest) = (log_of(directory)?, self.pool.newest_checkpoint()?);
-        let (Some(log), Some(newest)) = (log, newest) else { return Ok(Refresh::Closed) };
-        let Some(tail) = validate_behind(&self.pool, log.as_ref(), &newest, start)? else {
-            return Ok(Refresh::Closed);
-        };
+        let Some(tail) = self.later(directory, applied)? else { return Ok(Refresh::Closed) };
         if tail.records() == 0 {
             return Ok(Refresh::Unchanged);
         }
         let overlaid = std::mem::take(&mut applied.overlaid);
         applied.lay(&self.pool, &tail, Private::resume(&self.pool, image, overlaid))?;
         Ok(Refresh::Later)
+    }
+
+    /// The records behind those that were applied, as long as no checkpoint is made. `None` if it
+    /// is not known where they are.
+    fn later(&self, directory: &dyn Directory, applied: &Applied) -> Result<Option<Tail>> {
+        // Without a tail there is no log: its first record comes behind a checkpoint that names it.
+        let Some(start) = applied.end else { return Ok(Some(Tail::none(applied.last_sequence))) };
+        let (log, newest) = (log_of(directory)?, self.pool.newest_checkpoint()?);
+        let (Some(log), Some(newest)) = (log, newest) else { return Ok(None) };
+        validate_behind(&self.pool, log.as_ref(), &newest, start)
+    }
+
+    /// Whether no later record can be found than the last one that was applied.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(crate) fn is_newest(&self, directory: &dyn Directory) -> Result<bool> {
+        let Some(file) = &self.as_of else { return Ok(true) };
+        let applied = self.applied.read();
+        Ok(newest_number(file.now())? == applied.checkpoints
+            && self.later(directory, &applied)?.is_some_and(|tail| tail.records() == 0))
     }
 
     /// Forgets what may be otherwise since another checkpoint, and applies the log as it is now.
@@ -167,6 +183,7 @@ impl ReadOnly {
     ) -> Result<Refresh> {
         let Some(overwritten) = file.advance(number)? else { return Ok(Refresh::Closed) };
         overwritten.into_iter().for_each(|page| image.forget(page, PAGE_BYTES));
+        // Those that were not overwritten are as they have to be, but their memory would stay.
         let mut at = 0;
         while let Some((start, end)) = applied.overlaid.unlike.first_in(at, u64::MAX) {
             image.forget(start, end - start);

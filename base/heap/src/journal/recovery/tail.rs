@@ -42,6 +42,12 @@ pub(in crate::journal) fn start_of(checkpoint: &Checkpoint) -> Cursor {
 }
 
 impl Tail {
+    /// That of a pool that holds everything up to a record.
+    pub(in crate::journal) fn none(sequence: u64) -> Self {
+        let end = Cursor { ordinal: 0, position: 0, previous: 0, sequence };
+        Self { files: Vec::new(), seed: 0, start: end, end, torn: false }
+    }
+
     /// Whole records in it.
     pub(crate) fn records(&self) -> u64 {
         self.end.sequence - self.start.sequence
