@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use adamant_medium::address::persist::Flushing;
 use adamant_medium::error::Error as MediumError;
@@ -602,6 +603,18 @@ impl Heap {
     pub fn is_newest(&self) -> Result<bool> {
         self.refuse_child()?;
         self.journal.is_newest(self.directory.as_ref())
+    }
+
+    /// Waits until a later commit can be found than the one that a heap beside a writer shows, for
+    /// no longer than that; whether one can. Nothing is locked meanwhile. The process that writes
+    /// ends the wait, on Linux and file systems that overwrite in place; elsewhere this looks 200
+    /// times a second.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub fn wait_for_later(&self, longest: Duration) -> Result<bool> {
+        self.refuse_child()?;
+        self.journal.wait(self.directory.as_ref(), longest)
     }
 
     /// The use of each page. O(pages): reads every descriptor and every bitmap.

@@ -41,6 +41,9 @@ pub const DOUBT_OFFSETS: [u64; 2] = [12_288, 36_864];
 /// File offset of the last batch that overwrote pages without keeping them for readers: see
 /// [`Unkept`].
 pub const UNKEPT_OFFSET: u64 = HEAD_BYTES - PAGE_BYTES;
+/// The two words by which readers in other processes wait for records. Nothing else is stored to
+/// memory that the pool shares.
+pub const BELL_OFFSET: u64 = UNKEPT_OFFSET + PAGE_BYTES / 2;
 /// The most entries of a table of doubt.
 pub const DOUBT_PAGES_MAX: usize = 2045;
 /// Bytes of a table of doubt.

@@ -11,6 +11,7 @@ use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use crate::address::persist::{Flushing, Persist};
 use crate::address::region::Region;
@@ -93,6 +94,16 @@ pub trait Directory: Any + Send + Sync + Debug {
 /// A lock on a directory, or a share of one, released on drop.
 pub trait Lock: Send + Sync + Debug {}
 
+/// A counter that processes share, which end each other's waits by it.
+pub trait Bell: Send + Sync + Debug {
+    /// Counts, and ends all waits.
+    fn ring(&self);
+    /// The count; it wraps around.
+    fn count(&self) -> u32;
+    /// Waits until the count is another one, for no longer than that. It may end earlier.
+    fn wait(&self, seen: u32, longest: Duration);
+}
+
 /// A sync that may still run.
 #[derive(Debug)]
 pub enum StartedSync {
@@ -168,6 +179,13 @@ pub trait File: Send + Sync + Debug {
     #[track_caller]
     fn start_sync(self: Arc<Self>) -> StartedSync {
         StartedSync::Done(self.sync())
+    }
+    /// The bell in 8 bytes of the file, at a multiple of 8 below its end, which are nothing else and
+    /// need not survive: for as long as the file is not cut. `None` if the medium has none, or
+    /// none that is safe; or, for a process that only waits, if none `rings` yet.
+    fn bell(&self, offset: u64, rings: bool) -> Option<Arc<dyn Bell>> {
+        let _ = (offset, rings);
+        None
     }
     /// Makes `len` bytes of the region at `region_offset` a private, writable image of the file's
     /// bytes at `file_offset`: later stores never reach the file. Offsets and `len` are multiples

@@ -4,6 +4,7 @@
 //! stays at its commit, so nothing that was read changes under its reader.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use adamant_heap::Refresh;
 
@@ -70,5 +71,32 @@ impl Store {
         let directory = directory.unwrap_or_else(|| Arc::clone(heap.directory()));
         *self = Self::open_directory(directory, options)?;
         Ok(self.shared.heap()?.last_sequence() != before)
+    }
+
+    /// Waits until [`Store::refresh`] would show a later commit, for no longer than that; whether
+    /// it would. At once false for stores that were not opened beside a writer. The store can be
+    /// used meanwhile. On Linux and ext4 or tmpfs the process that writes ends the wait, in some
+    /// 20 us; elsewhere this looks 200 times a second. Commits that are
+    /// [deferred](crate::Durability::Deferred) come when they reach the log.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use adamant::Store;
+    ///
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("app.adamant");
+    /// let writer = Store::open(&path)?;
+    /// let reader = Store::open_beside(&path)?;
+    /// assert!(!reader.wait_for_change(Duration::ZERO)?);
+    /// writer.create_keyspace("towns")?;
+    /// assert!(reader.wait_for_change(Duration::from_secs(10))?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The store is closed, or the medium fails.
+    pub fn wait_for_change(&self, longest: Duration) -> Result<bool> {
+        Ok(self.shared.heap()?.wait_for_later(longest)?)
     }
 }

@@ -37,7 +37,7 @@ use crate::journal::records::options::JournalOptions;
 use crate::journal::records::record::RecordBuilder;
 use crate::journal::recovery::backup::{Source, back_up};
 use crate::journal::recovery::recover::{Recovered, Recovery, recover};
-use crate::layout::{CHECKPOINT_OFFSETS, LOG_NAME, POOL_NEW_NAME, ZONE_PAGES};
+use crate::layout::{BELL_OFFSET, CHECKPOINT_OFFSETS, LOG_NAME, POOL_NEW_NAME, ZONE_PAGES};
 
 /// The journal. Dropping it without `close` writes pending records to the disk and leaves the rest
 /// to the next opening.
@@ -101,7 +101,8 @@ impl Journal {
         if applied.is_durable {
             files.trim()?;
         }
-        let log = Log::new(*pool.uuid(), files, applied.cursor.sequence);
+        let bell = pool.file().bell(BELL_OFFSET, true);
+        let log = Log::new(*pool.uuid(), files, applied.cursor.sequence, bell);
         let shared = Arc::new(Shared {
             directory: Arc::clone(directory),
             source: OnceLock::new(),

@@ -4,6 +4,8 @@
 
 use super::handle::Journal;
 use super::stats::JournalStats;
+use std::time::Duration;
+
 use adamant_medium::storage::Directory;
 
 use crate::durability::Durability;
@@ -104,6 +106,17 @@ impl Opened {
         match self {
             Self::Writable(_) => Ok(true),
             Self::ReadOnly(journal) => journal.is_newest(directory),
+        }
+    }
+
+    /// As [`ReadOnly::wait`]; nothing comes later in other heaps.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(crate) fn wait(&self, directory: &dyn Directory, longest: Duration) -> Result<bool> {
+        match self {
+            Self::Writable(_) => Ok(false),
+            Self::ReadOnly(journal) => journal.wait(directory, longest),
         }
     }
 

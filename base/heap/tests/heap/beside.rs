@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use adamant_heap::{Durability, Error, Heap, MemoryDirectory, OsDirectory, Read, Refresh, Write};
 use adamant_medium::storage::Directory;
@@ -301,6 +302,43 @@ fn a_reader_that_needs_too_much_is_told() {
         }
     }
     assert!(told > 600, "{told} errors");
+}
+
+#[test]
+fn a_reader_waits_for_a_commit() {
+    let temporary = tempfile::tempdir().expect("a directory");
+    let path = temporary.path().join("heap");
+    let directory: Arc<dyn Directory> = Arc::new(OsDirectory::create(&path).expect("made"));
+    let heap = open_writer(&directory, 1 << 30);
+    let blocks = make(&heap, 10);
+    let reader = open_reader(&directory);
+    assert!(!reader.wait_for_later(Duration::from_millis(20)).expect("waits"));
+    assert!(!heap.wait_for_later(Duration::from_millis(20)).expect("is the newest"));
+    const ROUNDS: u64 = 300;
+    let seen = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for version in 1..=ROUNDS {
+                // The next one when that was seen, with checkpoints and rests in between.
+                while seen.load(Ordering::Acquire) + 1 < version {
+                    std::thread::yield_now();
+                }
+                overwrite(&heap, &blocks, version);
+                if version % 16 == 0 {
+                    heap.checkpoint().expect("is made");
+                }
+            }
+        });
+        while seen.load(Ordering::Relaxed) < ROUNDS {
+            assert!(reader.wait_for_later(Duration::from_secs(100)).expect("waits"));
+            let refresh = reader.refresh().expect("moves");
+            assert!(matches!(refresh, Refresh::Later | Refresh::Unchanged), "{refresh:?}");
+            let byte = reader.view().expect("open").block(blocks[0]).expect("read")[0];
+            let before = seen.load(Ordering::Relaxed);
+            let version = (before..=before + 1).find(|version| byte_of(0, *version) == byte);
+            seen.store(version.expect("the next one, or the same"), Ordering::Release);
+        }
+    });
 }
 
 /// The writer runs while readers open: each sees one version of all blocks, and none goes back.

@@ -13,3 +13,5 @@ pub mod persist;
 pub(crate) mod lines;
 #[cfg(target_os = "linux")]
 pub(crate) mod window;
+#[cfg(target_os = "linux")]
+pub(crate) mod bell;

@@ -4,12 +4,13 @@
 //! of a system call of 1.0 to 1.8 us each. Only in files whose range is allocated and was written,
 //! and only on file systems that then overwrite in place: elsewhere the store might need missing
 //! space, which raises a signal, not an error.
-//! Invariants: a window lies within the file's length at the time of mapping; only `store` touches
-//! its memory.
+//! Invariants: a window lies within the file's length at the time of mapping; only `store` and
+//! `word` touch its memory, and not that of the same one.
 //! Thread safety: a file's stores have a lock of their own; a window belongs to its holder.
 
 use std::os::fd::AsFd;
 use std::ptr::{self, NonNull};
+use std::sync::atomic::AtomicU32;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::mm::{MapFlags, ProtFlags};
@@ -81,11 +82,12 @@ impl Mapped {
         if offset >= file_bytes {
             return false;
         }
-        let mapped = ForkGuard::new().map(|fork| Window::map(&file, offset, file_bytes, fork));
-        match mapped {
-            Ok(Ok(found)) => *window = Some(found),
+        let start = offset - offset % WINDOW_BYTES;
+        let bytes = file_bytes.saturating_sub(start).min(WINDOW_BYTES) as usize;
+        match Window::map(&file, start, bytes) {
+            Some(found) => *window = Some(found),
             // Too many mappings, or too little memory for one more: calls work as well.
-            Ok(Err(_)) | Err(_) => *self = Self::Refused,
+            None => *self = Self::Refused,
         }
         matches!(self, Self::Window(_))
     }
@@ -93,7 +95,7 @@ impl Mapped {
 
 /// A mapped piece of a file.
 #[derive(Debug)]
-struct Window {
+pub(crate) struct Window {
     address: NonNull<u8>,
     /// File offset of the first byte.
     start: u64,
@@ -105,24 +107,30 @@ struct Window {
 unsafe impl Send for Window {}
 
 impl Window {
-    /// Maps the window of a file that holds `offset`, which lies below the file's length.
-    fn map(
-        file: impl AsFd,
-        offset: u64,
-        file_bytes: u64,
-        fork: ForkGuard,
-    ) -> rustix::io::Result<Self> {
-        let start = offset - offset % WINDOW_BYTES;
-        let bytes = file_bytes.saturating_sub(start).min(WINDOW_BYTES) as usize;
+    /// Maps bytes of a file, which lie below its length, from a multiple of the page size on.
+    pub(crate) fn map(file: impl AsFd, start: u64, bytes: usize) -> Option<Self> {
+        let fork = ForkGuard::new().ok()?;
         let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: without MAP_FIXED the kernel picks addresses that nothing else uses.
         let address = unsafe {
             rustix::mm::mmap(ptr::null_mut(), bytes, access, MapFlags::SHARED, file, start)
-        }?;
-        let address = NonNull::new(address.cast()).ok_or(rustix::io::Errno::NOMEM)?;
+        };
+        let address = NonNull::new(address.ok()?.cast())?;
         let window = Self { address, start, bytes, fork };
-        window.keep_from_children()?;
-        Ok(window)
+        window.keep_from_children().ok()?;
+        Some(window)
+    }
+
+    /// The word at a file offset, a multiple of its size; `None` if it does not lie in the window.
+    pub(crate) fn word(&self, offset: u64) -> Option<&AtomicU32> {
+        if self.holds(offset, size_of::<u32>()) < size_of::<u32>() || !offset.is_multiple_of(4) {
+            return None;
+        }
+        // SAFETY: `holds` found that it lies within the mapping.
+        let word = unsafe { self.address.add((offset - self.start) as usize) };
+        // SAFETY: mapped, writable memory, as aligned as its offset since the mapping is, for as
+        // long as `self`. All that share it, of other processes, too, use atomics.
+        Some(unsafe { AtomicU32::from_ptr(word.as_ptr().cast()) })
     }
 
     /// How many of `len` bytes at a file offset lie in the window.
@@ -168,7 +176,7 @@ impl Drop for Window {
 
 /// Whether a file lies on a file system that overwrites in place, so that a store needs no space,
 /// and whose mappings, reads, writes and syncs see the same pages.
-fn overwrites_in_place(file: impl AsFd) -> bool {
+pub(crate) fn overwrites_in_place(file: impl AsFd) -> bool {
     /// From linux/magic.h: ext2, ext3 and ext4.
     const EXT: u64 = 0xEF53;
     /// tmpfs.

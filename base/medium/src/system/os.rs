@@ -22,11 +22,15 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
 #[cfg(target_os = "linux")]
+use crate::address::bell::FileBell;
+#[cfg(target_os = "linux")]
 use crate::address::persist::{Flushing, Persist};
 #[cfg(target_os = "linux")]
 use crate::address::region::Region;
 use crate::error::{Error, Result};
 use crate::names::{name_of, text_of};
+#[cfg(target_os = "linux")]
+use crate::storage::Bell;
 use crate::storage::{Directory, File, Lock, StartedSync, check_name, unsupported};
 use crate::system::allocate::allocate;
 use crate::system::complete::{create_directory, read_all, write_all};
@@ -367,6 +371,12 @@ impl File for OsFile {
     fn write_mapped_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
         let stored = self.file.store(bytes, offset);
         self.write_at(&bytes[stored..], offset.saturating_add(stored as u64))
+    }
+
+    #[cfg(target_os = "linux")]
+    fn bell(&self, offset: u64, rings: bool) -> Option<Arc<dyn Bell>> {
+        let bell = self.file.with(|file| Ok(FileBell::new(file, offset, rings)));
+        bell.ok().flatten().map(|bell| Arc::new(bell) as Arc<dyn Bell>)
     }
 
     fn allocate(&self, offset: u64, len: u64) -> Result<()> {

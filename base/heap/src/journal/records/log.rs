@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
+use adamant_medium::storage::Bell;
 use adamant_wire::checksum::crc32c;
 use adamant_wire::frame::{self, FRAME_HEADER_BYTES, Kind};
 use parking_lot::{Mutex, MutexGuard};
@@ -62,6 +63,8 @@ pub(in crate::journal) struct Log {
     tail_bytes: AtomicU64,
     records: AtomicU64,
     syncs: AtomicU64,
+    /// Ends the waits of readers in other processes.
+    bell: Option<Arc<dyn Bell>>,
 }
 
 /// Counters of a log.
@@ -86,7 +89,12 @@ struct Tail {
 
 impl Log {
     /// A log that is not started: nothing can be appended. `sequence` was the last record.
-    pub(in crate::journal) fn new(uuid: [u8; 16], files: Files, sequence: u64) -> Self {
+    pub(in crate::journal) fn new(
+        uuid: [u8; 16],
+        files: Files,
+        sequence: u64,
+        bell: Option<Arc<dyn Bell>>,
+    ) -> Self {
         let cursor = Cursor { ordinal: 0, position: 0, previous: 0, sequence };
         let tail = Tail { seed: 0, generation: 0, file: None, cursor, pending: Pending::default() };
         Self {
@@ -106,6 +114,15 @@ impl Log {
             tail_bytes: AtomicU64::new(0),
             records: AtomicU64::new(0),
             syncs: AtomicU64::new(0),
+            bell,
+        }
+    }
+
+    /// Everything up to a record is written.
+    fn note_written(&self, sequence: u64) {
+        self.written.fetch_max(sequence, Ordering::AcqRel);
+        if let Some(bell) = &self.bell {
+            bell.ring();
         }
     }
 
@@ -244,7 +261,7 @@ impl Log {
         match tail.pending.write(true, |file| file.file.sync()) {
             Ok(()) => {
                 self.pending_bytes.store(0, Ordering::Relaxed);
-                self.written.fetch_max(tail.cursor.sequence, Ordering::AcqRel);
+                self.note_written(tail.cursor.sequence);
                 self.group.note_durable(tail.cursor.sequence);
             }
             Err(error) => drop(self.poison.set(error.into())),
@@ -441,7 +458,7 @@ impl Log {
             tail.cursor.sequence
         };
         writer.write_taken(synced_next).map_err(|error| self.poison.set(error.into()))?;
-        self.written.fetch_max(sequence, Ordering::AcqRel);
+        self.note_written(sequence);
         Ok(sequence)
     }
 }

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use adamant_medium::error::{Error as MediumError, Result as MediumResult};
-use adamant_medium::storage::File;
+use adamant_medium::storage::{Bell, File};
 use parking_lot::Mutex;
 
 use crate::error::{Error, Result};
@@ -227,6 +227,10 @@ impl File for PoolAsOf {
 
     fn expect_random(&self) {
         self.pool.file().expect_random();
+    }
+
+    fn bell(&self, offset: u64, rings: bool) -> Option<Arc<dyn Bell>> {
+        self.pool.file().bell(offset, rings)
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> MediumResult<()> {

@@ -10,7 +10,7 @@
 use std::io;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use adamant_medium::error::Error as MediumError;
 use adamant_medium::storage::{Directory, File, Lock};
@@ -26,13 +26,16 @@ use crate::journal::recovery::overlay::Private;
 use crate::journal::recovery::read_only::{Applied, Found, ReadOnly, log_of};
 use crate::journal::recovery::tail::Tail;
 use crate::journal::recovery::validate::validate_behind;
-use crate::layout::PAGE_BYTES;
+use crate::layout::{BELL_OFFSET, PAGE_BYTES};
 
 /// Attempts to open beside a process that writes, those of them that may find damage, and the pause
 /// between two.
 const ATTEMPTS_MAX: u32 = 200;
 const DAMAGED_ATTEMPTS_MAX: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(5);
+/// A process that waits looks after this long, whether or not a bell has rung: the process that
+/// writes may have none.
+const WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// The result of moving on to a later commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,6 +174,30 @@ impl ReadOnly {
         let applied = self.applied.read();
         Ok(newest_number(file.now())? == applied.checkpoints
             && self.later(directory, &applied)?.is_some_and(|tail| tail.records() == 0))
+    }
+
+    /// Waits until a later record can be found than the last one that was applied, for no longer
+    /// than that; whether one can.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(crate) fn wait(&self, directory: &dyn Directory, longest: Duration) -> Result<bool> {
+        let start = Instant::now();
+        let bell = self.pool().file().bell(BELL_OFFSET, false);
+        loop {
+            let seen = bell.as_ref().map_or(0, |bell| bell.count());
+            if !self.is_newest(directory)? {
+                return Ok(true);
+            }
+            let Some(left) = longest.checked_sub(start.elapsed()).filter(|left| !left.is_zero())
+            else {
+                return Ok(false);
+            };
+            match &bell {
+                Some(bell) => bell.wait(seen, left.min(WAIT_MAX)),
+                None => thread::sleep(left.min(PAUSE)),
+            }
+        }
     }
 
     /// Forgets what may be otherwise since another checkpoint, and applies the log as it is now.
