@@ -66,6 +66,17 @@ pub enum Error {
         /// Its name.
         name: String,
     },
+    /// The store does not record changes.
+    ChangesNotRecorded,
+    /// The history of changes does not have all commits behind that one.
+    ChangesUnknown {
+        /// The number of the commit.
+        after: u64,
+        /// That of the first commit in the history.
+        first: u64,
+        /// That of the last one.
+        last: u64,
+    },
     /// The keyspace belongs to a different store.
     OtherStore {
         /// Its name.
@@ -504,6 +515,27 @@ impl fmt::Display for Error {
                 "the keyspace {name:?} holds the deadlines of the keyspace {:?}; open, rename and drop that, \
                  by `Store::expiring`",
                 entries_of(name)
+            ),
+            Self::WrongKind { name, found: KeyspaceKind::Changes } => write!(
+                f,
+                "the keyspace {name:?} holds the history of changes; read it by `Store::changes`, \
+                 and end it by `Store::record_changes`"
+            ),
+            Self::ChangesNotRecorded => write!(
+                f,
+                "expected a history of changes, found none; have changes recorded by \
+                 `Store::record_changes` (`adamant changes STORE --keep 64MiB`)"
+            ),
+            Self::ChangesUnknown { after, first, last } if after > last => write!(
+                f,
+                "expected a commit of the history of changes, up to {last}, found {after}: it is \
+                 that of another store, or of a later state of this one; begin anew"
+            ),
+            Self::ChangesUnknown { after, first, .. } => write!(
+                f,
+                "expected the commits behind {after}, found those from {first} on: the others were \
+                 removed to keep within the bound; begin anew, or have more bytes kept \
+                 (`Store::record_changes`)"
             ),
             Self::WrongKind { name, found } => write!(
                 f,

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use crate::layout::{KIND_DEADLINES, KIND_EXPIRING, KIND_PLAIN, KIND_UNSAID};
+use crate::layout::{KIND_CHANGES, KIND_DEADLINES, KIND_EXPIRING, KIND_PLAIN, KIND_UNSAID};
 
 /// The suffix that makes the name of an expiring keyspace that of its deadlines.
 const DEADLINES: &str = ".deadlines";
@@ -30,6 +30,8 @@ pub enum KeyspaceKind {
     Expiring,
     /// The deadlines of an expiring keyspace, whose name is this one's without `.deadlines`.
     Deadlines,
+    /// The history of changes: [`Store::record_changes`](crate::Store::record_changes).
+    Changes,
 }
 
 impl KeyspaceKind {
@@ -39,6 +41,7 @@ impl KeyspaceKind {
             Self::Plain => "plain",
             Self::Expiring => "expiring",
             Self::Deadlines => "deadlines",
+            Self::Changes => "changes",
         }
     }
 
@@ -48,6 +51,7 @@ impl KeyspaceKind {
             Self::Plain => KIND_PLAIN,
             Self::Expiring => KIND_EXPIRING,
             Self::Deadlines => KIND_DEADLINES,
+            Self::Changes => KIND_CHANGES,
         }
     }
 
@@ -58,6 +62,7 @@ impl KeyspaceKind {
             KIND_UNSAID | KIND_PLAIN => Some(Self::Plain),
             KIND_EXPIRING => Some(Self::Expiring),
             KIND_DEADLINES => Some(Self::Deadlines),
+            KIND_CHANGES => Some(Self::Changes),
             _ => None,
         }
     }

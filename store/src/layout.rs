@@ -116,6 +116,8 @@ pub const KIND_PLAIN: u16 = 1;
 pub const KIND_EXPIRING: u16 = 2;
 /// The deadlines of the keyspace whose name is this one's without `.deadlines`.
 pub const KIND_DEADLINES: u16 = 3;
+/// The history of changes of the store.
+pub const KIND_CHANGES: u16 = 4;
 
 const _: () = assert!(size_of::<StoreHead>() == 32);
 const _: () = assert!(size_of::<KeyspaceEntry>() == 24);

@@ -51,6 +51,8 @@
 //! - [`Store::backup`] copies a store while it is in use, and [`restore`] restores the copy.
 //!   [`compact`] makes files as small as their contents. [`Store::open_read_only`] reads beside
 //!   other readers.
+//! - [`Store::changes`] is a feed of what each commit did, live and from the past;
+//!   [`Store::open_beside`] reads beside a process that writes, and [`Store::refresh`] follows it.
 //! - [`Transaction::on_heap`] changes objects of your own in the same commit, see [`Store::heap`].
 //! - [`Iter::keys`] iterates over keys without their values; [`Iter::entries`] reads values lazily.
 //! - [`Store::reserve`] allocates a large value in place: it is written straight to its final
@@ -87,6 +89,7 @@ mod store;
 pub mod expiring;
 pub mod typed;
 mod care;
+mod changes;
 #[cfg(test)]
 mod tests;
 
@@ -114,6 +117,8 @@ pub use care::compact::{Compacted, compact};
 pub use care::repair::{repair, repair_into};
 pub use care::rescue::{KeyspaceRepair, RepairReport};
 pub use care::restore::restore;
+pub use changes::feed::{Changes, Commit};
+pub use common::change::{Change, ChangedKeyspace};
 pub use common::keyspace_options::KeyspaceOptions;
 pub use common::versions::SnapshotStats;
 pub use engine::tree::Engine;

@@ -125,7 +125,10 @@ impl Batch {
                     }
                 }
             }
-            Ok(())
+            self.shared.record(transaction, |recording, transaction| {
+                self.keys(steps, operations)
+                    .try_for_each(|(state, key)| recording.key(transaction, state, key))
+            })
         };
         self.shared.chunked_transaction(permit, self.durability, body, |ending| {
             progress.borrow_mut().finish(ending);

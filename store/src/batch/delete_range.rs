@@ -99,7 +99,12 @@ impl Keyspace {
         self.shared.transaction_in(Some(permit), self.durability, |transaction| {
             // Records that there was a commit.
             self.shared.versions().recorder().map(Recorder::finish);
-            lsm.remove_range(transaction, range.bounds(), last)
+            lsm.remove_range(transaction, range.bounds(), last)?;
+            self.shared.record(transaction, |recording, transaction| {
+                recording.say(transaction, &self.state, |encoder, keyspace| {
+                    encoder.range(keyspace, range.bounds());
+                })
+            })
         })
     }
 }

@@ -12,6 +12,8 @@ pub(crate) mod seen;
 pub(crate) mod versions;
 pub(crate) mod background;
 pub(crate) mod state;
+pub(crate) mod change;
+pub(crate) mod history;
 pub(crate) mod shared;
 pub(crate) mod keyspace_options;
 pub(crate) mod chunked;

@@ -9,18 +9,21 @@
 //! for itself. The list is held while a keyspace is created or dropped, which waits for the device;
 //! operations on an open keyspace never touch it.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use adamant_heap::access::Read;
 use adamant_heap::durability::Durability;
 use adamant_heap::{Ending, Heap, HeldWritePermit, Transaction, View, WriteGuard};
 use parking_lot::Mutex;
 
 use crate::common::background::BackgroundWorkers;
-use crate::common::catalogue::Catalogue;
+use crate::common::catalogue::{Catalogue, kind_of};
 use crate::common::content::Content;
+use crate::common::history::{HISTORY_NAME, History, Recording, take_recorded};
 use crate::common::lent_values::Lent;
 use crate::common::state::{KeyspaceState, Place};
 use crate::common::versions::Versions;
@@ -29,6 +32,7 @@ use crate::engine::map::Map;
 use crate::engine::tree::Engine;
 use crate::error::{Error, Result};
 use crate::guard;
+use crate::kind::KeyspaceKind;
 use crate::layout::STORE_ROOT;
 use crate::metrics::{Begun, Metrics};
 use crate::options::Options;
@@ -64,6 +68,12 @@ pub(crate) struct Shared {
     workers: Arc<BackgroundWorkers>,
     /// What it was opened with.
     options: Options,
+    history: History,
+}
+
+thread_local! {
+    /// The last commit of this thread that was recorded, and the store that it is in.
+    static OWN_COMMIT: Cell<(usize, u64)> = const { Cell::new((0, 0)) };
 }
 
 impl Shared {
@@ -103,7 +113,9 @@ impl Shared {
             metrics: Metrics::new(),
             workers,
             options: options.clone(),
+            history: History::default(),
         };
+        shared.find_history()?;
         let are_all_open = shared.open_trees()?;
         if !options.only_reads() {
             if are_all_open {
@@ -131,6 +143,23 @@ impl Shared {
             }
         }
         Ok(are_all_open)
+    }
+
+    /// Finds the history of changes, if the store has one: then commits go into it. An error if it
+    /// cannot be used, since commits would be missing in it.
+    fn find_history(&self) -> Result<()> {
+        self.find_history_in(&self.view()?)
+    }
+
+    /// The same, under a lock that is held.
+    pub(crate) fn find_history_in<R: Read>(&self, heap: &R) -> Result<()> {
+        let Some(entry) = self.catalogue.find(heap, HISTORY_NAME)? else { return Ok(()) };
+        if kind_of(HISTORY_NAME, &entry)? == KeyspaceKind::Changes {
+            let place = Place::new(entry.id.get(), HISTORY_NAME);
+            let found = (HISTORY_NAME, &entry);
+            self.history.set(Some(KeyspaceState::new(heap, &self.catalogue, found, &place)?));
+        }
+        Ok(())
     }
 
     /// Whether this is the child of a fork: then nothing may be touched, and no lock taken.
@@ -206,10 +235,16 @@ impl Shared {
         keys: impl Fn(&mut KeyVisitor<'_>) -> Result<()>,
         body: impl FnOnce(&mut Transaction<'_>) -> Result<T>,
     ) -> Result<T> {
-        self.change_after(permit, durability, self.versions.any(), keys, |_| Ok(()), body)
+        let body = |transaction: &mut Transaction<'_>| {
+            let done = body(transaction)?;
+            self.record_keys(transaction, &keys)?;
+            Ok(done)
+        };
+        self.change_after(permit, durability, self.versions.any(), &keys, |_| Ok(()), body)
     }
 
-    /// Like [`Shared::change`], after a check under the exclusive lock. With `lends`, large values
+    /// Like [`Shared::change`], after a check under the exclusive lock, for a `body` that records
+    /// what it changes. With `lends`, large values
     /// of the keys are borrowed before, which saves copying them for snapshots.
     pub(crate) fn change_after<'s, T>(
         &'s self,
@@ -240,12 +275,67 @@ impl Shared {
         self.check_writes()?;
         let lent = self.lend_large(self.versions.any(), &keys)?;
         let begun = self.metrics.begin(durability);
+        let bytes = if self.history.is_on() { 2 * bytes } else { bytes };
         let done = self.heap.transaction_combined(durability, bytes, |transaction| {
             self.check_not_closed()?;
             self.keep_versions(transaction, &lent, &keys)?;
-            body(transaction)
+            let done = body(transaction)?;
+            self.record_keys(transaction, &keys)?;
+            // Another thread may be running this.
+            Ok((done, take_recorded()))
+        });
+        let done = done.map(|(done, recorded)| {
+            self.note_recorded(recorded);
+            done
         });
         self.end(&begun, done)
+    }
+
+    /// Records the keys that a body has changed, with the values that it left.
+    #[inline]
+    fn record_keys(
+        &self,
+        transaction: &mut Transaction<'_>,
+        keys: impl Fn(&mut KeyVisitor<'_>) -> Result<()>,
+    ) -> Result<()> {
+        self.record(transaction, |recording, transaction| {
+            keys(&mut |state, key| recording.key(transaction, state, key))
+        })
+    }
+
+    /// Records a commit, if changes are recorded. To be called once in a transaction, at its end.
+    #[inline]
+    pub(crate) fn record(
+        &self,
+        transaction: &mut Transaction<'_>,
+        say: impl FnOnce(&mut Recording<'_>, &mut Transaction<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let Some(mut recording) = self.history.begin(transaction, &self.catalogue)? else {
+            return Ok(());
+        };
+        say(&mut recording, transaction)?;
+        recording.finish(transaction)
+    }
+
+    /// A commit of this thread was recorded, under that number; 0: none was.
+    #[inline]
+    fn note_recorded(&self, number: u64) {
+        if number != 0 {
+            OWN_COMMIT.set((self.number(), number));
+            self.history.notify();
+        }
+    }
+
+    /// The number of this thread's last commit that was recorded; `None`: there is none, or it was
+    /// in another store.
+    pub(crate) fn own_commit(&self) -> Option<u64> {
+        let (store, number) = OWN_COMMIT.get();
+        (store == self.number()).then_some(number)
+    }
+
+    /// The history of changes.
+    pub(crate) fn history(&self) -> &History {
+        &self.history
     }
 
     /// Borrows large values of keys before they are changed, if `lends`.
@@ -410,9 +500,11 @@ impl Shared {
             self.check_writes()?;
         }
         let begun = self.metrics.begin(durability);
+        take_recorded();
         let done = self.begin_write(permit).and_then(|mut write| {
             let result = body(&mut write)?;
             write.commit(durability)?;
+            self.note_recorded(take_recorded());
             Ok(result)
         });
         self.end(&begun, done)
@@ -430,10 +522,12 @@ impl Shared {
             self.check_writes()?;
         }
         let begun = self.metrics.begin(durability);
+        take_recorded();
         let done = self.begin_write(permit).and_then(|mut write| {
             write.chunked(self.copied_bytes_max);
             let result = body(&mut write)?;
             write.commit_chunked(durability, last)?;
+            self.note_recorded(take_recorded());
             Ok(result)
         });
         self.end(&begun, done)
@@ -486,6 +580,7 @@ impl Shared {
         if self.closed.swap(true, Ordering::AcqRel) {
             return Err(Error::Closed);
         }
+        self.history.notify();
         self.workers.end();
         self.catalogue.lsm_trees().end();
         let closed = self.heap.close();

@@ -16,6 +16,7 @@ use adamant_lsm::TreeOptions;
 
 use crate::common::catalogue::{Catalogue, is_visible, kind_of};
 use crate::common::catalogue_entry::CatalogueEntry;
+use crate::common::change::{ChangeEncoder, ChangedKeyspace};
 use crate::common::shared::{List, Shared};
 use crate::common::state::{KeyspaceState, Place};
 use crate::engine::map::Map;
@@ -32,6 +33,12 @@ fn check_kind(name: &str, expected: Option<KeyspaceKind>, found: KeyspaceKind) -
         Some(expected) if expected != found => Err(Error::NotExpiring { name: name.into() }),
         _ => Ok(()),
     }
+}
+
+/// A keyspace of the catalogue, as changes are recorded of it.
+fn changed(name: &str, entry: &CatalogueEntry) -> Result<ChangedKeyspace> {
+    let (id, kind) = (entry.id.get(), kind_of(name, entry)?);
+    Ok(ChangedKeyspace { id, name: name.into(), kind })
 }
 
 /// An expiring keyspace's entries and deadlines.
@@ -194,6 +201,9 @@ impl Shared {
                 return Ok(None);
             }
             let entry = self.catalogue().add(transaction, name, (engine, kind), own)?;
+            self.record_list(transaction, (name, &entry), |encoder, keyspace| {
+                encoder.created(keyspace);
+            })?;
             list.state(transaction, self.catalogue(), name, &entry).map(Some)
         })
     }
@@ -218,7 +228,11 @@ impl Shared {
             for (name, engine, own, kind) in halves {
                 match catalogue.find(transaction, name)? {
                     None => {
-                        catalogue.add(transaction, name, (engine, kind.number()), &own)?;
+                        let kind = (engine, kind.number());
+                        let entry = catalogue.add(transaction, name, kind, &own)?;
+                        self.record_list(transaction, (name, &entry), |encoder, keyspace| {
+                            encoder.created(keyspace);
+                        })?;
                     }
                     Some(entry) if may_adopt && entry.kind.get() == KIND_UNSAID => {
                         list.doubt(&entry);
@@ -265,11 +279,25 @@ impl Shared {
         let Some(entry) = self.catalogue().find(transaction, name)? else {
             return Err(Error::UnknownKeyspace { name: name.into() });
         };
-        match kind_of(name, &entry)? {
-            KeyspaceKind::Deadlines => check_plain(name, KeyspaceKind::Deadlines)?,
-            kind => return Ok((entry, kind)),
+        let kind = kind_of(name, &entry)?;
+        if matches!(kind, KeyspaceKind::Deadlines | KeyspaceKind::Changes) {
+            check_plain(name, kind)?;
         }
-        Ok((entry, KeyspaceKind::Deadlines))
+        Ok((entry, kind))
+    }
+
+    /// Records what was done to a keyspace.
+    fn record_list(
+        &self,
+        transaction: &mut Transaction<'_>,
+        (name, entry): (&str, &CatalogueEntry),
+        say: impl FnOnce(&mut ChangeEncoder, &ChangedKeyspace),
+    ) -> Result<()> {
+        let keyspace = changed(name, entry)?;
+        self.record(transaction, |recording, _| {
+            recording.say_of(&keyspace, say);
+            Ok(())
+        })
     }
 
     /// Renames a keyspace to a free name, with its deadlines if it has any.
@@ -284,7 +312,9 @@ impl Shared {
             if kind == KeyspaceKind::Expiring {
                 self.rename_deadlines(transaction, list, &beside, &new_beside)?;
             }
-            Ok(())
+            self.record_list(transaction, (name, &entry), |encoder, keyspace| {
+                encoder.renamed(keyspace, new_name);
+            })
         })
     }
 
@@ -346,6 +376,10 @@ impl Shared {
             }
             self.exchange_two(transaction, list, (one, &first), (other, &second))?;
             let is_ending = |kind| kind == KeyspaceKind::Expiring;
+            let target = changed(other, &second)?;
+            self.record_list(transaction, (one, &first), |encoder, keyspace| {
+                encoder.exchanged(keyspace, &target);
+            })?;
             match (is_ending(first_kind), is_ending(second_kind)) {
                 (false, false) => Ok(()),
                 (true, true) => {
@@ -383,9 +417,21 @@ impl Shared {
     ) -> Result<()> {
         let clear = |transaction: &mut Transaction<'_>, list: &mut List| {
             let mut unseen = Vec::new();
+            let mut cleared = Vec::new();
             for state in states {
-                unseen.extend(self.clear_one(transaction, list, state)?);
+                let (name, entry) = state.find(transaction, self.catalogue())?;
+                let Some(head) = self.clear_one(transaction, list, (&name, &entry))? else {
+                    continue;
+                };
+                cleared.push(changed(&name, &entry)?);
+                unseen.extend(head);
             }
+            self.record(transaction, |recording, _| {
+                for keyspace in &cleared {
+                    recording.say_of(keyspace, ChangeEncoder::cleared);
+                }
+                Ok(())
+            })?;
             Ok(unseen)
         };
         let unseen = self.change_list(None, durability, &[], clear)?;
@@ -393,25 +439,25 @@ impl Shared {
         Ok(())
     }
 
-    /// Gives a keyspace an empty tree. Returns the head of its old tree if no snapshot sees that.
+    /// Gives a keyspace an empty tree, unless it has one. Returns the head of its old tree if no
+    /// snapshot sees that.
     fn clear_one(
         &self,
         transaction: &mut Transaction<'_>,
         list: &List,
-        state: &KeyspaceState,
-    ) -> Result<Option<u64>> {
-        let (name, entry) = state.find(transaction, self.catalogue())?;
-        let map = self.catalogue().map(transaction, &name, &entry)?;
+        (name, entry): (&str, &CatalogueEntry),
+    ) -> Result<Option<Option<u64>>> {
+        let map = self.catalogue().map(transaction, name, entry)?;
         if map.is_empty(transaction)? {
             return Ok(None);
         }
-        list.doubt(&entry);
-        self.catalogue().clear(transaction, &name, &entry, map.engine())?;
+        list.doubt(entry);
+        self.catalogue().clear(transaction, name, entry, map.engine())?;
         if self.versions().any() {
             self.versions().drop_keyspace(entry.id.get(), map);
-            return Ok(None);
+            return Ok(Some(None));
         }
-        Ok(Some(map.head()))
+        Ok(Some(Some(map.head())))
     }
 
     /// Drops a keyspace, with its deadlines if it has any, and frees what it held; false if there
@@ -432,6 +478,7 @@ impl Shared {
                 self.drop_one(transaction, list, &beside, &entry)?;
                 dropped.push(entry.id.get());
             }
+            self.record_list(transaction, (name, &entry), ChangeEncoder::dropped)?;
             Ok(dropped)
         };
         let dropped = self.change_list(None, Durability::Sync, &[name, &beside], drop)?;
@@ -445,7 +492,7 @@ impl Shared {
         Ok(!dropped.is_empty())
     }
 
-    fn drop_one(
+    pub(crate) fn drop_one(
         &self,
         transaction: &mut Transaction<'_>,
         list: &List,

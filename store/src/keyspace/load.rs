@@ -208,7 +208,12 @@ impl Keyspace {
         let load = tree.prepare_load(pairs, threads).map_err(Error::of_lsm(self.name()))?;
         let Some(load) = load else { return Ok(false) };
         let commit = |transaction: &mut Transaction<'_>| {
-            load.commit(transaction).map_err(Error::of_lsm(self.name()))
+            load.commit(transaction).map_err(Error::of_lsm(self.name()))?;
+            self.shared.record(transaction, |recording, transaction| {
+                recording.say(transaction, &self.state, |encoder, keyspace| {
+                    encoder.loaded(keyspace, first, last);
+                })
+            })
         };
         let (no_keys, no_check) =
             (|_: &mut KeyVisitor<'_>| Ok(()), |_: &mut Transaction<'_>| Ok(()));

@@ -95,11 +95,26 @@ impl Keyspace {
             each(&self.state, key)?;
             each(&target.state, new_key)
         };
-        self.shared.change(None, self.durability, keys, |transaction| {
-            let source = self.state.map(transaction, self.shared.catalogue())?;
-            let target = target.state.map(transaction, self.shared.catalogue())?;
-            source.move_to(transaction, key, &target, new_key)
-        })
+        let (shared, lends) = (&self.shared, self.shared.versions().any());
+        shared.change_after(
+            None,
+            self.durability,
+            lends,
+            keys,
+            |_| Ok(()),
+            |transaction| {
+                let source = self.state.map(transaction, shared.catalogue())?;
+                let target_map = target.state.map(transaction, shared.catalogue())?;
+                let moved = source.move_to(transaction, key, &target_map, new_key)?;
+                if moved.is_moved() {
+                    let (source, target) = ((&*self.state, key), (&*target.state, new_key));
+                    shared.record(transaction, |recording, transaction| {
+                        recording.pair(transaction, false, source, target)
+                    })?;
+                }
+                Ok(moved)
+            },
+        )
     }
 
     /// Swaps the values of two keys in one commit; false, and nothing is changed, unless both
@@ -132,11 +147,26 @@ impl Keyspace {
             each(&self.state, key)?;
             each(&other.state, other_key)
         };
-        self.shared.change(None, self.durability, keys, |transaction| {
-            let map = self.state.map(transaction, self.shared.catalogue())?;
-            let other = other.state.map(transaction, self.shared.catalogue())?;
-            map.swap(transaction, key, &other, other_key)
-        })
+        let (shared, lends) = (&self.shared, self.shared.versions().any());
+        shared.change_after(
+            None,
+            self.durability,
+            lends,
+            keys,
+            |_| Ok(()),
+            |transaction| {
+                let map = self.state.map(transaction, shared.catalogue())?;
+                let other_map = other.state.map(transaction, shared.catalogue())?;
+                let are_swapped = map.swap(transaction, key, &other_map, other_key)?;
+                if are_swapped {
+                    let (one, other) = ((&*self.state, key), (&*other.state, other_key));
+                    shared.record(transaction, |recording, transaction| {
+                        recording.pair(transaction, true, one, other)
+                    })?;
+                }
+                Ok(are_swapped)
+            },
+        )
     }
 
     /// Moves the entries of a range to another keyspace of the same store, each under its key,
@@ -208,7 +238,19 @@ impl Keyspace {
                 }
                 recorder.finish();
             }
-            source.move_range(transaction, range.bounds(), &target_map, PIECE_ENTRIES)
+            let keys = match self.shared.history().is_on() {
+                true => source.keys(transaction, range.bounds(), PIECE_ENTRIES)?,
+                false => Vec::new(),
+            };
+            let bounds = range.bounds();
+            let moved = source.move_range(transaction, bounds, &target_map, PIECE_ENTRIES)?;
+            self.shared.record(transaction, |recording, transaction| {
+                keys.iter().take(moved.moved as usize).try_for_each(|key| {
+                    let (source, target) = ((&*self.state, &key[..]), (&*target.state, &key[..]));
+                    recording.pair(transaction, false, source, target)
+                })
+            })?;
+            Ok(moved)
         })
     }
 

@@ -379,6 +379,11 @@ impl Transaction {
         Ok(())
     }
 
+    /// The store's state.
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        self.snapshot.shared()
+    }
+
     /// Like [`Transaction::put`], without the keyspace's check of writes.
     pub(crate) fn put_own(&mut self, keyspace: &Keyspace, key: &[u8], value: &[u8]) -> Result<()> {
         check_value(value)?;

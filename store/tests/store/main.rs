@@ -6,6 +6,7 @@ mod backup;
 #[cfg(unix)]
 mod backup_lsm;
 mod beside;
+mod changes;
 mod clear;
 mod compact;
 #[cfg(unix)]

@@ -108,7 +108,8 @@ impl Transaction {
             self.apply(shared, transaction, |_, operations| {
                 Ok(operations.split_at(operations.len()))
             })?;
-            work(transaction)
+            work(transaction)?;
+            self.record(shared, transaction)
         })
     }
 
@@ -134,10 +135,18 @@ impl Transaction {
                 progress.borrow_mut().advance(transaction, keys)?;
                 Ok((piece, behind))
             })?;
-            work(transaction)
+            work(transaction)?;
+            self.record(shared, transaction)
         };
         shared.chunked_transaction(permit, self.durability, body, |ending| {
             progress.borrow_mut().finish(ending);
+        })
+    }
+
+    /// Records what it changed.
+    fn record(&self, shared: &Shared, transaction: &mut HeapTransaction<'_>) -> Result<()> {
+        shared.record(transaction, |recording, transaction| {
+            self.keys().try_for_each(|(state, key)| recording.key(transaction, state, key))
         })
     }
 

@@ -1,0 +1,134 @@
+//! Recording changes: beginning, ending, and the numbers of commits.
+
+use adamant_heap::Transaction;
+use adamant_heap::durability::Durability;
+use adamant_lsm::TreeOptions;
+
+use crate::common::catalogue::kind_of;
+use crate::common::history::{HISTORY_NAME, HistoryHead, prune, read_head, write_head};
+use crate::common::shared::{List, Shared};
+use crate::engine::tree::Engine;
+use crate::error::{Error, Result};
+use crate::layout::KIND_CHANGES;
+use crate::store::handle::Store;
+use crate::store::sync_point::SyncPoint;
+
+impl Store {
+    /// Records what each commit changes from now on, in the store, for [`Store::changes`]; whoever
+    /// opens it. At most some bytes of history are kept: the oldest commits make room for the
+    /// newest one, which is kept whatever it takes. `None` ends it, and removes the history and the
+    /// cursors. One commit.
+    ///
+    /// Each commit then writes its keys and values once more, into a keyspace of the kind
+    /// [`Changes`](crate::KeyspaceKind::Changes). Objects of the heap ([`Transaction::on_heap`](crate::Transaction))
+    /// are not recorded.
+    ///
+    /// ```
+    /// use adamant::{Change, Store};
+    ///
+    /// let store = Store::in_memory()?;
+    /// let towns = store.keyspace("towns")?;
+    /// store.record_changes(Some(64 << 20))?;
+    /// towns.put("Bern", "134,000")?;
+    /// assert_eq!(store.own_change(), Some(1));
+    ///
+    /// let mut changes = store.changes(0)?;
+    /// let commit = changes.try_next()?.expect("it was recorded");
+    /// assert_eq!(commit.number, 1);
+    /// assert!(matches!(&commit.changes[0], Change::Put { key, .. } if *key == "Bern"));
+    /// assert!(changes.try_next()?.is_none());
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A keyspace named `adamant.changes` holds something else; the store is closed or has no
+    /// space.
+    pub fn record_changes(&self, bytes_max: Option<u64>) -> Result<()> {
+        let history = self.shared.history();
+        let before = history.state();
+        let names = [HISTORY_NAME];
+        let done = self.shared.change_list(None, Durability::Sync, &names, |transaction, list| {
+            match bytes_max {
+                Some(bytes_max) => self.begin_history(transaction, bytes_max),
+                None => self.end_history(transaction, list),
+            }
+        });
+        if done.is_err() {
+            history.set(before);
+        }
+        done
+    }
+
+    fn begin_history(&self, transaction: &mut Transaction<'_>, bytes_max: u64) -> Result<()> {
+        let (history, catalogue) = (self.shared.history(), self.shared.catalogue());
+        if let Some(state) = history.state() {
+            let map = state.map(transaction, catalogue)?;
+            let mut head = HistoryHead { bytes_max, ..read_head(transaction, &map)? };
+            // The rest goes with the next commits.
+            let last = head.next.saturating_sub(1);
+            prune(transaction, &map, &mut head, last)?;
+            return write_head(transaction, &map, &head);
+        }
+        if let Some(entry) = catalogue.find(transaction, HISTORY_NAME)? {
+            let kind = kind_of(HISTORY_NAME, &entry)?;
+            return Err(Error::WrongKind { name: HISTORY_NAME.into(), found: kind });
+        }
+        let own = TreeOptions::default();
+        catalogue.add(transaction, HISTORY_NAME, (Engine::Bplus, KIND_CHANGES), &own)?;
+        self.shared.find_history_in(transaction)?;
+        let Some(state) = history.state() else { return Err(Error::ChangesNotRecorded) };
+        let map = state.map(transaction, catalogue)?;
+        write_head(transaction, &map, &HistoryHead::new(bytes_max))
+    }
+
+    fn end_history(&self, transaction: &mut Transaction<'_>, list: &List) -> Result<()> {
+        let Some(entry) = self.shared.catalogue().find(transaction, HISTORY_NAME)? else {
+            return Ok(());
+        };
+        if self.shared.history().state().is_none() {
+            return Ok(());
+        }
+        self.shared.history().set(None);
+        self.shared.drop_one(transaction, list, HISTORY_NAME, &entry)
+    }
+
+    /// The number of the last commit in the [feed of changes](Store::changes); 0 before the first.
+    /// O(log n).
+    ///
+    /// # Errors
+    /// [`Error::ChangesNotRecorded`]; the store is closed.
+    pub fn last_change(&self) -> Result<u64> {
+        self.shared.history_head().map(|head| head.next - 1)
+    }
+
+    /// The number of the last commit in the feed that this thread made in this store, as long as
+    /// it is open; `None` if it made none. Whatever call made it, and whichever thread ran it: so
+    /// each caller of a write can tell its own commit. O(1).
+    pub fn own_change(&self) -> Option<u64> {
+        self.shared.own_commit()
+    }
+
+    /// Waits until the commit of a number is as durable as [`Durability::Sync`] makes it. Threads
+    /// that wait at the same time share a flush.
+    ///
+    /// # Errors
+    /// [`Error::ChangesUnknown`] if there is no such commit yet; as [`Store::sync`].
+    pub fn wait_durable(&self, number: u64) -> Result<()> {
+        let head = self.shared.history_head()?;
+        if number >= head.next {
+            let (first, last) = (head.first, head.next - 1);
+            return Err(Error::ChangesUnknown { after: number, first, last });
+        }
+        SyncPoint::new(&self.shared)?.wait()
+    }
+}
+
+impl Shared {
+    /// The head of the history.
+    pub(crate) fn history_head(&self) -> Result<HistoryHead> {
+        let state = self.history().state().ok_or(Error::ChangesNotRecorded)?;
+        let view = self.view()?;
+        let map = state.map(&view, self.catalogue())?;
+        read_head(&view, &map)
+    }
+}
