@@ -1,6 +1,7 @@
 //! Scenarios of users on every engine, crashes, damage and full disks.
 
 mod bad_input;
+mod changes_crashes;
 mod combined_puts;
 mod engines;
 mod expiring_crashes;
