@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use adamant_bench::commands::heap::{self, Medium};
-use adamant_bench::commands::{bounded, bplus, kv, large, lsm, maps, slice, splits, transactions};
+use adamant_bench::commands::{
+    beside, bounded, bplus, kv, large, lsm, maps, slice, splits, transactions,
+};
 use clap::{Args, Parser, Subcommand};
 
 /// Measures Adamant. Data goes to standard output, progress to standard error; files are removed at
@@ -39,6 +41,8 @@ pub(crate) enum Command {
     Lsm(Lsm),
     /// Data of five times the memory that the process may have
     Large(Large),
+    /// Readers in other processes, and the feed of changes
+    Beside(Beside),
 }
 
 /// Options of all subcommands.
@@ -321,6 +325,31 @@ impl Memory {
             (None, true) => bounded::Settings::quick(path),
             (None, false) => bounded::Settings::full(path),
         };
+        set(&mut settings.rounds, self.common.rounds);
+        set(&mut settings.seed, self.place.seed);
+        settings
+    }
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Beside {
+    #[command(flatten)]
+    pub(crate) common: Common,
+    #[command(flatten)]
+    place: Place,
+    /// Entries of 20 + 100 bytes
+    #[arg(long, value_parser = at_least::<1_000, u64>)]
+    entries: Option<u64>,
+}
+
+impl Beside {
+    pub(crate) fn settings(&self) -> beside::Settings {
+        let path = self.place.path.clone();
+        let mut settings = match self.common.quick {
+            true => beside::Settings::quick(path),
+            false => beside::Settings::full(path),
+        };
+        set(&mut settings.entries, self.entries);
         set(&mut settings.rounds, self.common.rounds);
         set(&mut settings.seed, self.place.seed);
         settings

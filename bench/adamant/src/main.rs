@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::thread;
 
 use adamant_bench::commands::{
-    bounded, bplus, heap, kv, large, lsm, maps, slice, splits, transactions,
+    beside, bounded, bplus, heap, kv, large, lsm, maps, slice, splits, transactions,
 };
 use adamant_bench::engines::adamant::{AdamantEngine, FilledEngine};
 use adamant_bench::engines::btree_map::BTreeMapEngine;
@@ -23,7 +23,7 @@ use adamant_bench::workload::{kill, memory};
 use clap::Parser;
 
 use crate::args::{
-    Arguments, Bplus, Command, Common, Heap, Kv, Large, Lsm, Maps, Memory, Slice, Splits,
+    Arguments, Beside, Bplus, Command, Common, Heap, Kv, Large, Lsm, Maps, Memory, Slice, Splits,
     Transactions,
 };
 
@@ -52,6 +52,7 @@ fn run_child(words: &[String]) -> Option<Result<()>> {
         memory::CHILD_COMMAND => Some(run_memory_child(engine, task)),
         lsm::CHILD_COMMAND => Some(run_lsm_child(engine, task)),
         bplus::CHILD_COMMAND => Some(bplus::child(rest)),
+        beside::CHILD_COMMAND => Some(beside::child(rest)),
         large::CHILD_COMMAND => Some(run_large_child(engine, task)),
         _ => None,
     }
@@ -70,6 +71,7 @@ fn run(command: Command) -> Result<()> {
         Command::Lsm(arguments) if arguments.sources => run_lsm_sources(&arguments),
         Command::Lsm(arguments) => run_lsm(&arguments),
         Command::Large(arguments) => run_large(&arguments),
+        Command::Beside(arguments) => run_beside(&arguments),
     }
 }
 
@@ -192,6 +194,17 @@ fn run_memory(arguments: &Memory) -> Result<()> {
     let bounded::Settings { entries, memory_bytes_max, rounds, seed, .. } = settings;
     let amount = format!(
         "{entries} entries of 20 + 800 B, a bound of {memory_bytes_max} B, {rounds} rounds, seed {seed}"
+    );
+    run.print_complete(&amount, &report)
+}
+
+fn run_beside(arguments: &Beside) -> Result<()> {
+    let mut run = Run::of("beside", &arguments.common)?;
+    let settings = arguments.settings();
+    let report = with_progress(|tell| beside::run(&settings, tell))?;
+    let beside::Settings { entries, log_bytes_max, rounds, seed, .. } = settings;
+    let amount = format!(
+        "{entries} entries of 20 + 100 B, {log_bytes_max} B of log, {rounds} rounds, seed {seed}"
     );
     run.print_complete(&amount, &report)
 }

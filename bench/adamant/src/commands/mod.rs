@@ -10,3 +10,4 @@ pub mod transactions;
 pub mod bounded;
 pub mod lsm;
 pub mod large;
+pub mod beside;

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
+mod beside;
 mod bplus;
 mod heap;
 mod kv;
