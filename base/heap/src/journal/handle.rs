@@ -91,7 +91,7 @@ impl Journal {
         let pool = PoolFile::open_in(directory.as_ref())?;
         let log_directory = directory.subdirectory(LOG_NAME)?;
         let bytes_max = options.recovery_bytes_max;
-        let keeper = Keeper { store: Arc::clone(directory), bytes_max: options.reader_bytes_max };
+        let keeper = Keeper::new(directory, options.reader_bytes_max);
         let Recovered { applied, files, recovery } =
             recover(&pool, log_directory.as_ref(), bytes_max, &keeper)?;
         remove_if_there(directory.as_ref(), POOL_NEW_NAME)?;

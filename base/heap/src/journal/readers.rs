@@ -47,7 +47,7 @@ pub(in crate::journal) struct BatchId {
 /// What a reader needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::journal) struct Place {
-    /// The last commit that it sees; 0 while it is being opened: it may be any.
+    /// The last commit that it sees; 0 while it is being opened, or moves on: it may be any.
     pub(in crate::journal) moment: u64,
     /// The last batch whose pages it may read from the pool: it needs what later ones overwrite.
     pub(in crate::journal) known: BatchId,
@@ -197,6 +197,11 @@ pub(in crate::journal) struct Reader {
 }
 
 impl Reader {
+    /// Whether it stays at what its place says: it is not being opened, nor moving on.
+    pub(in crate::journal) fn is_still(&self) -> bool {
+        self.place.moment != 0
+    }
+
     /// The order in which readers are overtaken: those that know least need most. One that is being
     /// opened needs only what is written from now on, but does not say so yet.
     pub(in crate::journal) fn age(&self) -> (bool, BatchId, u64) {

@@ -259,11 +259,27 @@ fn a_reader_in_use_stays() {
     assert_eq!(heap.refresh().expect("is the newest"), Refresh::Unchanged);
 }
 
+/// Each page is kept once for a reader, however often it is overwritten.
+#[test]
+fn a_page_is_kept_once() {
+    let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
+    // Room for one version of all blocks.
+    let heap = open_writer(&directory, 4 << 20);
+    let blocks = make(&heap, 700);
+    heap.checkpoint().expect("is made");
+    let old = open_reader(&directory);
+    for version in 1..20 {
+        overwrite(&heap, &blocks, version);
+        heap.checkpoint().expect("is made");
+    }
+    check(&old, &blocks, 0);
+}
+
 /// A reader that is too old for what is kept begins anew.
 #[test]
 fn a_reader_that_was_overtaken_is_closed_by_a_refresh() {
     let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
-    let heap = open_writer(&directory, 4 << 20);
+    let heap = open_writer(&directory, 1 << 20);
     let blocks = make(&heap, 700);
     heap.checkpoint().expect("is made");
     let mut reader = open_reader(&directory);

@@ -5,19 +5,21 @@
 //! here. See docs/decisions/0133-readers-beside-the-writer.md.
 //! Invariants: a side file is whole before the first page of its batch is written, and behind the
 //! batch's table of doubt; it is not durable, as no reader outlives the system. It is removed only
-//! when no reader knows less than its batch. What cannot be kept is told to readers, and fails no
+//! when no reader knows less than its batch. A page is left out of it if there is a copy that each
+//! reader takes before. What cannot be kept is told to readers, and fails no
 //! checkpoint.
 //! Thread safety: one thread at a time writes; any process reads.
 //!
 //! A side file is a header, an entry for each page, and the pages, in the order of the entries.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::ErrorKind;
 use std::sync::Arc;
 
 use adamant_medium::error::Error as MediumError;
 use adamant_medium::storage::{Directory, File};
 use adamant_wire::checksum::crc32c;
+use parking_lot::Mutex;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -86,15 +88,23 @@ fn side_files(directory: &dyn Directory) -> Result<Vec<BatchId>> {
 /// Keeps pages for the readers of a store.
 #[derive(Clone, Debug)]
 pub(in crate::journal) struct Keeper {
-    pub(in crate::journal) store: Arc<dyn Directory>,
+    store: Arc<dyn Directory>,
     /// A bound on the bytes of all that is kept.
-    pub(in crate::journal) bytes_max: u64,
+    bytes_max: u64,
+    /// Heap offset of each page that this process has kept, and for which batch last.
+    kept: Arc<Mutex<HashMap<u64, BatchId>>>,
 }
 
 impl Keeper {
+    /// A keeper of at most some bytes for the readers of the store in a directory.
+    pub(in crate::journal) fn new(store: &Arc<dyn Directory>, bytes_max: u64) -> Self {
+        Self { store: Arc::clone(store), bytes_max, kept: Arc::default() }
+    }
+
     /// Keeps the present contents of pages of the pool, by heap offset, and their checksums, for
-    /// the readers that are registered. One call if none ever was. What cannot be kept is told to
-    /// readers in the head of the pool, and nothing else happens.
+    /// the readers that are registered; but for those that were kept since the last of them: each
+    /// takes the oldest. One call if none ever was. What cannot be kept is told to readers in the
+    /// head of the pool, and nothing else happens.
     ///
     /// # Errors
     /// Those of writing the pool.
@@ -107,11 +117,31 @@ impl Keeper {
     ) -> Result<()> {
         let kept = Readers::of(self.store.as_ref()).and_then(|readers| {
             let Some(readers) = readers else { return Ok(()) };
-            let room = self.bytes_max.saturating_sub(pages.len() as u64 * PAGE_BYTES);
-            match clean(&readers, room)? {
-                true => write(readers.directory().as_ref(), pool, id, pages, checksums),
-                false => Ok(()),
+            let mut kept = self.kept.lock();
+            let mut registered = readers.list()?;
+            // One that moves on knows more than it says.
+            let newest = match registered.iter().all(Reader::is_still) {
+                true => registered.iter().map(|reader| reader.place.known).max(),
+                false => None,
+            };
+            let is_missing = |page: u64| match (newest, kept.get(&page)) {
+                (Some(newest), Some(last)) => *last <= newest,
+                _ => true,
+            };
+            let missing: Vec<(u64, u32)> = pages
+                .iter()
+                .zip(checksums)
+                .filter(|(page, _)| is_missing(**page))
+                .map(|(page, checksum)| (*page, *checksum))
+                .collect();
+            let room = self.bytes_max.saturating_sub(missing.len() as u64 * PAGE_BYTES);
+            if clean(&readers, &mut registered, room)? {
+                write(readers.directory().as_ref(), pool, id, &missing)?;
+                let needed = registered.iter().map(|reader| reader.place.known).min();
+                kept.retain(|_, last| needed.is_some_and(|needed| *last > needed));
+                kept.extend(missing.iter().map(|(page, _)| (*page, id)));
             }
+            Ok(())
         });
         kept.or_else(|_| table::write_unkept(pool, id))
     }
@@ -119,7 +149,9 @@ impl Keeper {
     /// Removes what no reader needs any more. Best effort: the next batch does it again.
     pub(in crate::journal) fn tidy(&self) {
         if let Ok(Some(readers)) = Readers::of(self.store.as_ref()) {
-            let _ = clean(&readers, self.bytes_max);
+            let _ = readers
+                .list()
+                .and_then(|mut registered| clean(&readers, &mut registered, self.bytes_max));
         }
     }
 
@@ -128,17 +160,16 @@ impl Keeper {
         let given = Readers::of(self.store.as_ref()).and_then(|readers| {
             let Some(readers) = readers else { return Ok(false) };
             let is_more = !side_files(readers.directory().as_ref())?.is_empty();
-            clean(&readers, 0).map(|_| is_more)
+            clean(&readers, &mut readers.list()?, 0).map(|_| is_more)
         });
         given.unwrap_or(false)
     }
 }
 
 /// Removes what no reader needs; overtakes those that know least until the rest is no more than
-/// `bytes_max`. Whether a reader is left.
-fn clean(readers: &Readers, bytes_max: u64) -> Result<bool> {
+/// `bytes_max`, and removes them from the list. Whether a reader is left.
+fn clean(readers: &Readers, registered: &mut Vec<Reader>, bytes_max: u64) -> Result<bool> {
     let directory = readers.directory().as_ref();
-    let mut registered = readers.list()?;
     registered.sort_unstable_by_key(Reader::age);
     for name in directory.list()?.iter().filter(|name| name.ends_with(NEW_SUFFIX)) {
         // Left by a failure: one thread at a time writes them.
@@ -170,14 +201,13 @@ fn write(
     directory: &dyn Directory,
     pool: &PoolFile,
     id: BatchId,
-    pages: &[u64],
-    checksums: &[u32],
+    pages: &[(u64, u32)],
 ) -> Result<()> {
-    let entries: Vec<Entry> = pages
-        .iter()
-        .zip(checksums)
-        .map(|(page, checksum)| Entry { page: (*page).into(), checksum: (*checksum).into() })
-        .collect();
+    let entry = |(page, checksum): &(u64, u32)| {
+        let (page, checksum) = ((*page).into(), (*checksum).into());
+        Entry { page, checksum }
+    };
+    let entries: Vec<Entry> = pages.iter().map(entry).collect();
     let mut header = Header {
         magic: MAGIC,
         number: id.number.into(),
@@ -190,10 +220,12 @@ fn write(
     let start = bytes.len();
     bytes.resize(start + pages.len() * PAGE_BYTES as usize, 0);
     let mut at = start;
-    let follows = |one: &u64, other: &u64| file_offset(*one) + PAGE_BYTES == file_offset(*other);
+    let follows = |one: &(u64, u32), other: &(u64, u32)| {
+        file_offset(one.0) + PAGE_BYTES == file_offset(other.0)
+    };
     for run in pages.chunk_by(follows) {
         let end = at + run.len() * PAGE_BYTES as usize;
-        pool.file().read_at(&mut bytes[at..end], file_offset(run[0]))?;
+        pool.file().read_at(&mut bytes[at..end], file_offset(run[0].0))?;
         at = end;
     }
     let (name, new_name) = (name_of(id), format!("{}{NEW_SUFFIX}", name_of(id)));

@@ -60,9 +60,12 @@ impl PoolAsOf {
     /// # Errors
     /// Those of the medium.
     pub(in crate::journal) fn advance(&self, number: u64) -> Result<Option<Vec<u64>>> {
-        let known = known_at(&self.pool, number)?;
         let mut guard = self.old.lock();
         let Some(old) = &mut *guard else { return Ok(None) };
+        // First: from then on batches keep all of their pages, as copies of earlier ones will not
+        // be asked for. It needs what it needed until it is there.
+        self.registration.set(Place { moment: 0, known: old.known() })?;
+        let known = known_at(&self.pool, number)?;
         if !old.refresh(&self.pool, known)? || self.registration.is_overtaken()? {
             return Ok(None);
         }
