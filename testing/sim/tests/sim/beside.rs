@@ -106,18 +106,18 @@ type Act = fn(&mut Option<Heap>, &MemoryDirectory, &[u64]);
 const ACTS: [Act; 3] = [
     |heap, _, blocks| {
         let heap = heap.as_ref().expect("is open");
-        write(heap, blocks, 2);
+        write(heap, blocks, 3);
         heap.checkpoint().expect("is made");
     },
     |heap, _, blocks| {
         let heap = heap.as_ref().expect("is open");
-        for version in [2, 3] {
+        for version in [3, 4] {
             write(heap, blocks, version);
             heap.checkpoint().expect("is made");
         }
     },
     |heap, directory, blocks| {
-        write(heap.as_ref().expect("is open"), blocks, 2);
+        write(heap.as_ref().expect("is open"), blocks, 3);
         *heap = None;
         *heap = Some(open_writer(Arc::new(directory.clone())));
     },
@@ -135,7 +135,7 @@ fn whatever_is_written_between_two_calls_of_a_reader() {
                 at_call(&directory, number, move || act(&mut acting.lock(), &inner, &written));
             let reader = open_reader(hooked);
             let version = version_of(&reader, &blocks);
-            assert!((1..=3).contains(&version), "act {kind}, call {number}: {version}");
+            assert!([1, 3, 4].contains(&version), "act {kind}, call {number}: {version}");
             act(&mut heap.lock(), &directory, &blocks);
             assert_eq!(version_of(&reader, &blocks), version, "act {kind}, call {number}");
             assert!(reader.check().expect("checks").findings.is_empty());
@@ -160,8 +160,8 @@ fn refresh(reader: &mut Heap, directory: &Arc<dyn Directory>) -> bool {
 /// The same for a reader that moves on: behind records alone, and behind a checkpoint.
 #[test]
 fn whatever_is_written_between_two_calls_of_a_refresh() {
-    for ((kind, act), is_checkpoint) in
-        ACTS.into_iter().enumerate().flat_map(|act| [(act, false), (act, true)])
+    for ((kind, act), before) in
+        ACTS.into_iter().enumerate().flat_map(|act| [0, 1, 2].map(|before| (act, before)))
     {
         let moved = AtomicU64::new(0);
         at_each_call(10, |number| {
@@ -176,16 +176,23 @@ fn whatever_is_written_between_two_calls_of_a_refresh() {
             let mut reader = open_reader(Arc::clone(&hooked));
             // Some pages are in memory.
             assert_eq!(version_of(&reader, &blocks[..BLOCKS as usize / 2]), 1);
-            if is_checkpoint {
-                ACTS[0](&mut heap.lock(), &directory, &blocks);
+            {
+                let heap = heap.lock();
+                let heap = heap.as_ref().expect("is open");
+                write(heap, &blocks, 2);
+                if before > 0 {
+                    heap.checkpoint().expect("is made");
+                }
+                if before > 1 {
+                    write(heap, &blocks, 2);
+                }
             }
-            write(heap.lock().as_ref().expect("is open"), &blocks, 2);
             calls.store(0, Ordering::Relaxed);
             moved.fetch_add(refresh(&mut reader, &hooked).into(), Ordering::Relaxed);
             let counted = Arc::new(AtomicU64::new(calls.load(Ordering::Relaxed)));
             let version = version_of(&reader, &blocks);
-            let at = format!("act {kind}, checkpoint {is_checkpoint}, call {number}");
-            assert!((2..=3).contains(&version), "{at}: {version}");
+            let at = format!("act {kind}, before {before}, call {number}");
+            assert!((2..=4).contains(&version), "{at}: {version}");
             act(&mut heap.lock(), &directory, &blocks);
             assert_eq!(version_of(&reader, &blocks), version, "{at}");
             assert!(reader.check().expect("checks").findings.is_empty(), "{at}");
@@ -197,6 +204,62 @@ fn whatever_is_written_between_two_calls_of_a_refresh() {
         });
         assert!(moved.load(Ordering::Relaxed) > 0, "act {kind}: some move in place");
     }
+}
+
+/// A writer whose next checkpoint ends behind its pages, and before it counts.
+fn ends_behind_pages(directory: &MemoryDirectory) -> (Arc<dyn Directory>, Arc<AtomicBool>) {
+    let (ends, syncs) = (Arc::new(AtomicBool::new(false)), AtomicU64::new(0));
+    let is_ending = Arc::clone(&ends);
+    let hooked = Hooked::new(directory.clone(), move |call, path: &Path| {
+        let is_pool = path.to_string_lossy().contains("pool");
+        if !is_ending.load(Ordering::Relaxed) || !is_pool {
+            return Ok(());
+        }
+        match call {
+            // Behind the table, and behind the pages.
+            Call::Sync => _ = syncs.fetch_add(1, Ordering::Relaxed),
+            Call::Write if syncs.load(Ordering::Relaxed) >= 2 => {
+                let source = ErrorKind::Other.into();
+                return Err(MediumError::io("write", path, None, 0, source));
+            }
+            _ => {}
+        }
+        Ok(())
+    });
+    (Arc::new(hooked.within()), ends)
+}
+
+/// The same while a checkpoint is not finished, so that a reader moves on in place: its batches
+/// leave out pages that were kept before, unless they know that a reader moves.
+#[test]
+fn a_batch_between_two_calls_of_a_refresh() {
+    let moved = AtomicU64::new(0);
+    at_each_call(10, |number| {
+        let directory = MemoryDirectory::new();
+        let (hooked_writer, ends) = ends_behind_pages(&directory);
+        let (heap, blocks) = make(hooked_writer);
+        let heap = Arc::new(Mutex::new(heap));
+        let (acting, written) = (Arc::clone(&heap), blocks.clone());
+        let (hooked, calls) = at_call(&directory, number, move || {
+            ends.store(true, Ordering::Relaxed);
+            write(&acting.lock(), &written, 3);
+            acting.lock().checkpoint().expect_err("ends");
+        });
+        calls.store(u64::MAX / 2, Ordering::Relaxed);
+        let mut reader = open_reader(Arc::clone(&hooked));
+        write(&heap.lock(), &blocks, 2);
+        heap.lock().checkpoint().expect("is made");
+        let second = heap.lock().last_sequence();
+        calls.store(0, Ordering::Relaxed);
+        moved.fetch_add(refresh(&mut reader, &hooked).into(), Ordering::Relaxed);
+        let counted = Arc::new(AtomicU64::new(calls.load(Ordering::Relaxed)));
+        let version = version_of(&reader, &blocks);
+        let expected = if reader.last_sequence() == second { 2 } else { 3 };
+        assert_eq!(version, expected, "call {number}");
+        assert!(reader.check().expect("checks").findings.is_empty(), "call {number}");
+        counted
+    });
+    assert!(moved.load(Ordering::Relaxed) > 10, "{moved:?} in place");
 }
 
 #[test]
