@@ -407,13 +407,12 @@ impl Shared {
         &self.options
     }
 
-    /// Hands the heap over to another state: this one is closed, and the heap is not. For a store
-    /// that only reads, which has no other handle.
-    pub(crate) fn hand_over(&mut self) -> Arc<Heap> {
+    /// Hands the heap over to another state, with the trees for it: this one is closed, and the
+    /// heap is not. For a store that only reads, which has no other handle.
+    pub(crate) fn hand_over(&mut self) -> (Arc<Heap>, LsmTrees) {
         self.closed.store(true, Ordering::Release);
         self.workers.end();
-        self.catalogue.lsm_trees().end();
-        Arc::clone(&self.heap)
+        (Arc::clone(&self.heap), self.catalogue.lsm_trees().later())
     }
 
     /// The catalogue of keyspaces.

@@ -35,6 +35,8 @@ pub(crate) struct LsmTrees {
     directory: Arc<dyn Directory>,
     options: LsmOptions,
     cache_options: CacheOptions,
+    /// That of an earlier opening, whose files have the same numbers.
+    cache: Option<Arc<Cache>>,
     sequences: Arc<Sequences>,
     environment: OnceLock<Arc<TreeContext>>,
     trees: Mutex<HashMap<u64, Arc<Lsm>>>,
@@ -60,12 +62,22 @@ impl LsmTrees {
             directory,
             options,
             cache_options,
+            cache: None,
             sequences: Arc::default(),
             environment: OnceLock::new(),
             trees: Mutex::default(),
             write_stall: Arc::default(),
             pins: Mutex::default(),
         }
+    }
+
+    /// The trees of the same store at a later commit, with the same cache: for a store that is read
+    /// beside a writer. A file number never names another file.
+    pub(crate) fn later(&self) -> Self {
+        let (directory, options) = (Arc::clone(&self.directory), self.options.clone());
+        let cache = self.environment.get().map(|environment| Arc::clone(environment.cache()));
+        let cache = cache.or_else(|| self.cache.clone());
+        Self { cache, ..Self::new(directory, options, self.cache_options) }
     }
 
     /// The write stall, which also wakes the background workers.
@@ -102,11 +114,13 @@ impl LsmTrees {
         let next_file = heap.read(Ptr::<StoreHead>::new(head))?.next_file.get();
         let tables = self.subdirectory(TABLES_NAME, is_first)?;
         let blobs = self.subdirectory(BLOBS_NAME, is_first)?;
-        self.directory.sync()?;
+        if is_first {
+            self.directory.sync()?;
+        }
         let environment = TreeContext::new(
             (tables, blobs),
             uuid()?,
-            Arc::new(Cache::new(self.cache_options)),
+            self.cache.clone().unwrap_or_else(|| Arc::new(Cache::new(self.cache_options))),
             (self.options.clone(), Arc::clone(&self.sequences)),
             (FileCounter { block: head, at: HEAD_NEXT_FILE_AT }, next_file),
         );

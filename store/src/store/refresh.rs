@@ -11,7 +11,6 @@ use adamant_heap::Refresh;
 use crate::common::shared::Shared;
 use crate::error::Result;
 use crate::store::handle::Store;
-use crate::store::open::lsm_trees_in;
 
 impl Store {
     /// Has a store that was opened [beside a writer](Store::open_beside) show the last commit that
@@ -54,14 +53,13 @@ impl Store {
             match heap.refresh() {
                 Ok(Refresh::Unchanged) => return Ok(false),
                 Ok(Refresh::Later) => {
-                    heap = shared.hand_over();
-                    let lsm_trees = lsm_trees_in(Arc::clone(heap.directory()), &options);
+                    let (heap, lsm_trees) = shared.hand_over();
                     self.shared = Arc::new(Shared::new(heap, lsm_trees, &options)?);
                     return Ok(true);
                 }
                 Ok(Refresh::InUse) => {}
                 // Opening says what is wrong, if it still is.
-                Ok(Refresh::Closed) | Err(_) => heap = shared.hand_over(),
+                Ok(Refresh::Closed) | Err(_) => heap = shared.hand_over().0,
             }
         }
         if self.shared.heap().is_ok() && heap.is_newest()? {
