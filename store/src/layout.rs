@@ -18,6 +18,8 @@ pub const STORE_FORMAT: u32 = 2;
 /// The highest version that this code reads. A store is raised to it with the first entry that has
 /// options.
 pub const STORE_FORMAT_OPTIONS: u32 = 3;
+/// The same of one that has had a history of changes: earlier versions would commit without it.
+pub const STORE_FORMAT_CHANGES: u32 = 4;
 /// The lowest version that this code reads; its entries do not record a kind.
 pub const STORE_FORMAT_MIN: u32 = 1;
 
@@ -27,7 +29,7 @@ pub const STORE_FORMAT_MIN: u32 = 1;
 pub struct StoreHead {
     /// `STORE_MAGIC`.
     pub magic: [u8; 8],
-    /// `STORE_FORMAT_MIN` to `STORE_FORMAT_OPTIONS`.
+    /// `STORE_FORMAT_MIN` to `STORE_FORMAT_CHANGES`.
     pub format: U32,
     /// The number of the next file of the engine `lsm`; 0 while there was none.
     pub next_file: U32,

@@ -11,8 +11,8 @@ use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
 
+use crate::address::bell::Bell;
 use crate::address::persist::{Flushing, Persist};
 use crate::address::region::Region;
 use crate::error::{Error, Result};
@@ -94,16 +94,6 @@ pub trait Directory: Any + Send + Sync + Debug {
 /// A lock on a directory, or a share of one, released on drop.
 pub trait Lock: Send + Sync + Debug {}
 
-/// A counter that processes share, which end each other's waits by it.
-pub trait Bell: Send + Sync + Debug {
-    /// Counts, and ends all waits.
-    fn ring(&self);
-    /// The count; it wraps around.
-    fn count(&self) -> u32;
-    /// Waits until the count is another one, for no longer than that. It may end earlier.
-    fn wait(&self, seen: u32, longest: Duration);
-}
-
 /// A sync that may still run.
 #[derive(Debug)]
 pub enum StartedSync {
@@ -180,8 +170,8 @@ pub trait File: Send + Sync + Debug {
     fn start_sync(self: Arc<Self>) -> StartedSync {
         StartedSync::Done(self.sync())
     }
-    /// The bell in 8 bytes of the file, at a multiple of 8 below its end, which are nothing else and
-    /// need not survive: for as long as the file is not cut. `None` if the medium has none, or
+    /// The bell in 8 bytes of the file, at a multiple of 8 below its end, which are nothing else
+    /// and need not survive: for as long as the file is not cut. `None` if the medium has none, or
     /// none that is safe; or, for a process that only waits, if none `rings` yet.
     fn bell(&self, offset: u64, rings: bool) -> Option<Arc<dyn Bell>> {
         let _ = (offset, rings);

@@ -23,8 +23,8 @@ use crate::engine::tree::{Engine, Tree};
 use crate::error::{Error, Result};
 use crate::kind::KeyspaceKind;
 use crate::layout::{
-    KeyspaceEntry, STORE_FORMAT, STORE_FORMAT_MIN, STORE_FORMAT_OPTIONS, STORE_MAGIC, STORE_ROOT,
-    StoreHead,
+    KIND_CHANGES, KeyspaceEntry, STORE_FORMAT, STORE_FORMAT_CHANGES, STORE_FORMAT_MIN,
+    STORE_FORMAT_OPTIONS, STORE_MAGIC, STORE_ROOT, StoreHead,
 };
 use crate::limits::NAME_BYTES_MAX;
 use crate::types::KeyspaceTypes;
@@ -68,12 +68,12 @@ impl Catalogue {
                 ),
             });
         }
-        let is_known = (STORE_FORMAT_MIN..=STORE_FORMAT_OPTIONS).contains(&head.format.get());
+        let is_known = (STORE_FORMAT_MIN..=STORE_FORMAT_CHANGES).contains(&head.format.get());
         if !is_known {
             return Err(Error::Damaged {
                 what: format!(
                     "the store's head has format {}, this version knows {STORE_FORMAT_MIN} to \
-                     {STORE_FORMAT_OPTIONS}; open it with a newer version",
+                     {STORE_FORMAT_CHANGES}; open it with a newer version",
                     head.format
                 ),
             });
@@ -230,7 +230,11 @@ impl Catalogue {
     /// Raises the format of the head to what an entry needs: older versions pass over what they do
     /// not know of it.
     fn raise_format<W: Write>(&self, heap: &mut W, entry: &CatalogueEntry) -> Result<()> {
-        let needed = if entry.has_options() { STORE_FORMAT_OPTIONS } else { STORE_FORMAT };
+        let needed = match entry.kind.get() {
+            KIND_CHANGES => STORE_FORMAT_CHANGES,
+            _ if entry.has_options() => STORE_FORMAT_OPTIONS,
+            _ => STORE_FORMAT,
+        };
         if heap.read(self.head)?.format.get() < needed {
             heap.write_as(self.head)?.format = needed.into();
         }
@@ -460,9 +464,9 @@ mod tests {
                 "names no store",
             ),
             (
-                |head| head.format = (STORE_FORMAT_OPTIONS + 1).into(),
+                |head| head.format = (STORE_FORMAT_CHANGES + 1).into(),
                 |head| head.format = STORE_FORMAT.into(),
-                "has format 4",
+                "has format 5",
             ),
         ] {
             change(spoil);

@@ -59,6 +59,12 @@ const STORE_WHOLE: Suite = suite("adamant", "store");
 
 const REOPENED: Test = HEAP_WHOLE
     .test("reopened::what_is_stored_to_pages_of_the_file_stays_and_all_else_is_as_it_was");
+const READERS_MOMENT: Test =
+    HEAP_WHOLE.test("beside::each_reader_sees_its_moment_whatever_is_written_since");
+const READER_FOLLOWS: Test = HEAP_WHOLE.test("beside::a_reader_follows");
+const READER_IN_USE: Test = HEAP_WHOLE.test("beside::a_reader_in_use_stays");
+const BATCH_BESIDE_REFRESH: Test = SIMULATOR.test("beside::a_batch_between_two_calls_of_a_refresh");
+const FEED: Test = STORE_WHOLE.test("changes::the_feed_gives_the_store");
 const SMALL: Test = SIMULATOR.test("heap_crashes::every_crash_point_of_small_commits");
 const LARGE: Test = SIMULATOR.test("heap_crashes::large_records_fill_and_recycle_the_log");
 const BEYOND: Test =
@@ -425,6 +431,12 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("C1.what-shares-a-record-is-done-before-it-is-appended", &[COMBINED_UNWRITTEN]),
     mutant("C1.an-error-of-one-change-reaches-the-others", &[COMBINED_ERRORS]),
     mutant("C1.what-was-changed-for-another-is-changed-again", &[COMBINED_RESULTS]),
+    mutant("readers.what-they-need-is-not-kept", &[READERS_MOMENT]),
+    mutant("readers.old-pages-are-not-taken", &[READERS_MOMENT]),
+    mutant("readers.one-that-moves-says-nothing", &[BATCH_BESIDE_REFRESH]),
+    mutant("readers.overwritten-pages-stay", &[READER_FOLLOWS]),
+    mutant("readers.slices-change-under-their-owners", &[READER_IN_USE]),
+    mutant("changes.a-commit-has-the-number-of-another", &[FEED]),
 ];
 
 /// Faults that tests plant by themselves, and the tests, which pass if the fault is noticed.

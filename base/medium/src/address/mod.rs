@@ -13,5 +13,6 @@ pub mod persist;
 pub(crate) mod lines;
 #[cfg(target_os = "linux")]
 pub(crate) mod window;
+pub mod bell;
 #[cfg(target_os = "linux")]
-pub(crate) mod bell;
+pub(crate) mod futex;

@@ -22,15 +22,15 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
 #[cfg(target_os = "linux")]
-use crate::address::bell::FileBell;
+use crate::address::bell::Bell;
+#[cfg(target_os = "linux")]
+use crate::address::futex::FileBell;
 #[cfg(target_os = "linux")]
 use crate::address::persist::{Flushing, Persist};
 #[cfg(target_os = "linux")]
 use crate::address::region::Region;
 use crate::error::{Error, Result};
 use crate::names::{name_of, text_of};
-#[cfg(target_os = "linux")]
-use crate::storage::Bell;
 use crate::storage::{Directory, File, Lock, StartedSync, check_name, unsupported};
 use crate::system::allocate::allocate;
 use crate::system::complete::{create_directory, read_all, write_all};

@@ -8,7 +8,7 @@ mod settings;
 mod writer;
 
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use ::adamant::Store;
 
@@ -20,7 +20,7 @@ use crate::harness::report::{Report, Unit};
 pub use crate::commands::beside::settings::Settings;
 use crate::commands::beside::settings::{KEYSPACE, VALUE_BYTES, options};
 pub use crate::commands::beside::writer::{CHILD_COMMAND, child};
-use crate::commands::beside::writer::{Pace, Writer};
+use crate::commands::beside::writer::{Pace, Writer, now_nanos};
 
 /// The engine of all rows.
 const ENGINE: &str = "adamant";
@@ -142,11 +142,6 @@ fn noticing(settings: &Settings, path: &Path, report: &mut Report) -> Result<()>
     drop(writer);
     report.add("notice", ENGINE, Unit::Nanoseconds, settings.stamps, median(noticed));
     Ok(())
-}
-
-/// Nanoseconds of the system's clock, which processes share.
-fn now_nanos() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
 }
 
 /// Commits that are recorded, and reading them. Rows: `commit.recorded`, `feed`.

@@ -12,8 +12,9 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use adamant_medium::address::bell::Bell;
 use adamant_medium::error::{Error as MediumError, Result as MediumResult};
-use adamant_medium::storage::{Bell, File};
+use adamant_medium::storage::File;
 use parking_lot::Mutex;
 
 use crate::error::{Error, Result};

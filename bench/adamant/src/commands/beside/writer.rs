@@ -6,11 +6,10 @@ use std::io::Read;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use ::adamant::Store;
 
-use crate::commands::beside::now_nanos;
 use crate::commands::beside::settings::{KEYSPACE, Settings, VALUE_BYTES, options};
 use crate::harness::data::Data;
 use crate::harness::error::{Result, ensure};
@@ -74,6 +73,11 @@ impl Drop for Writer {
         let _ = self.0.borrow_mut().kill();
         let _ = self.0.borrow_mut().wait();
     }
+}
+
+/// Nanoseconds of the system's clock, which processes share.
+pub(super) fn now_nanos() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
 }
 
 /// The work of the child: writes a store, and prints the number of its commits.
