@@ -2,7 +2,7 @@
 //!
 //! Purpose: a copy by content, which leaves unused space behind.
 //! Invariants: the copy is the source at one moment, that of a snapshot. Its keyspaces have the
-//! engines, kinds, types and options of the source's. Memory is bounded: some entries at a time,
+//! numbers, engines, kinds, types and options of the source's. Memory is bounded: some entries at a time,
 //! and what the snapshot keeps.
 //! Thread safety: the source is read like by any reader; no other thread has the copy.
 
@@ -27,11 +27,14 @@ use crate::store::handle::Store;
 pub(crate) fn rebuild(source: &Arc<Shared>, target: &Store) -> Result<()> {
     refuse_others(source)?;
     let (states, snapshot) = source.all_keyspaces(|| Snapshot::open(source))?;
+    let next = source.catalogue().next_id(&source.view()?)?;
     for state in states {
         let keyspace = Keyspace::new(source, state);
         let (name, engine) = (keyspace.name(), keyspace.engine());
         let own = source.recorded_options(&keyspace.state)?;
         let of = (engine, keyspace.state.kind_number);
+        // The history of changes names keyspaces by their numbers.
+        set_next_id(target, keyspace.state.id)?;
         let copy = target.shared.create_keyspace(name, of, &own)?;
         let copy = copy.ok_or_else(|| Error::KeyspaceExists { name: name.into() })?;
         if let Some(types) = source.recorded_types(&keyspace.state)? {
@@ -47,7 +50,15 @@ pub(crate) fn rebuild(source: &Arc<Shared>, target: &Store) -> Result<()> {
             return Err(error);
         }
     }
+    set_next_id(target, next)?;
     target.sync()
+}
+
+fn set_next_id(target: &Store, id: u64) -> Result<()> {
+    let shared = &target.shared;
+    shared.transaction(Durability::Deferred, |transaction| {
+        shared.catalogue().set_next_id(transaction, id)
+    })
 }
 
 /// Fails if the heap holds objects outside keyspaces.

@@ -158,6 +158,17 @@ impl Catalogue {
         outcome.map(|()| entries)
     }
 
+    /// The number that the next keyspace gets.
+    pub(crate) fn next_id<R: Read>(&self, heap: &R) -> Result<u64> {
+        Ok(heap.read(self.head)?.next_keyspace.get())
+    }
+
+    /// Has the next keyspace get a number: for a copy, whose keyspaces have those of the source's.
+    pub(crate) fn set_next_id<W: Write>(&self, heap: &mut W, id: u64) -> Result<()> {
+        heap.write_as(self.head)?.next_keyspace = id.into();
+        Ok(())
+    }
+
     /// Makes a keyspace; the name must be free.
     pub(crate) fn add(
         &self,

@@ -429,3 +429,54 @@ fn cursors_are_moved_with_results() {
     let store = open(&path);
     assert_eq!(store.cursors().unwrap(), [("worker".into(), 8)]);
 }
+
+/// A store that is made anew has its history, and goes on with it.
+#[test]
+fn the_history_goes_where_the_store_goes() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let store = open(&path);
+    store.record_changes(Some(u64::MAX)).unwrap();
+    let mut random = fastrand::Rng::with_seed(1);
+    for _ in 0..60 {
+        change(&store, &mut random);
+    }
+    store.set_cursor("worker", 7).unwrap();
+    let last = store.last_change().unwrap();
+    let (copy, again, mended) = ("copy", "again", "mended");
+    store.backup(directory.path().join(copy)).unwrap();
+    store.compact().unwrap();
+    store.close().unwrap();
+    adamant::restore(directory.path().join(copy), directory.path().join(again)).unwrap();
+    adamant::restore(&path, directory.path().join(mended)).unwrap();
+    adamant::repair(directory.path().join(mended)).unwrap();
+    adamant::compact(&path).unwrap();
+    for name in ["store", copy, again, mended] {
+        let store = open(&directory.path().join(name));
+        assert_eq!(store.cursor("worker").unwrap(), Some(7), "{name}");
+        assert_eq!(store.last_change().unwrap(), last, "{name}");
+        change(&store, &mut random);
+        let mut model = Model::default();
+        model.follow(&store);
+        model.check(&store);
+        assert!(store.check().unwrap().is_clean(), "{name}");
+    }
+}
+
+/// Entries that are loaded into an empty range of an LSM tree are told as a range.
+#[test]
+fn large_loads_are_told_by_their_bounds() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(&directory.path().join("store"));
+    store.record_changes(Some(u64::MAX)).unwrap();
+    let visits = keyspace(&store, Engine::Lsm, 0);
+    let entries = (0..20_000_u32).map(|number| (format!("{number:05}"), [7; 100]));
+    visits.load_sorted(entries).unwrap();
+    let mut changes = store.changes(1).unwrap();
+    let commit = changes.try_next().unwrap().unwrap();
+    let [Change::Loaded { keyspace, first, last, .. }] = &commit.changes[..] else {
+        panic!("{} changes", commit.changes.len())
+    };
+    assert_eq!((&*keyspace.name, &first[..], &last[..]), ("lsm 0", &b"00000"[..], &b"19999"[..]));
+    assert!(changes.try_next().unwrap().is_none());
+}
