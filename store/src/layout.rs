@@ -1,8 +1,8 @@
 //! The on-disk format of the store's own records in the heap.
 //!
 //! Purpose: every persistent byte that the store itself keeps in the heap, and nothing volatile:
-//! the store's head at the heap's root, and the catalogue's entry of each keyspace. See
-//! `docs/format/store.md`, which leads on to what the keyspaces hold.
+//! the store's head at the heap's root, the catalogue's entry of each keyspace, and the head of the
+//! history of changes. See `docs/format/store.md`, which leads on to what the keyspaces hold.
 
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -121,7 +121,22 @@ pub const KIND_DEADLINES: u16 = 3;
 /// The history of changes of the store.
 pub const KIND_CHANGES: u16 = 4;
 
+/// The head of the history of changes.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct ChangesHead {
+    /// The first commit that is there; that of the next one if there is none.
+    pub first: U64,
+    /// The number of the next commit.
+    pub next: U64,
+    /// Bytes of all parts, with their keys.
+    pub bytes: U64,
+    /// Bytes that they may have.
+    pub bytes_max: U64,
+}
+
 const _: () = assert!(size_of::<StoreHead>() == 32);
+const _: () = assert!(size_of::<ChangesHead>() == 32);
 const _: () = assert!(size_of::<KeyspaceEntry>() == 24);
 const _: () = assert!(size_of::<TypesHead>() == 12);
 const _: () = assert!(size_of::<OptionHead>() == 4);

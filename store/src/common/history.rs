@@ -19,8 +19,7 @@ use adamant_heap::Transaction;
 use adamant_heap::access::Read;
 use adamant_slice::Slice;
 use parking_lot::{Condvar, Mutex, RwLock};
-use zerocopy::little_endian::U64;
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, big_endian};
+use zerocopy::{FromBytes, IntoBytes, big_endian};
 
 use crate::common::catalogue::Catalogue;
 use crate::common::change::{ChangeEncoder, ChangedKeyspace};
@@ -28,6 +27,7 @@ use crate::common::state::KeyspaceState;
 use crate::engine::map::Map;
 use crate::error::{Error, Result};
 use crate::kind::KeyspaceKind;
+use crate::layout::ChangesHead;
 
 /// The name of the keyspace.
 pub(crate) const HISTORY_NAME: &str = "adamant.changes";
@@ -40,17 +40,7 @@ const PART_BYTES: usize = if cfg!(test) { 64 } else { 256 << 10 };
 /// Parts that a commit removes at most because there are too many.
 const PRUNED_PARTS_MAX: usize = 16;
 
-/// The head of the history.
-#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct StoredHead {
-    first: U64,
-    next: U64,
-    bytes: U64,
-    bytes_max: U64,
-}
-
-/// The same in memory.
+/// The head of the history, in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HistoryHead {
     /// The first commit that is there; `next` if there is none.
@@ -68,15 +58,15 @@ impl HistoryHead {
         Self { first: 1, next: 1, bytes: 0, bytes_max }
     }
 
-    fn stored(&self) -> StoredHead {
+    fn stored(&self) -> ChangesHead {
         let Self { first, next, bytes, bytes_max } = *self;
         let (first, next) = (first.into(), next.into());
-        StoredHead { first, next, bytes: bytes.into(), bytes_max: bytes_max.into() }
+        ChangesHead { first, next, bytes: bytes.into(), bytes_max: bytes_max.into() }
     }
 
     fn parse(bytes: Option<&[u8]>) -> Result<Self> {
-        let stored = bytes.and_then(|bytes| StoredHead::read_from_bytes(bytes).ok());
-        let head = stored.map(|StoredHead { first, next, bytes, bytes_max }| Self {
+        let stored = bytes.and_then(|bytes| ChangesHead::read_from_bytes(bytes).ok());
+        let head = stored.map(|ChangesHead { first, next, bytes, bytes_max }| Self {
             first: first.get(),
             next: next.get(),
             bytes: bytes.get(),
