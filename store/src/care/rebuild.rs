@@ -2,8 +2,8 @@
 //!
 //! Purpose: a copy by content, which leaves unused space behind.
 //! Invariants: the copy is the source at one moment, that of a snapshot. Its keyspaces have the
-//! numbers, engines, kinds, types and options of the source's. Memory is bounded: some entries at a time,
-//! and what the snapshot keeps.
+//! numbers, engines, kinds, types and options of the source's. Memory is bounded: some entries at a
+//! time, and what the snapshot keeps.
 //! Thread safety: the source is read like by any reader; no other thread has the copy.
 
 use std::sync::Arc;
