@@ -480,3 +480,101 @@ fn large_loads_are_told_by_their_bounds() {
     assert_eq!((&*keyspace.name, &first[..], &last[..]), ("lsm 0", &b"00000"[..], &b"19999"[..]));
     assert!(changes.try_next().unwrap().is_none());
 }
+
+/// A regression: a store that got the memory of one that was dropped had its commit.
+#[test]
+fn a_commit_is_that_of_one_opening() {
+    for _ in 0..20 {
+        let store = Store::in_memory().unwrap();
+        store.record_changes(Some(1 << 20)).unwrap();
+        store.keyspace("towns").unwrap();
+        assert_eq!(store.own_change(), Some(1));
+        drop(store);
+        assert_eq!(Store::in_memory().unwrap().own_change(), None);
+    }
+}
+
+/// A regression: a reader that never waited stayed where it was opened.
+#[test]
+fn readers_beside_a_writer_follow_without_waiting() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let store = open(&path);
+    store.record_changes(Some(1 << 20)).unwrap();
+    let towns = store.keyspace("towns").unwrap();
+    let mut changes = Store::open_beside(&path).unwrap().changes(1).unwrap();
+    for number in 2..10 {
+        assert!(changes.try_next().unwrap().is_none());
+        towns.put("Bern", "134,000").unwrap();
+        assert_eq!(changes.try_next().unwrap().unwrap().number, number);
+    }
+}
+
+/// A regression: a commit removed 16 parts, however few bytes they had.
+#[test]
+fn small_commits_make_room_for_large_ones() {
+    const BOUND: u64 = 1 << 20;
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(&directory.path().join("store"));
+    store.record_changes(Some(BOUND)).unwrap();
+    let towns = store.keyspace("towns").unwrap();
+    for number in 0..10_000_u32 {
+        towns.put(number.to_le_bytes(), [1; 50]).unwrap();
+    }
+    for _ in 0..20 {
+        towns.put("large", vec![7; 200_000]).unwrap();
+        let history = store.open_stored("adamant.changes").unwrap();
+        let bytes: usize = history
+            .iter()
+            .map(|entry| entry.unwrap())
+            .map(|(key, value)| key.len() + value.len())
+            .sum();
+        assert!(bytes as u64 <= BOUND + 100, "{bytes}");
+    }
+}
+
+/// What is where it was is no change.
+#[test]
+fn a_key_that_is_moved_to_itself_is_unchanged() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(&directory.path().join("store"));
+    store.record_changes(Some(1 << 20)).unwrap();
+    for engine in ENGINES {
+        let towns = keyspace(&store, engine, 0);
+        towns.put("Bern", "134,000").unwrap();
+        let last = store.last_change().unwrap();
+        assert!(towns.rename("Bern", "Bern").unwrap().is_moved());
+        assert!(towns.swap("Bern", &towns, "Bern").unwrap());
+        assert_eq!(store.last_change().unwrap(), last);
+    }
+}
+
+/// A reader of a history that was ended gets nothing of one that was begun anew; it waits no
+/// longer.
+#[test]
+fn a_history_that_is_begun_anew_is_another_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let store = open(&path);
+    store.record_changes(Some(1 << 20)).unwrap();
+    let towns = store.keyspace("towns").unwrap();
+    towns.put("Bern", "1").unwrap();
+    let beside = Store::open_beside(&path).unwrap();
+    let mut readers = [store.changes(2).unwrap(), beside.changes(2).unwrap()];
+    let mut waiting = store.changes(2).unwrap();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(move || waiting.next_within(Duration::from_secs(60)));
+        std::thread::sleep(Duration::from_millis(20));
+        let start = Instant::now();
+        store.record_changes(None).unwrap();
+        assert!(matches!(waiting.join().unwrap(), Err(Error::ChangesNotRecorded)));
+        assert!(start.elapsed() < Duration::from_secs(30));
+    });
+    store.record_changes(Some(1 << 20)).unwrap();
+    for _ in 0..10 {
+        towns.put("Bern", "2").unwrap();
+    }
+    for changes in &mut readers {
+        assert!(matches!(changes.try_next(), Err(Error::ChangesNotRecorded)));
+    }
+}
