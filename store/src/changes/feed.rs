@@ -8,7 +8,6 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::ops::{Bound, ControlFlow};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::bounds::Direction;
@@ -73,10 +72,8 @@ impl Store {
     pub fn changes(&self, after: u64) -> Result<Changes> {
         let mut store = self.clone();
         if self.shared.options().beside_writer {
-            let heap = self.shared.heap()?;
-            let directory = heap.directory().open_again()?;
-            let directory = directory.unwrap_or_else(|| Arc::clone(heap.directory()));
-            store = Self::open_directory(directory, self.shared.options().clone())?;
+            let directory = self.shared.heap()?.directory();
+            store = Self::open_beside_again(directory, self.shared.options())?;
         }
         let history = store.shared.history().state().ok_or(Error::ChangesNotRecorded)?.id;
         let head = store.shared.history_head()?;
