@@ -193,7 +193,7 @@ impl Drop for ReaderLock {
 /// A reader that another process has registered.
 #[derive(Debug)]
 pub(in crate::journal) struct Reader {
-    name: String,
+    pub(in crate::journal) name: String,
     pub(in crate::journal) place: Place,
 }
 
@@ -203,10 +203,9 @@ impl Reader {
         self.place.moment != 0
     }
 
-    /// The order in which readers are overtaken: those that know least need most. One that is being
-    /// opened needs only what is written from now on, but does not say so yet.
-    pub(in crate::journal) fn age(&self) -> (bool, BatchId, u64) {
-        (self.place.moment == 0, self.place.known, self.place.moment)
+    /// The order in which readers are overtaken: those that know least need most.
+    pub(in crate::journal) fn age(&self) -> (BatchId, bool, u64) {
+        (self.place.known, !self.is_still(), self.place.moment)
     }
 }
 
