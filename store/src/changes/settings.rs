@@ -47,11 +47,18 @@ impl Store {
     /// space.
     pub fn record_changes(&self, bytes_max: Option<u64>) -> Result<()> {
         let names = [HISTORY_NAME];
-        self.shared.change_list(None, Durability::Sync, &names, |transaction, list| match bytes_max
-        {
-            Some(bytes_max) => self.begin_history(transaction, bytes_max),
-            None => self.end_history(transaction, list),
-        })
+        let unseen =
+            self.shared.change_list(
+                None,
+                Durability::Sync,
+                &names,
+                |tx, list| match bytes_max {
+                    Some(bytes_max) => self.begin_history(tx, bytes_max).map(|()| None),
+                    None => self.end_history(tx, list),
+                },
+            )?;
+        self.shared.destroy_retired(unseen.into_iter().collect());
+        Ok(())
     }
 
     fn begin_history(&self, transaction: &mut Transaction<'_>, bytes_max: u64) -> Result<()> {
@@ -80,17 +87,22 @@ impl Store {
         Ok(())
     }
 
-    fn end_history(&self, transaction: &mut Transaction<'_>, list: &List) -> Result<()> {
-        let history = self.shared.history();
-        let Some(entry) = self.shared.catalogue().find(transaction, HISTORY_NAME)? else {
-            return Ok(());
-        };
-        if history.state().is_none() {
-            return Ok(());
-        }
+    /// Returns the head of its tree if no snapshot sees that. Of the tree nothing is read: damage
+    /// does not keep a history from being ended.
+    fn end_history(&self, transaction: &mut Transaction<'_>, list: &List) -> Result<Option<u64>> {
+        let (history, catalogue) = (self.shared.history(), self.shared.catalogue());
+        let entry = catalogue.find(transaction, HISTORY_NAME)?;
+        let Some((entry, state)) = entry.zip(history.state()) else { return Ok(None) };
         let history = Arc::clone(history);
         transaction.on_commit(move |_| history.set(None));
-        self.shared.drop_one(transaction, list, HISTORY_NAME, &entry)
+        list.doubt(&entry);
+        let map = state.map(transaction, catalogue)?.into_owned();
+        catalogue.retire(transaction, HISTORY_NAME, &entry)?;
+        if self.shared.versions().any() {
+            self.shared.versions().drop_keyspace(entry.id.get(), map);
+            return Ok(None);
+        }
+        Ok(Some(map.head()))
     }
 
     /// The number of the last commit in the [feed of changes](Store::changes); 0 before the first.
