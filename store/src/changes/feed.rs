@@ -101,8 +101,8 @@ impl Changes {
     ///
     /// # Errors
     /// [`Error::ChangesUnknown`] if this reader is so far behind that the commit was removed;
-    /// [`Error::ChangesNotRecorded`] if recording has ended, even if it was begun anew since; [`Error::Damaged`]; the store is
-    /// closed.
+    /// [`Error::ChangesNotRecorded`] if recording has ended, even if it was begun anew since;
+    /// [`Error::Damaged`]; the store is closed. Of a store beside a writer as [`Store::refresh`].
     pub fn try_next(&mut self) -> Result<Option<Commit>> {
         if self.ready.is_empty() {
             self.read_ahead()?;
@@ -144,7 +144,7 @@ impl Changes {
             return Ok(self.store.shared.history().wait(seen, longest));
         }
         // The next look moves on.
-        Ok(self.store.wait_for_change(longest)?)
+        self.store.wait_for_change(longest)
     }
 
     /// Reads the next commits, if there are any.

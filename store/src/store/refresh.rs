@@ -16,7 +16,9 @@ use crate::store::handle::Store;
 
 impl Store {
     /// Has a store that was opened [beside a writer](Store::open_beside) show the last commit that
-    /// can be found; false if it shows that already, as all other stores do. It never goes back.
+    /// can be found; false if it shows that already, as all other stores do. It never goes back. A
+    /// store that was made anew under its path meanwhile, as by [`compact`](crate::compact), is
+    /// opened there.
     ///
     /// Keyspaces, snapshots, iterators, values and clones of this handle that were made before stay
     /// as they are, and keep what they show: take them from this handle again. If none is left,
