@@ -123,11 +123,14 @@ impl Store {
     }
 
     /// Waits until the commit of a number is as durable as [`Durability::Sync`] makes it. Threads
-    /// that wait at the same time share a flush.
+    /// that wait at the same time share a flush. Only the process that writes can tell.
     ///
     /// # Errors
-    /// [`Error::ChangesUnknown`] if there is no such commit yet; as [`Store::sync`].
+    /// [`Error::ChangesUnknown`] if there is no such commit yet; one for which
+    /// [`Error::is_read_only`] holds if this store was opened for reading, also beside a writer; as
+    /// [`Store::sync`].
     pub fn wait_durable(&self, number: u64) -> Result<()> {
+        self.check_writable()?;
         let head = self.shared.history_head()?;
         if number >= head.next {
             let (first, last) = (head.first, head.next - 1);

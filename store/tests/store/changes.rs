@@ -342,6 +342,9 @@ fn each_commit_has_its_own_number() {
         assert_eq!(found[..], key.to_le_bytes());
     }
     store.wait_durable(5).unwrap();
+    // A reader cannot tell.
+    let beside = Store::open_beside(directory.path().join("store")).unwrap();
+    assert!(beside.wait_durable(5).unwrap_err().is_read_only());
     assert!(store.wait_durable(1 << 40).is_err());
 }
 
