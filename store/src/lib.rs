@@ -48,8 +48,8 @@
 //! - [`Keyspace::typed`] gives keys and values types, see [`typed`].
 //! - [`Store::expiring`] gives entries a time to live (TTL): each expires at its deadline, see
 //!   [`expiring`].
-//! - [`Store::backup`] copies a store while it is in use, and [`restore`] restores the copy.
-//!   [`compact`] makes files as small as their contents. [`Store::open_read_only`] reads beside
+//! - [`Store::backup`] copies a store while it is in use, [`Store::backup_since`] what changed since
+//!   another backup, and [`restore`] restores the one or the other. [`compact`] makes files as small as their contents. [`Store::open_read_only`] reads beside
 //!   other readers.
 //! - [`Transaction::on_heap`] changes objects of your own in the same commit, see [`Store::heap`].
 //! - [`Iter::keys`] iterates over keys without their values; [`Iter::entries`] reads values lazily.
@@ -77,6 +77,7 @@ mod bounds;
 mod engine;
 mod guard;
 mod options;
+pub mod increment;
 mod common;
 mod keyspace;
 mod type_records;
@@ -127,6 +128,7 @@ pub use keyspace::load::Loaded;
 pub use keyspace::lsm::LsmKeyspace;
 pub use keyspace::moves::MovedRange;
 pub use keyspace::snapshot::Snapshot;
+pub use increment::{Increment, increment_in};
 pub use kind::KeyspaceKind;
 pub use limits::{KEY_BYTES_MAX, NAME_BYTES_MAX, VALUE_BYTES_MAX};
 pub use metrics::{CommitStats, Latencies};

@@ -1,0 +1,45 @@
+//! Identity of a pool file and of its contents.
+//!
+//! Purpose: tells whether a heap is still the one that it was, without opening it: an incremental
+//! backup names its parent so.
+//! Invariants: whatever overwrites a page, opens the log anew or finishes a checkpoint changes the
+//! head first, durably; so as long as the head is the same, the pages are.
+
+use adamant_medium::storage::Directory;
+use adamant_wire::checksum::crc32c;
+
+use crate::error::Result;
+use crate::image::pool_file::PoolFile;
+use crate::layout::HEAD_BYTES;
+
+/// Identity of the pool file in a directory, and of what it holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolIdentity {
+    /// UUID of the pool: each backup has one of its own.
+    pub uuid: [u8; 16],
+    /// Number of the newest checkpoint.
+    pub checkpoint: u64,
+    /// Number of the last commit that the pages show as a whole.
+    pub sequence: u64,
+    /// CRC32C of the head, tables of doubt included.
+    pub head_checksum: u32,
+}
+
+impl PoolIdentity {
+    /// Reads that of the pool in a directory. No thread may write it meanwhile.
+    ///
+    /// # Errors
+    /// `Error::Unsupported` where there is no pool, `Error::Damaged`; those of the medium.
+    pub fn read(directory: &dyn Directory) -> Result<Self> {
+        let pool = PoolFile::open_in(directory)?;
+        let newest = pool.newest_checkpoint()?.ok_or_else(|| pool.no_checkpoint())?;
+        let mut head = vec![0; HEAD_BYTES as usize];
+        pool.file().read_at(&mut head, 0)?;
+        Ok(Self {
+            uuid: *pool.uuid(),
+            checkpoint: newest.number.get(),
+            sequence: newest.applied.get(),
+            head_checksum: crc32c(0, &head),
+        })
+    }
+}
