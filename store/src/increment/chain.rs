@@ -92,7 +92,8 @@ impl Chain {
             // Only a file that was made to deceive names one of its children.
             let names = differences.iter().map(|(directory, _)| directory.path());
             if names.into_iter().any(|path| path.file_name() == Some(&*name_of(&name))) {
-                let what = format!("expected a chain that ends with a full backup, found {name:?} twice");
+                let what =
+                    format!("expected a chain that ends with a full backup, found {name:?} twice");
                 let (_, newest) = &differences[differences.len() - 1];
                 return Err(damaged(newest.file(), 0, what).into());
             }
@@ -134,32 +135,51 @@ impl Chain {
             (range.clone(), slot.map(run))
         });
         self.runs = overlay(&self.runs, own, blocks);
-        self.files = self.files_with(&index, link)?;
+        self.files = self.files_with(&*directory, &index)?;
         (self.blocks, self.identity) = (blocks, index.identity());
         self.links.push(Link { directory, blocks: Blocks::Difference(Box::new(index)) });
         Ok(())
     }
 
     /// The files that an increment on top of this chain lists.
-    fn files_with(&self, index: &Index, link: usize) -> Result<Vec<ListedFile>> {
+    fn files_with(&self, directory: &dyn Directory, index: &Index) -> Result<Vec<ListedFile>> {
         let listed = index.files.iter().map(|entry| {
             let Some(folder) = Folder::of(entry.folder) else {
                 let what = format!("expected a folder of files, found {entry:?}");
                 return Err(damaged(index.file(), 0, what).into());
             };
-            let (number, bytes) = (entry.number.get(), entry.bytes.get());
+            let (number, bytes, link) = (entry.number.get(), entry.bytes.get(), self.links.len());
             let own = ListedFile { folder, number, bytes, link };
             match entry.is_here {
-                0 => self.file(folder, number).filter(|file| file.bytes == bytes).copied().ok_or_else(|| {
-                    let what = format!("expected file {number} of {bytes} bytes in the parent's {}, found none", folder.name());
-                    damaged(index.file(), 0, what).into()
-                }),
+                0 => self.parents_file(&own, directory.path()),
                 _ => Ok(own),
             }
         });
         let mut listed = listed.collect::<Result<Vec<_>>>()?;
         listed.sort_unstable_by_key(ListedFile::key);
         Ok(listed)
+    }
+
+    /// A file that an increment on top of this chain has from it.
+    fn parents_file(&self, expected: &ListedFile, needed_by: &Path) -> Result<ListedFile> {
+        let found = self.file(expected.folder, expected.number);
+        if let Some(found) = found.filter(|found| found.bytes == expected.bytes) {
+            return Ok(*found);
+        }
+        // Increments list what they have from others, so this is the full backup's.
+        let link = &self.links[found.map_or(0, |found| found.link)];
+        let path = link.directory.path().join(expected.folder.name()).join(expected.name());
+        let needed_by = needed_by.into();
+        let length = |bytes| format!("{bytes} bytes");
+        Err(match found {
+            None => Error::MissingLink { path, needed_by },
+            Some(found) => Error::WrongLink {
+                path,
+                needed_by,
+                expected: length(expected.bytes),
+                found: length(found.bytes),
+            },
+        })
     }
 
     /// The identity of the newest link.
@@ -274,7 +294,11 @@ impl Link {
 }
 
 /// The directory of a link, without making one.
-fn link_in(siblings: &Arc<dyn Directory>, name: &str, needed: &Needed) -> Result<Arc<dyn Directory>> {
+fn link_in(
+    siblings: &Arc<dyn Directory>,
+    name: &str,
+    needed: &Needed,
+) -> Result<Arc<dyn Directory>> {
     let path = siblings.path().join(name_of(name));
     if !has(&**siblings, name)? {
         return Err(match needed {
@@ -316,9 +340,7 @@ fn no_link(path: &Path, needed: &Needed, found: String) -> Error {
 
 fn check_identity(path: &Path, needed: &Needed, found: LinkIdentity) -> Result<()> {
     match needed {
-        Some((_, expected)) if *expected != found => {
-            Err(no_link(path, needed, text_of(&found)))
-        }
+        Some((_, expected)) if *expected != found => Err(no_link(path, needed, text_of(&found))),
         _ => Ok(()),
     }
 }

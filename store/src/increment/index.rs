@@ -94,9 +94,14 @@ impl Index {
             let last = slot.checked_add(count);
             let has_slots = last.is_some_and(|last| last <= self.header.slots.get());
             match end {
-                Some(end) if first >= at && count > 0 && (slot == ZERO_SLOT || has_slots) => at = end,
+                Some(end) if first >= at && count > 0 && (slot == ZERO_SLOT || has_slots) => {
+                    at = end
+                }
                 _ => {
-                    let what = format!("expected runs that ascend within {} blocks, found {run:?}", self.header.blocks);
+                    let what = format!(
+                        "expected runs that ascend within {} blocks, found {run:?}",
+                        self.header.blocks
+                    );
                     return Err(damaged(&*self.file, 0, what).into());
                 }
             }

@@ -23,9 +23,7 @@ use crate::increment::chain::{Chain, never_written};
 use crate::increment::difference::Difference;
 use crate::increment::folder::Folder;
 use crate::increment::index::{header_checksum, position_of};
-use crate::increment::layout::{
-    BLOCK_BYTES, FileEntry, Header, INCREMENT_NAME, MAGIC, VERSION,
-};
+use crate::increment::layout::{BLOCK_BYTES, FileEntry, Header, INCREMENT_NAME, MAGIC, VERSION};
 use crate::increment::same_file::SameFile;
 
 /// Figures of an increment that was made.

@@ -4,7 +4,7 @@
 //! Invariants: nothing is written.
 //! Thread safety: any thread.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use adamant_medium::error::Result as MediumResult;
@@ -35,7 +35,8 @@ impl Directory for View {
 
     fn open(&self, name: &str) -> MediumResult<Option<Arc<dyn File>>> {
         let Some(folder) = self.folder else {
-            let pool = || Arc::new(PoolView(Arc::clone(&self.chain))) as Arc<dyn File>;
+            let (chain, path) = (Arc::clone(&self.chain), self.path().join(INCREMENT_NAME));
+            let pool = || Arc::new(PoolView { chain, path }) as Arc<dyn File>;
             return Ok((name == POOL_NAME).then(pool));
         };
         let number = adamant_lsm::number_of(name).map(|(number, _)| number);
@@ -103,36 +104,40 @@ impl Directory for View {
 
 /// The pool file that a chain shows.
 #[derive(Debug)]
-struct PoolView(Arc<Chain>);
+struct PoolView {
+    chain: Arc<Chain>,
+    /// For messages: the file that is read first.
+    path: PathBuf,
+}
 
 impl File for PoolView {
     fn path(&self) -> &Path {
-        self.0.path()
+        &self.path
     }
 
     fn len(&self) -> MediumResult<u64> {
-        Ok(self.0.pool_bytes())
+        Ok(self.chain.pool_bytes())
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> MediumResult<()> {
-        refuse_short(self, self.0.pool_bytes(), buffer, offset)?;
-        self.0.read(buffer, offset)
+        refuse_short(self, self.chain.pool_bytes(), buffer, offset)?;
+        self.chain.read(buffer, offset)
     }
 
     fn write_at(&self, _: &[u8], _: u64) -> MediumResult<()> {
-        Err(never_written(self.path()))
+        Err(never_written(&self.path))
     }
 
     fn allocate(&self, _: u64, _: u64) -> MediumResult<()> {
-        Err(never_written(self.path()))
+        Err(never_written(&self.path))
     }
 
     fn punch(&self, _: u64, _: u64) -> MediumResult<()> {
-        Err(never_written(self.path()))
+        Err(never_written(&self.path))
     }
 
     fn set_len(&self, _: u64) -> MediumResult<()> {
-        Err(never_written(self.path()))
+        Err(never_written(&self.path))
     }
 
     /// There is nothing to make durable.
