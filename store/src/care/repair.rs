@@ -16,8 +16,6 @@ use adamant_medium::storage::Directory;
 use crate::care::rescue::{RepairReport, rescue};
 use crate::care::unfinished::{LOCK_NAME, Unfinished, parent_of};
 use crate::engine::lsm_trees::LsmTrees;
-#[cfg(doc)]
-use crate::error::Error;
 use crate::error::{Error, Result};
 use crate::increment::is_increment;
 use crate::options::Options;
