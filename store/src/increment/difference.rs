@@ -50,9 +50,8 @@ struct Kept {
 pub(super) struct KeptBlocks {
     /// Blocks of the pool file.
     pub(super) blocks: u64,
-    /// Those of them that are in slots.
-    pub(super) own: u64,
     pub(super) runs: Vec<RunEntry>,
+    /// Those of the slots.
     pub(super) checksums: Vec<u32>,
 }
 
@@ -96,18 +95,20 @@ impl Difference {
         Self { file, parent, uuid, kept: Mutex::default() }
     }
 
-    /// What was kept.
-    pub(super) fn finish(&self) -> KeptBlocks {
-        let kept = self.kept.lock();
+    /// What was kept, in slots without gaps between them.
+    ///
+    /// # Errors
+    /// Those of the storage backend.
+    pub(super) fn finish(&self) -> MediumResult<KeptBlocks> {
+        let mut kept = self.kept.lock();
+        self.close_gaps(&mut kept)?;
         let mut runs: Vec<RunEntry> = Vec::new();
-        let mut own = 0;
         for (block, content) in (0..).zip(&kept.contents) {
             let slot = match *content {
                 SAME => continue,
                 ZERO => ZERO_SLOT,
                 slot => u64::from(slot - FIRST_SLOT),
             };
-            own += u64::from(slot != ZERO_SLOT);
             let goes_on = |last: &&mut RunEntry| {
                 let next = match last.slot.get() {
                     ZERO_SLOT => ZERO_SLOT,
@@ -122,8 +123,31 @@ impl Difference {
                 }
             }
         }
-        let (blocks, checksums) = (kept.contents.len() as u64, kept.checksums.clone());
-        KeptBlocks { blocks, own, runs, checksums }
+        let blocks = kept.contents.len() as u64;
+        Ok(KeptBlocks { blocks, runs, checksums: std::mem::take(&mut kept.checksums) })
+    }
+
+    /// Moves blocks from the last slots to those that no block needs, and cuts these off. There may
+    /// be many: a page that the log names is copied as the pool has it first, and then again.
+    fn close_gaps(&self, kept: &mut Kept) -> MediumResult<()> {
+        let count = kept.checksums.len() - kept.free.len();
+        let mut gaps = std::mem::take(&mut kept.free);
+        gaps.retain(|slot| (*slot as usize) < count);
+        gaps.sort_unstable_by(|one, other| other.cmp(one));
+        let mut bytes = [0; BLOCK_BYTES as usize];
+        for content in &mut kept.contents {
+            let slot = content.checked_sub(FIRST_SLOT).filter(|slot| *slot as usize >= count);
+            // There are as many of the one as of the other.
+            let Some((slot, gap)) = slot.and_then(|slot| Some((slot, gaps.pop()?))) else {
+                continue;
+            };
+            self.file.read_at(&mut bytes, position_of(slot.into()))?;
+            self.file.write_at(&bytes, position_of(gap.into()))?;
+            kept.checksums[gap as usize] = kept.checksums[slot as usize];
+            *content = FIRST_SLOT + gap;
+        }
+        kept.checksums.truncate(count);
+        self.file.set_len(position_of(count as u64))
     }
 
     /// Makes the file long enough, and fails if that is longer than any pool.

@@ -73,7 +73,7 @@ impl Making {
     /// # Errors
     /// Those of the storage backend.
     pub(crate) fn finish(&self, parent_name: &str, sequence: u64) -> Result<Increment> {
-        let (kept, files) = (self.pool.finish(), self.files.lock());
+        let (kept, files) = (self.pool.finish()?, self.files.lock());
         let mut index = parent_name.as_bytes().to_vec();
         index.extend_from_slice(kept.runs.as_bytes());
         kept.checksums.iter().for_each(|sum| index.extend_from_slice(&sum.to_le_bytes()));
@@ -107,7 +107,7 @@ impl Making {
         Ok(Increment {
             sequence,
             bytes: start + index.len() as u64 + own_bytes,
-            blocks: kept.own,
+            blocks: header.slots.get(),
             pool_blocks: kept.blocks,
             files: own.count() as u64,
             store_files: files.len() as u64,
