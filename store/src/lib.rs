@@ -48,9 +48,9 @@
 //! - [`Keyspace::typed`] gives keys and values types, see [`typed`].
 //! - [`Store::expiring`] gives entries a time to live (TTL): each expires at its deadline, see
 //!   [`expiring`].
-//! - [`Store::backup`] copies a store while it is in use, [`Store::backup_since`] what changed since
-//!   another backup, and [`restore`] restores the one or the other. [`compact`] makes files as small as their contents. [`Store::open_read_only`] reads beside
-//!   other readers.
+//! - [`Store::backup`] copies a store while it is in use, [`Store::backup_since`] what changed
+//!   since another backup, and [`restore`] restores both. [`compact`] makes files as small as their
+//!   contents. [`Store::open_read_only`] reads beside other readers.
 //! - [`Transaction::on_heap`] changes objects of your own in the same commit, see [`Store::heap`].
 //! - [`Iter::keys`] iterates over keys without their values; [`Iter::entries`] reads values lazily.
 //! - [`Store::reserve`] allocates a large value in place: it is written straight to its final

@@ -16,6 +16,7 @@ use adamant_lsm::number_of;
 use adamant_medium::error::{Error as MediumError, Result as MediumResult};
 use adamant_medium::names::name_of;
 use adamant_medium::storage::{Directory, File, Lock};
+use parking_lot::Mutex;
 
 use crate::error::{Error, Result};
 use crate::increment::folder::Folder;
@@ -64,7 +65,8 @@ pub(crate) struct Chain {
     runs: Vec<Run>,
     blocks: u64,
     files: Vec<ListedFile>,
-    _lock: Box<dyn Lock>,
+    /// That of the full backup; `None` once closed.
+    lock: Mutex<Option<Box<dyn Lock>>>,
 }
 
 /// Who needs a link, and which one it must be.
@@ -120,7 +122,7 @@ impl Chain {
             runs: vec![Run { first: 0, count: blocks, link: 0, slot: 0 }],
             blocks,
             files,
-            _lock: lock,
+            lock: Mutex::new(Some(lock)),
         };
         for (directory, index) in differences.into_iter().rev() {
             chain.push(directory, index)?;
@@ -261,8 +263,9 @@ impl Chain {
         Ok(Some(file))
     }
 
-    /// Closes the files of all links.
+    /// Closes the files of all links, and lets the full backup be written.
     pub(super) fn close(&self) {
+        *self.lock.lock() = None;
         self.links.iter().for_each(|link| link.directory.close());
     }
 }

@@ -113,8 +113,8 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Missing`] if there is no store; [`Error::MissingLink`] or [`Error::WrongLink`] for a
-    /// backup that an increment needs; otherwise as [`Store::open`].
+    /// [`Error::Missing`] if there is no store; [`Error::MissingLink`] or [`Error::WrongLink`] for
+    /// a backup that an increment needs; otherwise as [`Store::open`].
     pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self> {
         Self::open_with(path, Options::new().read_only(true))
     }
