@@ -11,7 +11,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use adamant_heap::PoolIdentity;
+use adamant_heap::error::Error as HeapError;
+use adamant_heap::{PoolIdentity, verify_file_page};
 use adamant_lsm::number_of;
 use adamant_medium::error::{Error as MediumError, Result as MediumResult};
 use adamant_medium::names::name_of;
@@ -50,8 +51,8 @@ struct Link {
 
 #[derive(Debug)]
 enum Blocks {
-    /// A full backup: the pool file.
-    Full(Arc<dyn File>),
+    /// A full backup: the pool file, and whether its pages are verified.
+    Full(Arc<dyn File>, bool),
     /// An increment.
     Difference(Box<Index>),
 }
@@ -113,11 +114,11 @@ impl Chain {
             return Err(no_link(directory.path(), needed, found));
         };
         let lock = directory.lock_shared(LOCK_NAME)?;
-        let identity = full_identity(&*directory)?;
+        let (identity, was_closed) = full_identity(&*directory)?;
         check_identity(directory.path(), needed, identity)?;
         let (blocks, files) = (pool.len()? / BLOCK_BYTES, full_files(&*directory)?);
         let mut chain = Self {
-            links: vec![Link { directory, blocks: Blocks::Full(pool) }],
+            links: vec![Link { directory, blocks: Blocks::Full(pool, was_closed) }],
             identity,
             runs: vec![Run { first: 0, count: blocks, link: 0, slot: 0 }],
             blocks,
@@ -285,7 +286,7 @@ impl Link {
     /// Reads bytes of a run from an offset of the pool file on.
     fn read(&self, part: &mut [u8], at: u64, run: &Run) -> MediumResult<()> {
         let index = match &self.blocks {
-            Blocks::Full(pool) => return pool.read_at(part, at),
+            Blocks::Full(pool, is_verified) => return read_full(&**pool, *is_verified, part, at),
             Blocks::Difference(index) => index,
         };
         let (block, skipped) = (at / BLOCK_BYTES, (at % BLOCK_BYTES) as usize);
@@ -295,6 +296,27 @@ impl Link {
         Ok(())
     }
 }
+
+/// Reads bytes of the pool of a full backup. What reads them through an increment verifies them as
+/// well, but would name the increment.
+fn read_full(pool: &dyn File, is_verified: bool, part: &mut [u8], at: u64) -> MediumResult<()> {
+    pool.read_at(part, at)?;
+    let block_bytes = BLOCK_BYTES as usize;
+    if !is_verified || !at.is_multiple_of(BLOCK_BYTES) {
+        return Ok(());
+    }
+    for (offset, page) in (at..).step_by(block_bytes).zip(part.chunks_exact(block_bytes)) {
+        match verify_file_page(pool, offset, page) {
+            Err(HeapError::Medium(error)) => return Err(error),
+            Err(_) => return Err(damaged(pool, offset, NO_PAGE.into())),
+            Ok(()) => {}
+        }
+    }
+    Ok(())
+}
+
+/// The message for a damaged page of a full backup.
+const NO_PAGE: &str = "expected a page that matches its checksum, found another one";
 
 /// The directory of a link, without making one.
 fn link_in(
@@ -355,15 +377,16 @@ fn text_of(identity: &LinkIdentity) -> String {
     format!("backup {uuid} of commit {sequence}, checkpoint {checkpoint}, {:08x}", checksum.get())
 }
 
-/// Identity of a full backup.
-fn full_identity(directory: &dyn Directory) -> Result<LinkIdentity> {
+/// Identity of a full backup, and whether all that it holds is in its pool.
+fn full_identity(directory: &dyn Directory) -> Result<(LinkIdentity, bool)> {
     let found = PoolIdentity::read(directory)?;
-    Ok(LinkIdentity {
+    let identity = LinkIdentity {
         uuid: found.uuid,
         checkpoint: found.checkpoint.into(),
         sequence: found.sequence.into(),
         checksum: found.head_checksum.into(),
-    })
+    };
+    Ok((identity, found.was_closed))
 }
 
 /// The files of LSM trees of a full backup.

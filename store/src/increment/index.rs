@@ -60,7 +60,7 @@ impl Index {
         };
         let expected = parts.into_iter().try_fold(0, index_bytes);
         let expected = expected.and_then(|bytes| bytes.checked_add(start));
-        if expected != Some(len) || header.blocks.get() > BLOCKS_MAX {
+        if expected != Some(len) || header.blocks.get().max(header.slots.get()) > BLOCKS_MAX {
             let what = format!("expected {expected:?} bytes by its header, found {len}");
             return Err(damaged(&*file, len, what).into());
         }
@@ -169,7 +169,7 @@ pub(super) fn header_checksum(header: &Header) -> u32 {
 
 /// The error for damage in a file of a chain.
 pub(super) fn damaged(file: &dyn File, offset: u64, what: String) -> MediumError {
-    let words = format!("{what}; the backup is damaged: restore another moment");
+    let words = format!("{what}; the backup is damaged: use another one");
     let source = io::Error::new(io::ErrorKind::InvalidData, words);
     MediumError::io("read", file.path(), Some(offset), 0, source)
 }
@@ -211,4 +211,75 @@ fn entries<T: FromBytes + IntoBytes + Immutable + KnownLayout + Unaligned + Copy
     bytes: &[u8],
 ) -> Vec<T> {
     bytes.chunks_exact(size_of::<T>()).filter_map(|entry| T::read_from_bytes(entry).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use adamant_medium::memory::MemoryDirectory;
+    use adamant_medium::storage::Directory;
+    use zerocopy::FromZeros;
+
+    use super::*;
+
+    /// The file of an increment with these numbers and this index, and checksums that match.
+    fn file_of(mut header: Header, index: &[u8], len: u64) -> Arc<dyn File> {
+        let file = MemoryDirectory::new().create("increment").unwrap();
+        header.magic = MAGIC;
+        header.version = VERSION.into();
+        header.block_bytes = (BLOCK_BYTES as u32).into();
+        header.index_checksum = crc32c(0, index).into();
+        header.checksum = header_checksum(&header).into();
+        file.set_len(len).unwrap();
+        file.write_at(index, len - index.len() as u64).unwrap();
+        file.write_at(header.as_bytes(), 0).unwrap();
+        file
+    }
+
+    /// Files that somebody made: numbers that add up or not, runs that lead anywhere.
+    #[test]
+    fn an_index_is_believed_as_far_as_its_file_goes() {
+        let mut random = fastrand::Rng::with_seed(1);
+        let (mut opened, mut refused) = (0, 0);
+        for _ in 0..20_000 {
+            let any = |random: &mut fastrand::Rng, near: u64| match random.u32(..12) {
+                0 => random.u64(..),
+                1 => u64::MAX - random.u64(..9),
+                2 => random.u64(..near + 9),
+                _ => near,
+            };
+            let (slots, runs, files) = (random.u64(..4), random.u64(..4), random.u64(..3));
+            let mut index = b"parent".to_vec();
+            let (mut first, mut slot) = (0, 0);
+            for _ in 0..runs {
+                let run = RunEntry {
+                    first: any(&mut random, first).into(),
+                    count: any(&mut random, 1).into(),
+                    slot: any(&mut random, slot).into(),
+                };
+                (first, slot) = (first + 2, slot + 1);
+                index.extend_from_slice(run.as_bytes());
+            }
+            index.resize(index.len() + (slots * 4 + files * 18) as usize, 0);
+            let mut header = Header::new_zeroed();
+            header.blocks = any(&mut random, 8).into();
+            header.slots = any(&mut random, slots).into();
+            header.runs = any(&mut random, runs).into();
+            header.files = any(&mut random, files).into();
+            header.name_bytes = 6.into();
+            let file = file_of(header, &index, position_of(slots) + index.len() as u64);
+            let Ok(index) = Index::read(file) else {
+                refused += 1;
+                continue;
+            };
+            opened += 1;
+            for (range, slot) in index.runs() {
+                assert!(range.end <= index.header.blocks.get());
+                let Some(slot) = slot else { continue };
+                let mut bytes = vec![0; BLOCK_BYTES as usize * (range.end - range.start) as usize];
+                // No checksum here is that of a block.
+                index.read_blocks(&mut bytes, slot, range.start).unwrap_err();
+            }
+        }
+        assert!(opened > 1000 && refused > 1000, "{opened} and {refused}");
+    }
 }

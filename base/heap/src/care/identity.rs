@@ -1,16 +1,15 @@
-//! Identity of a pool file and of its contents.
+//! Identity of a pool file and of its contents, and its pages, without opening the heap.
 //!
-//! Purpose: tells whether a heap is still the one that it was, without opening it: an incremental
-//! backup names its parent so.
+//! Purpose: an incremental backup names its parent so, and verifies what it reads of it.
 //! Invariants: whatever overwrites a page, opens the log anew or finishes a checkpoint changes the
 //! head first, durably; so as long as the head is the same, the pages are.
 
-use adamant_medium::storage::Directory;
+use adamant_medium::storage::{Directory, File};
 use adamant_wire::checksum::crc32c;
 
 use crate::error::Result;
-use crate::image::pool_file::PoolFile;
-use crate::layout::HEAD_BYTES;
+use crate::image::pool_file::{PoolFile, verify_page};
+use crate::layout::{HEAD_BYTES, heap_offset_at};
 
 /// Identity of the pool file in a directory, and of what it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +22,8 @@ pub struct PoolIdentity {
     pub sequence: u64,
     /// CRC32C of the head, tables of doubt included.
     pub head_checksum: u32,
+    /// Whether the heap was closed: then no log follows, and each page matches its checksum.
+    pub was_closed: bool,
 }
 
 impl PoolIdentity {
@@ -40,6 +41,16 @@ impl PoolIdentity {
             checkpoint: newest.number.get(),
             sequence: newest.applied.get(),
             head_checksum: crc32c(0, &head),
+            was_closed: newest.position.get() == 0,
         })
     }
+}
+
+/// Verifies a page of a closed pool against its checksum, by its offset in the file. What is no
+/// page, such as the checksums themselves, has none.
+///
+/// # Errors
+/// `Error::Damaged` if it does not match; those of the medium.
+pub fn verify_file_page(file: &dyn File, offset: u64, page: &[u8]) -> Result<()> {
+    heap_offset_at(offset).map_or(Ok(()), |heap_offset| verify_page(file, heap_offset, page))
 }

@@ -83,6 +83,50 @@ fn every_damaged_byte_is_told() {
     try_all(&path("two"), &models).unwrap();
 }
 
+/// Pages of the full backup: told with its pool, unless an increment has them otherwise.
+#[test]
+fn a_damaged_full_backup_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let mut work = Work::new(&path("store"), 33);
+    (0..40).for_each(|_| work.step());
+    work.store().backup(path("full")).unwrap();
+    (0..3).for_each(|_| work.step());
+    work.store().backup_since(path("full"), path("one")).unwrap();
+    let pool = path("full").join("pool");
+    let whole = fs::read(&pool).unwrap();
+    let mut random = fastrand::Rng::with_seed(33);
+    let mut told = 0;
+    let pages = whole.len() / 4096;
+    let (mut refused, any) = (0, (0..pages).step_by(pages / 200));
+    for page in any.chain([1, 2, 3, 17, 18]) {
+        let mut damaged = whole.clone();
+        damaged[page * 4096 + random.usize(..64)] ^= 1 << random.u32(..8);
+        fs::write(&pool, &damaged).unwrap();
+        match try_all(&path("one"), &work.models) {
+            Ok(()) => {}
+            Err(Error::WrongLink { path: found, .. }) => assert_eq!(found, path("full")),
+            Err(error) => {
+                told += 1;
+                let text = error.to_string();
+                assert!(text.contains(pool.to_str().unwrap()), "page {page}: {text}");
+                assert!(error.is_damaged(), "page {page}: {error:?}");
+                // It is found when the next one is made, unless that is only compared with zeros.
+                if let Err(error) = work.store().backup_since(path("one"), path("two")) {
+                    refused += 1;
+                    assert!(error.to_string().contains(pool.to_str().unwrap()), "{error}");
+                    assert!(!path("two").exists() && !path("two.backing-up").exists());
+                } else {
+                    fs::write(&pool, &whole).unwrap();
+                    try_all(&path("two"), &work.models).unwrap();
+                    fs::remove_dir_all(path("two")).unwrap();
+                }
+            }
+        }
+    }
+    assert!(told > 20 && refused > 20, "{told} {refused}");
+}
+
 /// Files of LSM trees that a link lost, or that were cut.
 #[test]
 fn a_lost_table_is_told() {

@@ -31,6 +31,7 @@ pub(super) fn keyspaces(store: &Store) -> [Keyspace; 2] {
 /// A store, and what it holds.
 pub(super) struct Work {
     path: PathBuf,
+    options: Options,
     store: Option<Store>,
     pub(super) models: Models,
     random: fastrand::Rng,
@@ -41,12 +42,14 @@ impl Work {
         Self::over(path, seed, Models::default())
     }
 
-    /// The store at a path, which holds what a model says.
+    /// The store at a path, which holds what a model says. Memtables and tables are merged beside
+    /// the work if the seed is even.
     pub(super) fn over(path: &Path, seed: u64, models: Models) -> Self {
-        let store = Store::open_with(path, options()).unwrap();
+        let options = options().background(seed.is_multiple_of(2));
+        let store = Store::open_with(path, options.clone()).unwrap();
         keyspaces(&store);
         let random = fastrand::Rng::with_seed(seed);
-        Self { path: path.into(), store: Some(store), models, random }
+        Self { path: path.into(), options, store: Some(store), models, random }
     }
 
     pub(super) fn store(&self) -> &Store {
@@ -59,7 +62,7 @@ impl Work {
 
     pub(super) fn reopen(&mut self) {
         self.store.take().unwrap().close().unwrap();
-        self.store = Some(Store::open_with(&self.path, options()).unwrap());
+        self.store = Some(Store::open_with(&self.path, self.options.clone()).unwrap());
     }
 
     pub(super) fn put(&mut self, name: &str, key: &str, value: &str) {
