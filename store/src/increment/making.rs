@@ -2,9 +2,9 @@
 //!
 //! Purpose: what copies a store into an empty directory makes an increment by this, without knowing
 //! it.
-//! Invariants: the header is written last, when everything else is durable. A file of an LSM tree
-//! is left out only if its parent's is the same, byte by byte: numbers are given twice in stores
-//! that were restored and went on.
+//! Invariants: it has its name once everything in it is durable: the caller sees to that. A file of
+//! an LSM tree is left out only if its parent's is the same, byte by byte: numbers are given twice
+//! in stores that were restored and went on.
 //! Thread safety: one thread makes a copy.
 
 use std::path::Path;
@@ -98,7 +98,6 @@ impl Making {
         header.checksum = header_checksum(&header).into();
         let start = position_of(header.slots.get());
         self.file.write_at(&index, start)?;
-        self.file.sync()?;
         self.file.write_at(header.as_bytes(), 0)?;
         self.file.sync()?;
         self.inner.sync()?;
