@@ -235,6 +235,49 @@ mod tests {
         file
     }
 
+    /// Byte by byte as `docs/format/increment.md` has it, without the structures of `layout.rs`.
+    #[test]
+    fn the_format_is_that_of_its_page() {
+        let block = [7; BLOCK_BYTES as usize];
+        let le =
+            |numbers: &[u64]| numbers.iter().flat_map(|it| it.to_le_bytes()).collect::<Vec<_>>();
+        let checksum = crc32c(crc32c(crc32c(0, &[5; 16]), &3_u64.to_le_bytes()), &block);
+        let index = [
+            &b"monday"[..],
+            &le(&[3, 1, 0, 4, 2, u64::MAX]),
+            &checksum.to_le_bytes(),
+            &le(&[17, 99]),
+            &[1, 0],
+        ]
+        .concat();
+        let mut bytes = [&b"ADMNTINC\x01\0\0\0\0\x10\0\0"[..], &[5; 16]].concat();
+        bytes.extend([&[9; 16][..], &le(&[2, 40]), &[1, 0, 0, 0]].concat());
+        bytes.extend(le(&[41, 6, 1, 2, 1]));
+        bytes.extend([6, 0, 0, 0]);
+        bytes.extend(crc32c(0, &index).to_le_bytes());
+        bytes.extend(crc32c(0, &bytes).to_le_bytes());
+        assert_eq!(bytes.len(), 120);
+        bytes.resize(4096, 0);
+        let file = MemoryDirectory::new().create("increment").unwrap();
+        file.write_at(&[&bytes[..], &block, &index].concat(), 0).unwrap();
+        let found = Index::read(file).unwrap();
+        assert_eq!((found.header.sequence.get(), found.header.blocks.get()), (41, 6));
+        let parent = found.header.parent;
+        assert_eq!((parent.uuid, parent.checkpoint.get(), parent.sequence.get()), ([9; 16], 2, 40));
+        assert_eq!((parent.checksum.get(), &*found.parent_name), (1, "monday"));
+        let runs: Vec<_> = found.runs().collect();
+        assert_eq!(runs, [(3..4, Some(0)), (4..6, None)]);
+        let [file] = &found.files[..] else { panic!("{:?}", found.files) };
+        assert_eq!(
+            (file.number.get(), file.bytes.get(), file.folder, file.is_here),
+            (17, 99, 1, 0)
+        );
+        let mut read = [0; BLOCK_BYTES as usize];
+        found.read_blocks(&mut read, 0, 3).unwrap();
+        assert_eq!(read, block);
+        found.read_blocks(&mut read, 0, 4).unwrap_err();
+    }
+
     /// Files that somebody made: numbers that add up or not, runs that lead anywhere.
     #[test]
     fn an_index_is_believed_as_far_as_its_file_goes() {
