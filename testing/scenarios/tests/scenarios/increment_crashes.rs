@@ -79,7 +79,7 @@ fn make(store: &Store, disk: &SimDisk) -> Result<Increment> {
 #[test]
 fn a_crash_leaves_an_increment_whole_or_not_there() {
     let mut tally = Tally::new();
-    for number in 80..83 {
+    for number in 80..82 {
         let Chain { workload, disk, models } = chain(number);
         disk.begin_history();
         make(workload.store(), &disk).unwrap();
@@ -96,7 +96,7 @@ fn a_crash_leaves_an_increment_whole_or_not_there() {
             if point % 8 == 0 && !has_made {
                 make_again(workload.store(), &killed, &models);
             }
-            for choice in cursor.choices(states_max(4), point) {
+            for choice in cursor.choices(states_max(3), point) {
                 tally.state(&disk, point, &choice, || {
                     let crashed = cursor.crash(&mut choice.clone()).without_history();
                     let has_made = verify(&crashed, &models);
