@@ -230,12 +230,11 @@ const BACKUP_FAILS: Test =
 const CHAIN: Test =
     STORE_WHOLE.test("backup_since::every_moment_of_a_chain_can_be_read_and_restored");
 const CHAIN_UNCHANGED: Test = STORE_WHOLE.test("backup_since::what_did_not_change_takes_no_space");
-const CHAIN_OF_ANOTHER: Test =
-    STORE_WHOLE.test("backup_since::a_restored_store_goes_on_with_the_chain_of_the_lost_one");
+const SAME_NUMBER: Test =
+    STORE_WHOLE.test("backup_since::a_file_of_the_same_number_and_length_is_compared");
 const CHAIN_FOREIGN: Test =
     STORE_WHOLE.test("backup_since::links::a_link_of_another_chain_is_refused");
-const CHAIN_WRITTEN: Test =
-    STORE_WHOLE.test("backup_since::links::a_full_backup_that_was_written_is_refused");
+const CHAIN_READ: Test = STORE_WHOLE.test("backup_since::links::a_link_that_is_read_stays_one");
 const CHAIN_DAMAGED: Test = STORE_WHOLE.test("backup_since::damage::every_damaged_byte_is_told");
 const FULL_DAMAGED: Test = STORE_WHOLE.test("backup_since::damage::a_damaged_full_backup_is_told");
 const INCREMENT_CRASHES: Test =
@@ -403,9 +402,9 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("rename.shelves-have-no-durable-names", &[SHELVES]),
     mutant("rename.a-left-shelf-keeps-its-name", &[SHELVES]),
     mutant("increment.what-was-not-written-is-the-parents", &[CHAIN]),
-    mutant("increment.files-of-one-number-are-the-same", &[CHAIN_OF_ANOTHER]),
+    mutant("increment.files-of-one-number-are-the-same", &[SAME_NUMBER]),
     mutant("increment.any-link-is-taken", &[CHAIN_FOREIGN]),
-    mutant("increment.the-full-backup-is-not-locked", &[CHAIN_WRITTEN]),
+    mutant("increment.the-full-backup-is-not-locked", &[CHAIN_READ]),
     mutant("increment.a-block-is-not-verified", &[CHAIN_DAMAGED]),
     mutant("increment.a-page-of-the-full-backup-is-not-verified", &[FULL_DAMAGED]),
     mutant("increment.what-moves-keeps-its-checksum", &[CHAIN_UNCHANGED, CHAIN]),

@@ -7,7 +7,7 @@ mod support;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use adamant::{Error, Store};
+use adamant::{Compression, Engine, Error, KeyspaceOptions, Store};
 
 use crate::backup_since::support::{Work, bytes_of, read, show};
 
@@ -194,4 +194,51 @@ fn a_restored_store_goes_on_with_the_chain_of_the_lost_one() {
     let foreign = Work::new(&path("foreign"), 13);
     foreign.store().backup_since(path("other"), path("of foreign")).unwrap();
     show(&read(&path("of foreign")), &foreign.models);
+}
+
+/// Twins that write tables of the same names and lengths, which hold different values.
+#[test]
+fn a_file_of_the_same_number_and_length_is_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let open =
+        |name: &str| Store::open_with(path(name), support::options().background(false)).unwrap();
+    let fill = |store: &Store, value: u8| {
+        let plain = KeyspaceOptions::new().engine(Engine::Lsm).compression(Compression::None);
+        let keyspace = store.keyspace_with("twins", plain).unwrap();
+        for number in 0..500 {
+            // The first table differs in its last block only.
+            let fill = if number < 490 { 1 } else { value };
+            keyspace.put(format!("{number:03}"), [fill; 100]).unwrap();
+        }
+        keyspace.compact().unwrap();
+    };
+    let show = |name: &str, value: u8| {
+        let store = read(&path(name));
+        assert!(store.check().unwrap().is_clean());
+        let found = store.open_keyspace("twins").unwrap().get("499").unwrap();
+        assert_eq!(found.as_deref(), Some(&[value; 100][..]), "{name}");
+    };
+    let one = open("store");
+    fill(&one, 1);
+    one.backup(path("full")).unwrap();
+    adamant::restore(path("full"), path("twin")).unwrap();
+    let two = open("twin");
+    fill(&one, 2);
+    fill(&two, 3);
+    let tables = |name: &str| {
+        let entries = std::fs::read_dir(path(name).join("tables")).unwrap();
+        let table = |entry: std::fs::DirEntry| (entry.file_name(), entry.metadata().unwrap().len());
+        let mut tables: Vec<_> = entries.map(|entry| table(entry.unwrap())).collect();
+        tables.sort();
+        tables
+    };
+    assert_eq!(tables("store"), tables("twin"), "or this test shows nothing");
+    one.backup_since(path("full"), path("of one")).unwrap();
+    let made = two.backup_since(path("of one"), path("of two")).unwrap();
+    assert!(made.files > 0, "{made:?}");
+    assert!(two.backup_since(path("of two"), path("again")).unwrap().files == 0);
+    for (name, value) in [("full", 1), ("of one", 2), ("of two", 3), ("again", 3)] {
+        show(name, value);
+    }
 }
