@@ -54,3 +54,24 @@ impl PoolIdentity {
 pub fn verify_file_page(file: &dyn File, offset: u64, page: &[u8]) -> Result<()> {
     heap_offset_at(offset).map_or(Ok(()), |heap_offset| verify_page(file, heap_offset, page))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::{
+        DESCRIPTOR_BYTES, PAGE_BYTES, TABLE_BASE, ZONE_PAGES, checksum_file_offset, file_offset,
+    };
+
+    #[test]
+    fn a_byte_of_the_file_is_that_of_one_page_or_of_none() {
+        for page in [0, 1, 511, 512, ZONE_PAGES - 1, ZONE_PAGES, 3 * ZONE_PAGES + 7] {
+            let descriptors = TABLE_BASE + (page * DESCRIPTOR_BYTES).next_multiple_of(PAGE_BYTES);
+            for offset in [page * PAGE_BYTES, page * PAGE_BYTES + 77, descriptors] {
+                assert_eq!(heap_offset_at(file_offset(offset)), Some(offset));
+                assert_eq!(heap_offset_at(checksum_file_offset(offset)), None);
+            }
+        }
+        assert_eq!(heap_offset_at(0), None);
+        assert_eq!(heap_offset_at(HEAD_BYTES - 1), None);
+    }
+}
