@@ -675,6 +675,18 @@ int adamant_backup(const adamant_store *store, const char *path);
 int adamant_backup_linked(const adamant_store *store, const char *path);
 
 /**
+ * As adamant_backup, but only of what the store has otherwise than a backup, the parent, which is
+ * in the same directory: one of adamant_backup, or of this. The new one is read, restored and used
+ * as a parent together with those that it stands on, so all of them must stay where they are;
+ * adamant_open opens it with ADAMANT_OPTION_READ_ONLY.
+ *
+ * Fails with ADAMANT_INVALID if the parent is no backup or elsewhere, ADAMANT_MISSING if one of
+ * the backups is missing, ADAMANT_NOT_A_STORE if one was written since, ADAMANT_TARGET if
+ * something is at the path.
+ */
+int adamant_backup_since(const adamant_store *store, const char *parent, const char *path);
+
+/**
  * Copies a backup, or any store that nobody has open, to a path where nothing is, and verifies it
  * on the way.
  *

@@ -416,6 +416,10 @@ pub(crate) struct BackupArgs {
     /// file system
     #[arg(long)]
     pub(crate) link: bool,
+    /// Copy only what the store has otherwise than this backup, which lies in the same folder as
+    /// the target: a full one, or one that was made with this option
+    #[arg(long, value_name = "PARENT", conflicts_with = "link")]
+    pub(crate) since: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]

@@ -116,8 +116,11 @@ impl From<adamant::Error> for Failure {
             | Error::EngineName { .. }
             | Error::KeyspaceExists { .. }
             | Error::TargetExists { .. }
-            | Error::TargetInside { .. } => Code::BadInput,
-            Error::UnknownKeyspace { .. } | Error::Missing { .. } => Code::NotFound,
+            | Error::TargetInside { .. }
+            | Error::NotAParent { .. } => Code::BadInput,
+            Error::UnknownKeyspace { .. } | Error::Missing { .. } | Error::MissingLink { .. } => {
+                Code::NotFound
+            }
             Error::Locked { .. } => Code::Locked,
             error if error.is_out_of_space() => Code::OutOfSpace,
             error if error.is_damaged() => Code::Damaged,

@@ -75,14 +75,15 @@ fn class(error: &Error) -> &'static str {
         | Error::NotAscending { .. }
         | Error::EngineName { .. }
         | Error::Lsm { error: LsmError::InvalidOption { .. }, .. }
-        | Error::TargetInside { .. } => "InvalidArgument",
+        | Error::TargetInside { .. }
+        | Error::NotAParent { .. } => "InvalidArgument",
         Error::UnknownKeyspace { .. } => "UnknownKeyspace",
         Error::KeyspaceExists { .. } => "KeyspaceExists",
         Error::KeyspaceDropped { .. } => "KeyspaceDropped",
         Error::WrongEngine { .. } => "WrongEngine",
         Error::NotExpiring { .. } => "NotExpiring",
         Error::WrongKind { .. } => "WrongKind",
-        Error::Missing { .. } => "Missing",
+        Error::Missing { .. } | Error::MissingLink { .. } => "Missing",
         Error::TargetExists { .. } => "TargetExists",
         Error::Locked { .. } => "Locked",
         Error::Conflict { .. } => "Conflict",
@@ -117,6 +118,10 @@ fn system(error: &Error) -> Option<&io::Error> {
 fn path(error: &Error) -> Option<&Path> {
     match error {
         Error::Missing { path, .. }
+        | Error::MissingLink { path, .. }
+        | Error::WrongLink { path, .. }
+        | Error::Increment { path }
+        | Error::NotAParent { path, .. }
         | Error::TargetExists { path }
         | Error::NotAStore { path, .. }
         | Error::NotWhole { path, .. }

@@ -177,14 +177,27 @@ impl Store {
         self.detached(py, adamant::Store::sync)
     }
 
-    /// Copies the store to a free path, while it is in use.
-    #[pyo3(signature = (path, /, *, link=false))]
-    fn backup(&self, py: Python<'_>, path: &Bound<'_, PyAny>, link: bool) -> PyResult<()> {
+    /// Copies the store to a free path, while it is in use; or what changed since another backup.
+    #[pyo3(signature = (path, /, *, link=false, since=None))]
+    fn backup(
+        &self,
+        py: Python<'_>,
+        path: &Bound<'_, PyAny>,
+        link: bool,
+        since: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
         let path = path_of(path)?;
-        self.detached(py, |store| match link {
-            true => store.backup_linked(path),
-            false => store.backup(path),
-        })
+        let Some(parent) = since.map(path_of).transpose()? else {
+            return self.detached(py, |store| match link {
+                true => store.backup_linked(path),
+                false => store.backup(path),
+            });
+        };
+        if link {
+            let words = "expected either link or since, found both".to_string();
+            return Err(errors::named("InvalidArgument", words));
+        }
+        self.detached(py, |store| store.backup_since(parent, path).map(drop))
     }
 
     /// Compacts all keyspaces, and gives free space back to the file system.

@@ -64,9 +64,9 @@ impl From<Error> for Failure {
 
 fn code_of(error: &Error) -> c_int {
     match error {
-        Error::NotAscending { .. } | Error::Lsm { error: LsmError::InvalidOption { .. }, .. } => {
-            ADAMANT_INVALID
-        }
+        Error::NotAscending { .. }
+        | Error::NotAParent { .. }
+        | Error::Lsm { error: LsmError::InvalidOption { .. }, .. } => ADAMANT_INVALID,
         Error::KeyTooLong { .. } => ADAMANT_KEY_LENGTH,
         Error::ValueTooLong { .. } => ADAMANT_VALUE_LENGTH,
         Error::KeyspaceName { .. } => ADAMANT_NAME,
@@ -76,7 +76,7 @@ fn code_of(error: &Error) -> c_int {
         Error::OtherStore { .. } => ADAMANT_OTHER_STORE,
         Error::EngineName { .. } | Error::UnknownEngine { .. } => ADAMANT_UNKNOWN_ENGINE,
         Error::WrongEngine { .. } => ADAMANT_WRONG_ENGINE,
-        Error::Missing { .. } => ADAMANT_MISSING,
+        Error::Missing { .. } | Error::MissingLink { .. } => ADAMANT_MISSING,
         Error::TargetExists { .. } | Error::TargetInside { .. } => ADAMANT_TARGET,
         Error::Locked { .. } => ADAMANT_LOCKED,
         Error::Conflict { .. } => ADAMANT_CONFLICT,

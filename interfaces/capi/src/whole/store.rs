@@ -133,6 +133,27 @@ pub extern "C" fn adamant_backup_linked(store: In<StoreHandle>, path: In<c_char>
     })
 }
 
+/// As adamant_backup, but only of what the store has otherwise than a backup, the parent, which is
+/// in the same directory: one of adamant_backup, or of this. The new one is read, restored and used
+/// as a parent together with those that it stands on, so all of them must stay where they are;
+/// adamant_open opens it with ADAMANT_OPTION_READ_ONLY.
+///
+/// Fails with ADAMANT_INVALID if the parent is no backup or elsewhere, ADAMANT_MISSING if one of
+/// the backups is missing, ADAMANT_NOT_A_STORE if one was written since, ADAMANT_TARGET if
+/// something is at the path.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_backup_since(
+    store: In<StoreHandle>,
+    parent: In<c_char>,
+    path: In<c_char>,
+) -> c_int {
+    run(|| {
+        let parent = path_of(parent.text("path of the parent")?)?;
+        store.get()?.backup_since(parent, path_of(path.text("path")?)?)?;
+        Ok(ADAMANT_OK)
+    })
+}
+
 /// Copies a backup, or any store that nobody has open, to a path where nothing is, and verifies it
 /// on the way.
 ///

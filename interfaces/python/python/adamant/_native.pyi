@@ -98,11 +98,17 @@ class Store:
     def sync(self) -> None:
         """Makes everything committed so far survive power loss, whatever its commit waited for."""
 
-    def backup(self, path: _Path, /, *, link: bool = False) -> None:
+    def backup(
+        self, path: _Path, /, *, link: bool = False, since: _Path | None = None
+    ) -> None:
         """Copies the store to a path where nothing is, while it is used.
 
         link: share the files of keyspaces of the engine lsm by hard links, if the copy is on the same
         file system. That takes no time and no space for them; damage of the device hits both stores.
+
+        since: a backup in the same folder, full or made with this. Only what the store has otherwise
+        is copied; the new one is read, restored and used as a parent together with those that it
+        stands on, so all of them must stay where they are.
         """
 
     def compact(self) -> None:
