@@ -9,7 +9,7 @@ use adamant_wire::checksum::crc32c;
 
 use crate::error::Result;
 use crate::image::pool_file::{PoolFile, verify_page};
-use crate::layout::{HEAD_BYTES, heap_offset_at};
+use crate::layout::{UNKEPT_OFFSET, heap_offset_at};
 
 /// Identity of the pool file in a directory, and of what it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct PoolIdentity {
     pub checkpoint: u64,
     /// Number of the last commit that the pages show as a whole.
     pub sequence: u64,
-    /// CRC32C of the head, tables of doubt included.
+    /// CRC32C of the head: header, checkpoints, tables of doubt.
     pub head_checksum: u32,
     /// Whether the heap was closed: then no log follows, and each page matches its checksum.
     pub was_closed: bool,
@@ -34,7 +34,8 @@ impl PoolIdentity {
     pub fn read(directory: &dyn Directory) -> Result<Self> {
         let pool = PoolFile::open_in(directory)?;
         let newest = pool.newest_checkpoint()?.ok_or_else(|| pool.no_checkpoint())?;
-        let mut head = vec![0; HEAD_BYTES as usize];
+        // What is behind is for processes that run, and is never synced.
+        let mut head = vec![0; UNKEPT_OFFSET as usize];
         pool.file().read_at(&mut head, 0)?;
         Ok(Self {
             uuid: *pool.uuid(),
@@ -59,7 +60,8 @@ pub fn verify_file_page(file: &dyn File, offset: u64, page: &[u8]) -> Result<()>
 mod tests {
     use super::*;
     use crate::layout::{
-        DESCRIPTOR_BYTES, PAGE_BYTES, TABLE_BASE, ZONE_PAGES, checksum_file_offset, file_offset,
+        DESCRIPTOR_BYTES, HEAD_BYTES, PAGE_BYTES, TABLE_BASE, ZONE_PAGES, checksum_file_offset,
+        file_offset,
     };
 
     #[test]
