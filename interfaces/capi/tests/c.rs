@@ -11,8 +11,10 @@ use std::sync::OnceLock;
 
 /// The programs: each gets a folder of its own as its argument, and returns 0 if all is as it
 /// should be.
-const PROGRAMS: [&str; 9] =
-    ["entries", "views", "changes", "expiring", "broken", "wrong", "threads", "kill", "fork"];
+const PROGRAMS: [&str; 10] = [
+    "entries", "views", "changes", "expiring", "broken", "wrong", "threads", "kill", "fork",
+    "follow",
+];
 const STRICT: [&str; 5] = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-g"];
 
 fn folder() -> &'static Path {

@@ -25,7 +25,6 @@ pub(crate) struct Store {
     store: Kept<Mutex<adamant::Store>>,
     durability: Durability,
     is_read_only: bool,
-    is_beside: bool,
 }
 
 /// A keyspace's name, engine and entries.
@@ -140,8 +139,7 @@ impl Store {
         };
         let is_set =
             |name: &str| given(name).map(|it| it.is_some_and(|it| it.is_truthy().unwrap_or(false)));
-        let is_beside = is_set("beside_writer")?;
-        let is_read_only = is_set("read_only")? || is_beside;
+        let is_read_only = is_set("read_only")? || is_set("beside_writer")?;
         let options = with_options(Options::new(), options)?;
         let path = path.as_ref().map(path_of).transpose()?;
         let open = || match path {
@@ -149,7 +147,7 @@ impl Store {
             None => adamant::Store::in_memory(),
         };
         let store = py.detach(open).map_err(errors::of_store)?;
-        Ok(Self { store: Kept::new(Mutex::new(store)), durability, is_read_only, is_beside })
+        Ok(Self { store: Kept::new(Mutex::new(store)), durability, is_read_only })
     }
 
     /// All keyspaces: name, engine, entries, kind.
@@ -244,7 +242,7 @@ impl Store {
     #[pyo3(signature = (timeout=None))]
     fn wait_for_change(&self, py: Python<'_>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<bool> {
         let store = self.store(py)?;
-        if !self.is_beside {
+        if !store.is_beside_writer() {
             return Ok(false);
         }
         let changed =

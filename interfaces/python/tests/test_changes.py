@@ -11,6 +11,7 @@ import textwrap
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import adamant
 import pytest
@@ -35,6 +36,7 @@ def test_each_kind_of_change(db: adamant.Store) -> None:
     one.swap(b"c", b"c")
     one.move_to(b"c", other, "y")
     del one[b"k":b"p"]
+    one[b"d"] = b"6"
     one.clear()
     ending.put(b"token", b"4", deadline=1.9e9)
     ending[b"for ever"] = b"5"
@@ -45,7 +47,10 @@ def test_each_kind_of_change(db: adamant.Store) -> None:
     assert [commit.number for commit in found] == list(range(1, len(found) + 1))
     assert db.last_change == found[-1].number
     ids = {change.keyspace: change.keyspace_id for commit in found for change in commit.changes}
-    is_in = lambda name, **more: Change(keyspace=name, keyspace_id=ids[name], **more)  # noqa: E731
+
+    def is_in(name: str, **more: Any) -> Change:
+        return Change(keyspace=name, keyspace_id=ids[name], **more)
+
     expected = [
         is_in("one", kind="put", key=b"a", value=b"1"),
         is_in("one", kind="removed", key=b"a"),
@@ -58,6 +63,7 @@ def test_each_kind_of_change(db: adamant.Store) -> None:
             "one", kind="moved", key=b"c", target="other", target_id=ids["other"], target_key=b"y"
         ),
         is_in("one", kind="range removed", start=b"k", stop=b"p"),
+        is_in("one", kind="put", key=b"d", value=b"6"),
         is_in("one", kind="cleared"),
         is_in("ending", kind="put", key=b"token", value=b"4", deadline=1.9e9),
         is_in("ending", kind="put", key=b"for ever", value=b"5"),
@@ -219,7 +225,10 @@ def test_a_store_follows_another_one(path: Path) -> None:
         assert not db.refresh() and not db.wait_for_change()
         beside = adamant.open(path, beside_writer=True)
         here = readers(path)
-        seen = lambda: beside.keyspace("towns", codec="utf-8")["Bern"]  # noqa: E731
+
+        def seen() -> str:
+            return beside.keyspace("towns", codec="utf-8")["Bern"]
+
         for number in range(1, 5):
             towns["Bern"] = str(number)
             assert seen() == str(number - 1)
