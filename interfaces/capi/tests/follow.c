@@ -118,7 +118,7 @@ static void test_each_kind(void)
     next(changes, ADAMANT_CHANGE_PUT, "towns", "Biel");
     OK(adamant_clear(towns));
     next(changes, ADAMANT_CHANGE_CLEARED, "towns", "");
-    OK(adamant_rename_keyspace(store, "other", "places"));
+    OK(adamant_keyspace_rename(store, "other", "places"));
     told = next(changes, ADAMANT_CHANGE_RENAMED, "other", "");
     CHECK(strcmp(told.new_name, "places") == 0);
     OK(adamant_expiring_open(store, "sessions", NULL, &sessions));
