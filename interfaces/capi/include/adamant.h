@@ -1622,16 +1622,16 @@ void adamant_cursor_free(adamant_cursor *cursor);
  * that can be found. `later`, which may be NULL, is 1 if that is a later one than before, else 0,
  * as for all other stores. It never goes back.
  *
- * Keyspaces, snapshots, cursors and so on that were made before stay good, and keep what they show:
- * make them anew. It is much faster if there are none left: free them first. Other threads may use
- * the handle of the store meanwhile, and wait for this.
+ * Keyspaces, snapshots, cursors and so on that were made before stay good, and keep what they
+ * show: make them anew. It is much faster if there are none left: free them first. Other threads
+ * may use the handle of the store meanwhile, and wait for this.
  */
 int adamant_refresh(adamant_store *store, int *later);
 
 /**
  * Waits until adamant_refresh would show a later commit, for so many milliseconds at most; with
- * UINT64_MAX for ever. ADAMANT_NOT_FOUND if there is none by then, and at once for a store that was
- * not opened beside a writer. The process that writes ends the wait.
+ * UINT64_MAX for ever. ADAMANT_NOT_FOUND if there is none by then, and at once for a store that
+ * was not opened beside a writer. The process that writes ends the wait.
  */
 int adamant_wait_for_change(const adamant_store *store, uint64_t time_ms_max);
 
@@ -1687,9 +1687,9 @@ int adamant_wait_durable(const adamant_store *store, uint64_t number);
 int adamant_changes_open(const adamant_store *store, uint64_t after, adamant_changes **changes);
 
 /**
- * Gives the changes of the next commit to a function, one after the other, on this thread. It waits
- * for a commit for so many milliseconds at most, with UINT64_MAX for ever: ADAMANT_NOT_FOUND if
- * there is none by then, and the function was not called.
+ * Gives the changes of the next commit to a function, one after the other, on this thread. It
+ * waits for a commit for so many milliseconds at most, with UINT64_MAX for ever: ADAMANT_NOT_FOUND
+ * if there is none by then, and the function was not called.
  *
  * Fails with ADAMANT_CHANGES_UNKNOWN if this reader is so far behind that the commit was removed.
  */
@@ -1709,8 +1709,8 @@ int adamant_changes_after(const adamant_changes *changes, uint64_t *number);
 void adamant_changes_free(adamant_changes *changes);
 
 /**
- * Sets a cursor of a name (1 to 255 bytes of UTF-8): the number of the last commit of the feed that
- * its owner is done with. One commit, which is not in the feed. adamant_batch_cursor_set and
+ * Sets a cursor of a name (1 to 255 bytes of UTF-8): the number of the last commit of the feed
+ * that its owner is done with. One commit, which is not in the feed. adamant_batch_cursor_set and
  * adamant_transaction_cursor_set do it in the commit of what the owner made of the feed, so that
  * each commit is taken exactly once. ADAMANT_CHANGES_NOT_RECORDED if changes are not recorded.
  */

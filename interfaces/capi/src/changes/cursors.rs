@@ -8,8 +8,8 @@ use crate::border::pointers::{Changed, In, Out};
 use crate::whole::keyspace::name_of;
 use crate::whole::store::StoreHandle;
 
-/// Sets a cursor of a name (1 to 255 bytes of UTF-8): the number of the last commit of the feed that
-/// its owner is done with. One commit, which is not in the feed. adamant_batch_cursor_set and
+/// Sets a cursor of a name (1 to 255 bytes of UTF-8): the number of the last commit of the feed
+/// that its owner is done with. One commit, which is not in the feed. adamant_batch_cursor_set and
 /// adamant_transaction_cursor_set do it in the commit of what the owner made of the feed, so that
 /// each commit is taken exactly once. ADAMANT_CHANGES_NOT_RECORDED if changes are not recorded.
 #[unsafe(no_mangle)]

@@ -42,9 +42,9 @@ pub extern "C" fn adamant_changes_open(
     })
 }
 
-/// Gives the changes of the next commit to a function, one after the other, on this thread. It waits
-/// for a commit for so many milliseconds at most, with UINT64_MAX for ever: ADAMANT_NOT_FOUND if
-/// there is none by then, and the function was not called.
+/// Gives the changes of the next commit to a function, one after the other, on this thread. It
+/// waits for a commit for so many milliseconds at most, with UINT64_MAX for ever: ADAMANT_NOT_FOUND
+/// if there is none by then, and the function was not called.
 ///
 /// Fails with ADAMANT_CHANGES_UNKNOWN if this reader is so far behind that the commit was removed.
 #[unsafe(no_mangle)]

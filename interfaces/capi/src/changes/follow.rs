@@ -32,9 +32,9 @@ pub(super) fn wait<T>(
 /// that can be found. `later`, which may be NULL, is 1 if that is a later one than before, else 0,
 /// as for all other stores. It never goes back.
 ///
-/// Keyspaces, snapshots, cursors and so on that were made before stay good, and keep what they show:
-/// make them anew. It is much faster if there are none left: free them first. Other threads may use
-/// the handle of the store meanwhile, and wait for this.
+/// Keyspaces, snapshots, cursors and so on that were made before stay good, and keep what they
+/// show: make them anew. It is much faster if there are none left: free them first. Other threads
+/// may use the handle of the store meanwhile, and wait for this.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_refresh(store: Changed<StoreHandle>, later: Out<c_int>) -> c_int {
     run(|| {
@@ -45,8 +45,8 @@ pub extern "C" fn adamant_refresh(store: Changed<StoreHandle>, later: Out<c_int>
 }
 
 /// Waits until adamant_refresh would show a later commit, for so many milliseconds at most; with
-/// UINT64_MAX for ever. ADAMANT_NOT_FOUND if there is none by then, and at once for a store that was
-/// not opened beside a writer. The process that writes ends the wait.
+/// UINT64_MAX for ever. ADAMANT_NOT_FOUND if there is none by then, and at once for a store that
+/// was not opened beside a writer. The process that writes ends the wait.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_wait_for_change(store: In<StoreHandle>, time_ms_max: u64) -> c_int {
     run(|| {

@@ -11,24 +11,28 @@ use serde_json::{Value, json};
 use crate::cmd::follow::describe::{concerns, object, text};
 use crate::failure::Result;
 use crate::follow_args::WatchArgs;
+use crate::opening;
 use crate::output::Output;
 
 /// How long it waits for a commit, before it waits again.
 const WAIT: Duration = Duration::from_secs(60);
 
-/// Prints commits until it is stopped, or there are as many as asked for. A signal may end it at any
-/// moment: it holds nothing but its place as a reader, which the next one removes.
+/// Prints commits until it is stopped, or there are as many as asked for. A signal may end it at
+/// any moment: it holds nothing but its place as a reader, which the next one removes.
 pub(crate) fn run(args: &WatchArgs, output: &Output) -> Result<()> {
-    let store = Store::open_beside(&args.store)?;
+    let store = match args.once {
+        true => opening::readable(&args.store)?,
+        false => Store::open_beside(&args.store)?,
+    };
     let after = match args.from {
         Some(number) => number.saturating_sub(1),
         None if args.once => store.changes_info()?.first - 1,
         None => store.last_change()?,
     };
     let mut changes = store.changes(after)?;
-    // The feed is a reader of its own. This one would stay where it is, and the program that writes
-    // would keep for it what it overwrites.
-    store.close()?;
+    // Beside a writer the feed is a reader of its own. This one would stay where it is, and the
+    // program that writes would keep for it what it overwrites.
+    drop(store);
     let mut rest = args.limit.unwrap_or(u64::MAX);
     while rest > 0
         && let Some(commit) = next(&mut changes, args.once, output)?
