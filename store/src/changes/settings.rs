@@ -20,8 +20,8 @@ impl Store {
     /// cursors. One commit.
     ///
     /// Each commit then writes its keys and values once more, into a keyspace of the kind
-    /// [`Changes`](crate::KeyspaceKind::Changes). Objects of the heap
-    /// ([`Transaction::on_heap`](crate::Transaction)) are not recorded.
+    /// [`Changes`](crate::KeyspaceKind::Changes). Objects of the heap ([`Transaction::on_heap`](crate::Transaction))
+    /// are not recorded.
     ///
     /// ```
     /// use adamant::{Change, Store};
