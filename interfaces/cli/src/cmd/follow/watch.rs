@@ -49,12 +49,14 @@ fn next(changes: &mut Changes, is_once: bool, output: &Output) -> Result<Option<
     }
     // What is there is seen before the next commit comes.
     output.finish()?;
-    while !is_once {
+    if is_once {
+        return Ok(None);
+    }
+    loop {
         if let Some(commit) = changes.next_within(WAIT)? {
             return Ok(Some(commit));
         }
     }
-    Ok(None)
 }
 
 /// Prints what is asked for of a commit; whether there is anything.
