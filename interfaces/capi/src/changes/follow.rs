@@ -38,7 +38,9 @@ pub(super) fn wait<T>(
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_refresh(store: Changed<StoreHandle>, later: Out<c_int>) -> c_int {
     run(|| {
-        let is_later = store.get()?.hold()?.refresh()?;
+        let content = store.get()?;
+        content.refuse_child()?;
+        let is_later = content.hold()?.refresh()?;
         later.set(is_later.into());
         Ok(ADAMANT_OK)
     })
@@ -50,6 +52,7 @@ pub extern "C" fn adamant_refresh(store: Changed<StoreHandle>, later: Out<c_int>
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_wait_for_change(store: In<StoreHandle>, time_ms_max: u64) -> c_int {
     run(|| {
+        store.get()?.refuse_child()?;
         let store = store.store()?;
         if !store.is_beside_writer() {
             return Ok(ADAMANT_NOT_FOUND);

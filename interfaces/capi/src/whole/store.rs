@@ -39,13 +39,21 @@ impl Content {
     pub(crate) fn hold(&self) -> Result<MutexGuard<'_, Store>> {
         match self.store.try_lock() {
             Ok(held) => Ok(held),
-            Err(_) if self.process != std::process::id() => {
-                let words = "the store was opened before a fork, and this is the child: open it \
-                             after the fork, in one of the two";
-                Err(Failure::new(ADAMANT_MISUSE, words))
+            Err(_) => {
+                self.refuse_child()?;
+                Ok(self.store.lock().unwrap_or_else(PoisonError::into_inner))
             }
-            Err(_) => Ok(self.store.lock().unwrap_or_else(PoisonError::into_inner)),
         }
+    }
+
+    /// Fails in the child of a fork. Most calls of the store do so themselves.
+    pub(crate) fn refuse_child(&self) -> Result<()> {
+        if self.process == std::process::id() {
+            return Ok(());
+        }
+        let words = "the store was opened before a fork, and this is the child: open it after the \
+                     fork, in one of the two";
+        Err(Failure::new(ADAMANT_MISUSE, words))
     }
 }
 
