@@ -119,6 +119,7 @@ pub use care::repair::{repair, repair_into};
 pub use care::rescue::{KeyspaceRepair, RepairReport};
 pub use care::restore::restore;
 pub use changes::feed::{Changes, Commit};
+pub use changes::info::ChangesInfo;
 pub use common::change::{Change, ChangedKeyspace};
 pub use common::keyspace_options::KeyspaceOptions;
 pub use common::versions::SnapshotStats;

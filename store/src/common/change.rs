@@ -47,8 +47,8 @@ pub struct ChangedKeyspace {
     pub id: u64,
     /// Its name then.
     pub name: Arc<str>,
-    /// Its kind. A value of the kind [`KeyspaceKind::Expiring`] begins with its deadline, see
-    /// `docs/format/expiring.md`.
+    /// Its kind. A value of the kind [`KeyspaceKind::Expiring`] begins with its deadline: see
+    /// [`ChangedKeyspace::split`].
     pub kind: KeyspaceKind,
 }
 

@@ -45,7 +45,7 @@ impl Store {
     /// As [`Store::open_beside`]. If handles are left it shows what it did; else it may be closed.
     pub fn refresh(&mut self) -> Result<bool> {
         let mut heap = Arc::clone(self.shared.heap_handle()?);
-        if !self.shared.options().beside_writer {
+        if !self.is_beside_writer() {
             return Ok(false);
         }
         let (before, options) = (heap.last_sequence(), self.shared.options().clone());
@@ -69,6 +69,11 @@ impl Store {
         let directory = directory.unwrap_or_else(|| Arc::clone(heap.directory()));
         *self = Self::open_directory(directory, options)?;
         Ok(self.shared.heap()?.last_sequence() != before)
+    }
+
+    /// Whether it was opened [beside a writer](Store::open_beside), which it can follow then.
+    pub fn is_beside_writer(&self) -> bool {
+        self.shared.options().beside_writer
     }
 
     /// Waits until [`Store::refresh`] would show a later commit, for no longer than that; whether

@@ -83,6 +83,8 @@ fn code_of(error: &Error) -> c_int {
         Error::SnapshotExpired { .. } => ADAMANT_SNAPSHOT_EXPIRED,
         Error::NotExpiring { .. } => ADAMANT_NOT_EXPIRING,
         Error::WrongKind { .. } => ADAMANT_WRONG_KIND,
+        Error::ChangesNotRecorded => ADAMANT_CHANGES_NOT_RECORDED,
+        Error::ChangesUnknown { .. } => ADAMANT_CHANGES_UNKNOWN,
         Error::Closed => ADAMANT_CLOSED,
         Error::Reentrant => ADAMANT_REENTRANT,
         _ if error.is_out_of_space() => ADAMANT_OUT_OF_SPACE,
@@ -167,6 +169,8 @@ fn name_of(code: c_int) -> &'static CStr {
         ADAMANT_NOT_EXPIRING => c"ADAMANT_NOT_EXPIRING",
         ADAMANT_WRONG_KIND => c"ADAMANT_WRONG_KIND",
         ADAMANT_TIMED_OUT => c"ADAMANT_TIMED_OUT",
+        ADAMANT_CHANGES_NOT_RECORDED => c"ADAMANT_CHANGES_NOT_RECORDED",
+        ADAMANT_CHANGES_UNKNOWN => c"ADAMANT_CHANGES_UNKNOWN",
         _ => c"?",
     }
 }
