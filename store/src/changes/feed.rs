@@ -8,7 +8,6 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::ops::{Bound, ControlFlow};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::bounds::Direction;
@@ -36,6 +35,8 @@ pub struct Commit {
 /// Commits in order, from [`Store::changes`]. It keeps the store open.
 pub struct Changes {
     store: Store,
+    /// The number of the keyspace of the history: one that was begun anew counts anew.
+    history: u64,
     after: u64,
     ready: VecDeque<Commit>,
 }
@@ -72,14 +73,13 @@ impl Store {
     pub fn changes(&self, after: u64) -> Result<Changes> {
         let mut store = self.clone();
         if self.shared.options().beside_writer {
-            let heap = self.shared.heap()?;
-            let directory = heap.directory().open_again()?;
-            let directory = directory.unwrap_or_else(|| Arc::clone(heap.directory()));
-            store = Self::open_directory(directory, self.shared.options().clone())?;
+            let directory = self.shared.heap()?.directory();
+            store = Self::open_beside_again(directory, self.shared.options())?;
         }
+        let history = store.shared.history().state().ok_or(Error::ChangesNotRecorded)?.id;
         let head = store.shared.history_head()?;
         check_after(after, head.first, head.next)?;
-        Ok(Changes { store, after, ready: VecDeque::new() })
+        Ok(Changes { store, history, after, ready: VecDeque::new() })
     }
 }
 
@@ -102,11 +102,15 @@ impl Changes {
     ///
     /// # Errors
     /// [`Error::ChangesUnknown`] if this reader is so far behind that the commit was removed;
-    /// [`Error::ChangesNotRecorded`] if recording has ended; [`Error::Damaged`]; the store is
+    /// [`Error::ChangesNotRecorded`] if recording has ended, even if it was begun anew since; [`Error::Damaged`]; the store is
     /// closed.
     pub fn try_next(&mut self) -> Result<Option<Commit>> {
         if self.ready.is_empty() {
             self.read_ahead()?;
+            let is_beside = self.store.shared.options().beside_writer;
+            if self.ready.is_empty() && is_beside && self.store.refresh()? {
+                self.read_ahead()?;
+            }
         }
         let commit = self.ready.pop_front();
         if let Some(commit) = &commit {
@@ -140,20 +144,21 @@ impl Changes {
         if !self.store.shared.options().beside_writer {
             return Ok(self.store.shared.history().wait(seen, longest));
         }
-        let is_there = self.store.wait_for_change(longest)?;
-        self.store.refresh()?;
-        Ok(is_there)
+        // The next look moves on.
+        self.store.wait_for_change(longest)
     }
 
     /// Reads the next commits, if there are any.
     fn read_ahead(&mut self) -> Result<()> {
         let shared = &self.store.shared;
-        let state = shared.history().state().ok_or(Error::ChangesNotRecorded)?;
+        let state = shared.history().state().filter(|state| state.id == self.history);
+        let state = state.ok_or(Error::ChangesNotRecorded)?;
         let view = shared.long_view()?;
         let map = state.map(&view, shared.catalogue())?;
         let head = read_head(&view, &map)?;
         check_after(self.after, head.first, head.next)?;
-        let (first, end) = (self.after + 1, head.next.min(self.after + 1 + COMMITS_MAX));
+        let first = self.after + 1;
+        let end = head.next.min(first.saturating_add(COMMITS_MAX));
         let Some(tree) = map.tree().filter(|_| first < end) else { return Ok(()) };
         let keys = (part_key(first, 0), part_key(end, 0));
         let range = (Bound::Included(&keys.0[..]), Bound::Excluded(&keys.1[..]));

@@ -1,5 +1,7 @@
 //! Recording changes: beginning, ending, and the numbers of commits.
 
+use std::sync::Arc;
+
 use adamant_heap::Transaction;
 use adamant_heap::durability::Durability;
 use adamant_lsm::TreeOptions;
@@ -44,19 +46,19 @@ impl Store {
     /// A keyspace named `adamant.changes` holds something else; the store is closed or has no
     /// space.
     pub fn record_changes(&self, bytes_max: Option<u64>) -> Result<()> {
-        let history = self.shared.history();
-        let before = history.state();
         let names = [HISTORY_NAME];
-        let done = self.shared.change_list(None, Durability::Sync, &names, |transaction, list| {
-            match bytes_max {
-                Some(bytes_max) => self.begin_history(transaction, bytes_max),
-                None => self.end_history(transaction, list),
-            }
-        });
-        if done.is_err() {
-            history.set(before);
-        }
-        done
+        let unseen =
+            self.shared.change_list(
+                None,
+                Durability::Sync,
+                &names,
+                |tx, list| match bytes_max {
+                    Some(bytes_max) => self.begin_history(tx, bytes_max).map(|()| None),
+                    None => self.end_history(tx, list),
+                },
+            )?;
+        self.shared.destroy_retired(unseen.into_iter().collect());
+        Ok(())
     }
 
     fn begin_history(&self, transaction: &mut Transaction<'_>, bytes_max: u64) -> Result<()> {
@@ -66,7 +68,7 @@ impl Store {
             let mut head = HistoryHead { bytes_max, ..read_head(transaction, &map)? };
             // The rest goes with the next commits.
             let last = head.next.saturating_sub(1);
-            prune(transaction, &map, &mut head, last)?;
+            prune(transaction, &map, &mut head, (last, 0))?;
             return write_head(transaction, &map, &head);
         }
         if let Some(entry) = catalogue.find(transaction, HISTORY_NAME)? {
@@ -74,22 +76,33 @@ impl Store {
             return Err(Error::WrongKind { name: HISTORY_NAME.into(), found: kind });
         }
         let own = TreeOptions::default();
-        catalogue.add(transaction, HISTORY_NAME, (Engine::Bplus, KIND_CHANGES), &own)?;
-        self.shared.find_history_in(transaction)?;
-        let Some(state) = history.state() else { return Err(Error::ChangesNotRecorded) };
+        let added = (Engine::Bplus, KIND_CHANGES);
+        let entry = catalogue.add(transaction, HISTORY_NAME, added, &own)?;
+        let state = self.shared.history_state(transaction, &entry)?;
         let map = state.map(transaction, catalogue)?;
-        write_head(transaction, &map, &HistoryHead::new(bytes_max))
+        write_head(transaction, &map, &HistoryHead::new(bytes_max))?;
+        // With the commit, before any other: each later one is recorded.
+        let history = Arc::clone(history);
+        transaction.on_commit(move |_| history.set(Some(state)));
+        Ok(())
     }
 
-    fn end_history(&self, transaction: &mut Transaction<'_>, list: &List) -> Result<()> {
-        let Some(entry) = self.shared.catalogue().find(transaction, HISTORY_NAME)? else {
-            return Ok(());
-        };
-        if self.shared.history().state().is_none() {
-            return Ok(());
+    /// Returns the head of its tree if no snapshot sees that. Of the tree nothing is read: damage
+    /// does not keep a history from being ended.
+    fn end_history(&self, transaction: &mut Transaction<'_>, list: &List) -> Result<Option<u64>> {
+        let (history, catalogue) = (self.shared.history(), self.shared.catalogue());
+        let entry = catalogue.find(transaction, HISTORY_NAME)?;
+        let Some((entry, state)) = entry.zip(history.state()) else { return Ok(None) };
+        let history = Arc::clone(history);
+        transaction.on_commit(move |_| history.set(None));
+        list.doubt(&entry);
+        let map = state.map(transaction, catalogue)?.into_owned();
+        catalogue.retire(transaction, HISTORY_NAME, &entry)?;
+        if self.shared.versions().any() {
+            self.shared.versions().drop_keyspace(entry.id.get(), map);
+            return Ok(None);
         }
-        self.shared.history().set(None);
-        self.shared.drop_one(transaction, list, HISTORY_NAME, &entry)
+        Ok(Some(map.head()))
     }
 
     /// The number of the last commit in the [feed of changes](Store::changes); 0 before the first.
@@ -101,9 +114,10 @@ impl Store {
         self.shared.history_head().map(|head| head.next - 1)
     }
 
-    /// The number of the last commit in the feed that this thread made in this store, as long as
-    /// it is open; `None` if it made none. Whatever call made it, and whichever thread ran it: so
-    /// each caller of a write can tell its own commit. O(1).
+    /// The number of the last commit in the feed that this thread made, if it was in this store,
+    /// since that was opened; `None` if it made none, or one in another store since. Whatever call
+    /// made it, and whichever thread ran it: so each caller of a write can tell its own commit. A
+    /// call that changed nothing, or failed, leaves the number of the one before. O(1).
     pub fn own_change(&self) -> Option<u64> {
         self.shared.own_commit()
     }

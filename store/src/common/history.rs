@@ -38,7 +38,11 @@ const CURSOR: u8 = 1;
 const COMMIT: u8 = 2;
 /// Bytes of a part of a commit from which on the next one begins.
 const PART_BYTES: usize = if cfg!(test) { 64 } else { 256 << 10 };
-/// Parts that a commit removes at most because there are too many.
+/// Bytes of a part at most: the length of a value has four bytes, and what is said of a value of
+/// nearly that length has more.
+const PART_BYTES_MAX: usize = if cfg!(test) { 256 } else { 1 << 30 };
+/// Parts that a commit removes at most because there are too many, unless it takes more bytes than
+/// these gave back.
 const PRUNED_PARTS_MAX: usize = 16;
 
 /// The head of the history, in memory.
@@ -128,6 +132,8 @@ impl History {
         let mut now = self.state.write();
         self.is_on.store(state.is_some(), Ordering::Release);
         *now = state;
+        drop(now);
+        self.notify();
     }
 
     /// Whether changes are recorded.
@@ -155,7 +161,7 @@ impl History {
         let map = state.map(transaction, catalogue)?.into_owned();
         let head = read_head(transaction, &map)?;
         let (encoder, keyspaces) = (ChangeEncoder::default(), Vec::new());
-        Ok(Some(Recording { map, head, catalogue, encoder, keyspaces, parts: 0 }))
+        Ok(Some(Recording { map, head, catalogue, encoder, keyspaces, parts: 0, bytes: 0 }))
     }
 
     /// What ends waits has happened.
@@ -202,6 +208,8 @@ pub(crate) struct Recording<'c> {
     /// The keyspaces that were looked up.
     keyspaces: Vec<ChangedKeyspace>,
     parts: u32,
+    /// Bytes of them, with their keys.
+    bytes: u64,
 }
 
 impl Recording<'_> {
@@ -282,14 +290,13 @@ impl Recording<'_> {
     }
 
     fn flush(&mut self, transaction: &mut Transaction<'_>) -> Result<()> {
-        if self.encoder.bytes.is_empty() {
-            return Ok(());
+        for part in self.encoder.bytes.chunks(PART_BYTES_MAX) {
+            let key = part_key(self.head.next, self.parts);
+            self.map.write(transaction, &key, Some(part))?;
+            self.bytes += (key.len() + part.len()) as u64;
+            self.parts += 1;
         }
-        let key = part_key(self.head.next, self.parts);
-        self.map.write(transaction, &key, Some(&self.encoder.bytes))?;
-        self.head.bytes += (key.len() + self.encoder.bytes.len()) as u64;
         self.encoder.bytes.clear();
-        self.parts += 1;
         Ok(())
     }
 
@@ -301,24 +308,24 @@ impl Recording<'_> {
         }
         let number = self.head.next;
         self.head.next += 1;
-        prune(transaction, &self.map, &mut self.head, number)?;
+        self.head.bytes = self.head.bytes.saturating_add(self.bytes);
+        prune(transaction, &self.map, &mut self.head, (number, self.bytes))?;
         write_head(transaction, &self.map, &self.head)?;
         RECORDED.set(number);
         Ok(())
     }
 }
 
-/// Removes the oldest parts while there are too many bytes, but none of the commit of a number.
+/// Removes the oldest parts while there are too many bytes, but none of the commit of a number,
+/// which took so many of them: some, and until they come to as many.
 pub(crate) fn prune(
     transaction: &mut Transaction<'_>,
     map: &Map,
     head: &mut HistoryHead,
-    number: u64,
+    (number, added): (u64, u64),
 ) -> Result<()> {
-    for _ in 0..PRUNED_PARTS_MAX {
-        if head.bytes <= head.bytes_max {
-            return Ok(());
-        }
+    let (mut parts, mut removed) = (0, 0);
+    while head.bytes > head.bytes_max && (parts < PRUNED_PARTS_MAX || removed < added) {
         let (first, end) = (part_key(0, 0), part_key(number, 0));
         let range = (Bound::Included(&first[..]), Bound::Excluded(&end[..]));
         let oldest: Option<(Slice, Slice)> = map.entries(transaction, range, 1)?.pop();
@@ -327,7 +334,9 @@ pub(crate) fn prune(
             return Ok(());
         };
         map.write(transaction, &key, None)?;
-        head.bytes = head.bytes.saturating_sub((key.len() + value.len()) as u64);
+        let bytes = (key.len() + value.len()) as u64;
+        head.bytes = head.bytes.saturating_sub(bytes);
+        (parts, removed) = (parts + 1, removed + bytes);
         // Without one of its parts it is none.
         head.first = part_of(&key).map_or(head.first, |(number, _)| number + 1);
     }

@@ -12,7 +12,7 @@
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use adamant_heap::access::Read;
@@ -22,6 +22,7 @@ use parking_lot::Mutex;
 
 use crate::common::background::BackgroundWorkers;
 use crate::common::catalogue::{Catalogue, kind_of};
+use crate::common::catalogue_entry::CatalogueEntry;
 use crate::common::content::Content;
 use crate::common::history::{HISTORY_NAME, History, Recording, take_recorded};
 use crate::common::lent_values::Lent;
@@ -68,12 +69,18 @@ pub(crate) struct Shared {
     workers: Arc<BackgroundWorkers>,
     /// What it was opened with.
     options: Options,
-    history: History,
+    history: Arc<History>,
+    /// Its number among all openings of the process: an address may be that of a later one.
+    opening: u64,
 }
 
+/// The number of the last opening.
+static OPENINGS: AtomicU64 = AtomicU64::new(0);
+
 thread_local! {
-    /// The last commit of this thread that was recorded, and the store that it is in.
-    static OWN_COMMIT: Cell<(usize, u64)> = const { Cell::new((0, 0)) };
+    /// The last commit of this thread that was recorded, and the opening of the store that it is
+    /// in.
+    static OWN_COMMIT: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
 }
 
 impl Shared {
@@ -113,7 +120,8 @@ impl Shared {
             metrics: Metrics::new(),
             workers,
             options: options.clone(),
-            history: History::default(),
+            history: Arc::default(),
+            opening: OPENINGS.fetch_add(1, Ordering::Relaxed) + 1,
         };
         shared.find_history()?;
         let are_all_open = shared.open_trees()?;
@@ -148,18 +156,22 @@ impl Shared {
     /// Finds the history of changes, if the store has one: then commits go into it. An error if it
     /// cannot be used, since commits would be missing in it.
     fn find_history(&self) -> Result<()> {
-        self.find_history_in(&self.view()?)
-    }
-
-    /// The same, under a lock that is held.
-    pub(crate) fn find_history_in<R: Read>(&self, heap: &R) -> Result<()> {
-        let Some(entry) = self.catalogue.find(heap, HISTORY_NAME)? else { return Ok(()) };
+        let view = self.view()?;
+        let Some(entry) = self.catalogue.find(&view, HISTORY_NAME)? else { return Ok(()) };
         if kind_of(HISTORY_NAME, &entry)? == KeyspaceKind::Changes {
-            let place = Place::new(entry.id.get(), HISTORY_NAME);
-            let found = (HISTORY_NAME, &entry);
-            self.history.set(Some(KeyspaceState::new(heap, &self.catalogue, found, &place)?));
+            self.history.set(Some(self.history_state(&view, &entry)?));
         }
         Ok(())
+    }
+
+    /// The state of the history's keyspace.
+    pub(crate) fn history_state<R: Read>(
+        &self,
+        heap: &R,
+        entry: &CatalogueEntry,
+    ) -> Result<Arc<KeyspaceState>> {
+        let place = Place::new(entry.id.get(), HISTORY_NAME);
+        KeyspaceState::new(heap, &self.catalogue, (HISTORY_NAME, entry), &place)
     }
 
     /// Whether this is the child of a fork: then nothing may be touched, and no lock taken.
@@ -244,8 +256,8 @@ impl Shared {
     }
 
     /// Like [`Shared::change`], after a check under the exclusive lock, for a `body` that records
-    /// what it changes. With `lends`, large values
-    /// of the keys are borrowed before, which saves copying them for snapshots.
+    /// what it changes. With `lends`, large values of the keys are borrowed before, which saves
+    /// copying them for snapshots.
     pub(crate) fn change_after<'s, T>(
         &'s self,
         permit: Option<HeldWritePermit<'s>>,
@@ -278,6 +290,8 @@ impl Shared {
         let bytes = if self.history.is_on() { 2 * bytes } else { bytes };
         let done = self.heap.transaction_combined(durability, bytes, |transaction| {
             self.check_not_closed()?;
+            // Of a commit that failed.
+            take_recorded();
             self.keep_versions(transaction, &lent, &keys)?;
             let done = body(transaction)?;
             self.record_keys(transaction, &keys)?;
@@ -321,7 +335,7 @@ impl Shared {
     #[inline]
     fn note_recorded(&self, number: u64) {
         if number != 0 {
-            OWN_COMMIT.set((self.number(), number));
+            OWN_COMMIT.set((self.opening, number));
             self.history.notify();
         }
     }
@@ -329,12 +343,12 @@ impl Shared {
     /// The number of this thread's last commit that was recorded; `None`: there is none, or it was
     /// in another store.
     pub(crate) fn own_commit(&self) -> Option<u64> {
-        let (store, number) = OWN_COMMIT.get();
-        (store == self.number()).then_some(number)
+        let (opening, number) = OWN_COMMIT.get();
+        (opening == self.opening).then_some(number)
     }
 
     /// The history of changes.
-    pub(crate) fn history(&self) -> &History {
+    pub(crate) fn history(&self) -> &Arc<History> {
         &self.history
     }
 

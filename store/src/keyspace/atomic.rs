@@ -3,8 +3,10 @@
 //! Purpose: `insert_unique`, `compare_and_swap`, and based on it `fetch_update` and `update_fetch`,
 //! whose closures run under no lock.
 
+use adamant_heap::Transaction;
 use adamant_slice::Slice;
 
+use crate::common::shared::KeyVisitor;
 use crate::engine::map::Found;
 use crate::error::Result;
 use crate::keyspace::handle::Keyspace;
@@ -70,14 +72,24 @@ impl Keyspace {
         check_key(key)?;
         check_value(value.unwrap_or_default())?;
         self.with_room(value.is_none(), || {
-            self.change(key, |transaction, map| {
+            self.check_writes()?;
+            let shared = &self.shared;
+            let keys = |each: &mut KeyVisitor<'_>| each(&self.state, key);
+            let swap = |transaction: &mut Transaction<'_>| {
+                let map = self.state.map(transaction, shared.catalogue())?;
                 let found = map.find(transaction, key)?;
                 if found.as_deref() != expected {
                     return Ok(Err(found.map(Found::into_slice)));
                 }
                 map.write(transaction, key, value)?;
+                // Only now: a value that stays is no change.
+                shared.record(transaction, |recording, transaction| {
+                    recording.key(transaction, &self.state, key)
+                })?;
                 Ok(Ok(()))
-            })
+            };
+            let lends = shared.versions().any();
+            shared.change_after(None, self.durability, lends, keys, |_| Ok(()), swap)
         })
     }
 

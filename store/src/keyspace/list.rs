@@ -80,7 +80,7 @@ impl List {
     }
 
     /// Marks a keyspace as stale, so that its handles ask the catalogue again.
-    fn doubt(&self, entry: &CatalogueEntry) {
+    pub(crate) fn doubt(&self, entry: &CatalogueEntry) {
         if let Some(place) = self.places.get(&entry.id.get()) {
             place.doubt();
         }
@@ -493,7 +493,7 @@ impl Shared {
         Ok(!dropped.is_empty())
     }
 
-    pub(crate) fn drop_one(
+    fn drop_one(
         &self,
         transaction: &mut Transaction<'_>,
         list: &List,

@@ -106,7 +106,9 @@ impl Keyspace {
                 let source = self.state.map(transaction, shared.catalogue())?;
                 let target_map = target.state.map(transaction, shared.catalogue())?;
                 let moved = source.move_to(transaction, key, &target_map, new_key)?;
-                if moved.is_moved() {
+                // One that moved to where it was is unchanged.
+                let is_same = self.state.id == target.state.id && key == new_key;
+                if moved.is_moved() && !is_same {
                     let (source, target) = ((&*self.state, key), (&*target.state, new_key));
                     shared.record(transaction, |recording, transaction| {
                         recording.pair(transaction, false, source, target)
@@ -158,7 +160,8 @@ impl Keyspace {
                 let map = self.state.map(transaction, shared.catalogue())?;
                 let other_map = other.state.map(transaction, shared.catalogue())?;
                 let are_swapped = map.swap(transaction, key, &other_map, other_key)?;
-                if are_swapped {
+                let is_same = self.state.id == other.state.id && key == other_key;
+                if are_swapped && !is_same {
                     let (one, other) = ((&*self.state, key), (&*other.state, other_key));
                     shared.record(transaction, |recording, transaction| {
                         recording.pair(transaction, true, one, other)

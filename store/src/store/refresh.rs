@@ -7,9 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adamant_heap::Refresh;
+use adamant_medium::storage::Directory;
 
 use crate::common::shared::Shared;
 use crate::error::Result;
+use crate::options::Options;
 use crate::store::handle::Store;
 
 impl Store {
@@ -65,15 +67,25 @@ impl Store {
         if self.shared.heap().is_ok() && heap.is_newest()? {
             return Ok(false);
         }
-        let directory = heap.directory().open_again()?;
-        let directory = directory.unwrap_or_else(|| Arc::clone(heap.directory()));
-        *self = Self::open_directory(directory, options)?;
+        *self = Self::open_beside_again(heap.directory(), &options)?;
         Ok(self.shared.heap()?.last_sequence() != before)
     }
 
     /// Whether it was opened [beside a writer](Store::open_beside), which it can follow then.
     pub fn is_beside_writer(&self) -> bool {
         self.shared.options().beside_writer
+    }
+
+    /// Opens the store in a directory beside a writer once more; or that under its path, if it was
+    /// made anew there and the directory removed, as by [`compact`](crate::compact).
+    pub(crate) fn open_beside_again(
+        directory: &Arc<dyn Directory>,
+        options: &Options,
+    ) -> Result<Self> {
+        let path = directory.path().to_path_buf();
+        let again = directory.open_again()?.unwrap_or_else(|| Arc::clone(directory));
+        Self::open_directory(again, options.clone())
+            .or_else(|error| Self::open_with(path, options.clone()).map_err(|_| error))
     }
 
     /// Waits until [`Store::refresh`] would show a later commit, for no longer than that; whether

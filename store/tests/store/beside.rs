@@ -252,3 +252,37 @@ fn a_reader_keeps_no_writer_out_and_writes_nothing() {
     reader.close().unwrap();
     assert!(std::fs::read_dir(path.join("readers")).unwrap().next().is_none());
 }
+
+/// A store that is made anew under the same path is followed: no reader stays with files that are
+/// removed.
+#[test]
+fn readers_follow_a_store_that_is_compacted() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    for is_closed in [true, false] {
+        let store = Store::open(&path).unwrap();
+        let towns = store.keyspace("towns").unwrap();
+        store.record_changes(Some(1 << 20)).unwrap();
+        towns.put("Bern", "1").unwrap();
+        let last = store.last_change().unwrap();
+        drop(towns);
+        let open = (!is_closed).then_some(store);
+        let mut readers =
+            [false, true].map(|is_held| (is_held, Store::open_beside(&path).unwrap()));
+        let mut changes = readers[0].1.changes(last).unwrap();
+        drop(open);
+        adamant::compact(&path).unwrap();
+        let store = Store::open(&path).unwrap();
+        store.keyspace("towns").unwrap().put("Bern", "2").unwrap();
+        for (is_held, reader) in &mut readers {
+            let held = is_held.then(|| reader.keyspace("towns").unwrap());
+            assert!(reader.wait_for_change(std::time::Duration::from_secs(10)).unwrap());
+            assert!(reader.refresh().unwrap(), "{is_closed} {is_held}");
+            let found = reader.keyspace("towns").unwrap().get("Bern").unwrap();
+            assert_eq!(found, Some("2".into()), "{is_closed} {is_held}");
+            drop(held);
+        }
+        let commit = changes.next_within(std::time::Duration::from_secs(10)).unwrap().unwrap();
+        assert_eq!(commit.number, last + 1);
+    }
+}

@@ -480,3 +480,234 @@ fn large_loads_are_told_by_their_bounds() {
     assert_eq!((&*keyspace.name, &first[..], &last[..]), ("lsm 0", &b"00000"[..], &b"19999"[..]));
     assert!(changes.try_next().unwrap().is_none());
 }
+
+/// A regression: a store that got the memory of one that was dropped had its commit.
+#[test]
+fn a_commit_is_that_of_one_opening() {
+    for _ in 0..20 {
+        let store = Store::in_memory().unwrap();
+        store.record_changes(Some(1 << 20)).unwrap();
+        store.keyspace("towns").unwrap();
+        assert_eq!(store.own_change(), Some(1));
+        drop(store);
+        assert_eq!(Store::in_memory().unwrap().own_change(), None);
+    }
+}
+
+/// A regression: a reader that never waited stayed where it was opened.
+#[test]
+fn readers_beside_a_writer_follow_without_waiting() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let store = open(&path);
+    store.record_changes(Some(1 << 20)).unwrap();
+    let towns = store.keyspace("towns").unwrap();
+    let mut changes = Store::open_beside(&path).unwrap().changes(1).unwrap();
+    for number in 2..10 {
+        assert!(changes.try_next().unwrap().is_none());
+        towns.put("Bern", "134,000").unwrap();
+        assert_eq!(changes.try_next().unwrap().unwrap().number, number);
+    }
+}
+
+/// A regression: a commit removed 16 parts, however few bytes they had.
+#[test]
+fn small_commits_make_room_for_large_ones() {
+    const BOUND: u64 = 1 << 20;
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(&directory.path().join("store"));
+    store.record_changes(Some(BOUND)).unwrap();
+    let towns = store.keyspace("towns").unwrap();
+    for number in 0..10_000_u32 {
+        towns.put(number.to_le_bytes(), [1; 50]).unwrap();
+    }
+    for _ in 0..20 {
+        towns.put("large", vec![7; 200_000]).unwrap();
+        let history = store.open_stored("adamant.changes").unwrap();
+        let bytes: usize = history
+            .iter()
+            .map(|entry| entry.unwrap())
+            .map(|(key, value)| key.len() + value.len())
+            .sum();
+        assert!(bytes as u64 <= BOUND + 100, "{bytes}");
+    }
+}
+
+/// What is where it was is no change.
+#[test]
+fn what_stays_is_not_recorded() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(&directory.path().join("store"));
+    store.record_changes(Some(1 << 20)).unwrap();
+    for engine in ENGINES {
+        let towns = keyspace(&store, engine, 0);
+        towns.put("Bern", "134,000").unwrap();
+        let last = store.last_change().unwrap();
+        assert!(towns.rename("Bern", "Bern").unwrap().is_moved());
+        assert!(towns.swap("Bern", &towns, "Bern").unwrap());
+        assert!(!towns.insert_unique("Bern", "1").unwrap());
+        assert!(towns.compare_and_swap("Bern", Some("1"), Some("2")).unwrap().is_err());
+        assert_eq!(store.last_change().unwrap(), last);
+        assert!(towns.compare_and_swap("Bern", Some("134,000"), Some("2")).unwrap().is_ok());
+        assert_eq!(store.last_change().unwrap(), last + 1);
+    }
+}
+
+/// A reader of a history that was ended gets nothing of one that was begun anew; it waits no
+/// longer.
+#[test]
+fn a_history_that_is_begun_anew_is_another_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let store = open(&path);
+    store.record_changes(Some(1 << 20)).unwrap();
+    let towns = store.keyspace("towns").unwrap();
+    towns.put("Bern", "1").unwrap();
+    let beside = Store::open_beside(&path).unwrap();
+    let mut readers = [store.changes(2).unwrap(), beside.changes(2).unwrap()];
+    let mut waiting = store.changes(2).unwrap();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(move || waiting.next_within(Duration::from_secs(60)));
+        std::thread::sleep(Duration::from_millis(20));
+        let start = Instant::now();
+        store.record_changes(None).unwrap();
+        assert!(matches!(waiting.join().unwrap(), Err(Error::ChangesNotRecorded)));
+        assert!(start.elapsed() < Duration::from_secs(30));
+    });
+    store.record_changes(Some(1 << 20)).unwrap();
+    for _ in 0..10 {
+        towns.put("Bern", "2").unwrap();
+    }
+    for changes in &mut readers {
+        assert!(matches!(changes.try_next(), Err(Error::ChangesNotRecorded)));
+    }
+}
+
+/// Transactions of all kinds: popping, with savepoints that are undone, with reserved values,
+/// chunked, failing, and alone.
+#[test]
+fn the_feed_has_what_transactions_left() {
+    for seed in 0..6 {
+        println!("seed {seed}");
+        let mut random = fastrand::Rng::with_seed(seed);
+        let directory = tempfile::tempdir().unwrap();
+        let store = open(&directory.path().join("store"));
+        store.record_changes(Some(u64::MAX)).unwrap();
+        let mut model = Model::default();
+        for _ in 0..60 {
+            let random = &mut random;
+            let engines = [random.usize(..5), random.usize(..5)];
+            let [one, other] = engines.map(|engine| keyspace(&store, ENGINES[engine], 0));
+            let sessions = store.expiring("sessions").unwrap();
+            let fails = random.u8(..8) == 0;
+            let operations = if random.u8(..6) == 0 { 3000 } else { 30 };
+            let is_alone = random.bool();
+            let mut snapshot = random.bool().then(|| store.snapshot().unwrap());
+            let work = |tx: &mut adamant::Transaction| {
+                for _ in 0..random.usize(..operations) {
+                    let (first, second) = (key(random), key(random));
+                    match random.u8(..16) {
+                        0..5 => tx.put(&one, first, value(random))?,
+                        5 => tx.delete(&other, first)?,
+                        6 => drop(tx.pop_first(&one)?),
+                        7 => drop(tx.pop_last(&other)?),
+                        8 => drop(tx.take(&one, first)?),
+                        9 => {
+                            let mut reserved = store.reserve(random.usize(..9000))?;
+                            reserved.as_mut().fill(7);
+                            tx.put_reserved(&other, first, reserved)?;
+                        }
+                        10 | 11 => {
+                            let undone = tx.savepoint(|tx| {
+                                tx.put(&one, &first, "undone")?;
+                                tx.put(&other, &second, "undone")?;
+                                tx.pop_first(&one)?;
+                                if random.bool() { Err(Error::Closed) } else { Ok(()) }
+                            });
+                            drop(undone);
+                        }
+                        12 => {
+                            let end = sessions.after(Duration::from_millis(random.u64(..50)));
+                            sessions.within(tx).put(first, value(random), Some(end))?;
+                        }
+                        13 => drop(sessions.within(tx).pop_first()?),
+                        14 => drop(sessions.within(tx).remove_expired(5)?),
+                        _ => snapshot = None,
+                    }
+                }
+                if fails { Err(Error::Closed) } else { Ok(()) }
+            };
+            let before = store.last_change().unwrap();
+            let done = match is_alone {
+                true => store.exclusive(work),
+                false => {
+                    let mut tx = store.begin().unwrap();
+                    let mut work = work;
+                    work(&mut tx).and_then(|()| tx.commit())
+                }
+            };
+            assert_eq!(done.is_err(), fails, "{done:?}");
+            let commits = store.last_change().unwrap() - before;
+            assert!(commits <= u64::from(!fails), "{commits}");
+            model.follow(&store);
+        }
+        model.check(&store);
+        assert!(store.check().unwrap().is_clean());
+    }
+}
+
+/// Commits of several threads, some of which fail for lack of space: the feed has those that were
+/// made.
+#[test]
+fn commits_without_space_are_none_of_the_feed() {
+    const THREADS: u64 = 4;
+    for engine in [Engine::Bplus, Engine::Critbit, Engine::Lsm] {
+        let disk = adamant_sim::SimDisk::new(1).without_history();
+        let root = std::sync::Arc::new(adamant_sim::SimDirectory::root(&disk));
+        let store = Store::open_directory(root, options()).unwrap();
+        store.record_changes(Some(u64::MAX)).unwrap();
+        let towns = store.keyspace_with("towns", KeyspaceOptions::new().engine(engine)).unwrap();
+        disk.set_space_bytes(Some(disk.space_used_bytes() + (16 << 20)));
+        let failed: u64 = std::thread::scope(|scope| {
+            let put = |thread: u64| {
+                let mut random = fastrand::Rng::with_seed(thread);
+                let (mut failed, mut last) = (0, 0);
+                for number in 0..3000_u64 {
+                    let key = (thread << 32 | number).to_le_bytes();
+                    match towns.put(key, vec![thread as u8; random.usize(..8000)]) {
+                        Ok(()) => {
+                            let own = store.own_change().unwrap();
+                            assert!(own > last);
+                            last = own;
+                        }
+                        Err(error) => {
+                            assert!(error.is_out_of_space(), "{error}");
+                            assert_eq!(store.own_change().unwrap_or(0), last);
+                            failed += 1;
+                        }
+                    }
+                    if failed > 100 {
+                        break;
+                    }
+                }
+                failed
+            };
+            let threads: Vec<_> =
+                (0..THREADS).map(|thread| scope.spawn(move || put(thread))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+        });
+        assert!(failed > 0);
+        // Recording neither ends nor begins with a commit that fails.
+        disk.set_space_bytes(Some(disk.space_used_bytes()));
+        let last = store.last_change().unwrap();
+        while store.record_changes(Some(u64::MAX)).is_ok() && towns.put("more", [7; 9000]).is_ok() {
+        }
+        disk.set_space_bytes(None);
+        towns.put("more", "").unwrap();
+        assert!(store.own_change().unwrap() > last);
+        println!("{engine:?}: {failed} failed, {} commits", store.last_change().unwrap());
+        let mut model = Model::default();
+        model.follow(&store);
+        model.check(&store);
+    }
+}

@@ -7,6 +7,7 @@
 //! reader without a place was overtaken: nothing is kept for it any more.
 //! Thread safety: any thread, of any process.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use adamant_medium::error::Error as MediumError;
@@ -192,7 +193,7 @@ impl Drop for ReaderLock {
 /// A reader that another process has registered.
 #[derive(Debug)]
 pub(in crate::journal) struct Reader {
-    name: String,
+    pub(in crate::journal) name: String,
     pub(in crate::journal) place: Place,
 }
 
@@ -202,10 +203,9 @@ impl Reader {
         self.place.moment != 0
     }
 
-    /// The order in which readers are overtaken: those that know least need most. One that is being
-    /// opened needs only what is written from now on, but does not say so yet.
-    pub(in crate::journal) fn age(&self) -> (bool, BatchId, u64) {
-        (self.place.moment == 0, self.place.known, self.place.moment)
+    /// The order in which readers are overtaken: those that know least need most.
+    pub(in crate::journal) fn age(&self) -> (BatchId, bool, u64) {
+        (self.place.known, !self.is_still(), self.place.moment)
     }
 }
 
@@ -240,24 +240,25 @@ impl Readers {
     pub(in crate::journal) fn list(&self) -> Result<Vec<Reader>> {
         let mut readers = Vec::new();
         let directory = self.directory.as_ref();
-        let names = directory.list()?;
-        for file in &names {
-            if let Some(name) = file.strip_suffix(PLACE_SUFFIX) {
-                // A reader that is registering notices, and begins anew.
-                if !names.contains(&lock_name(name)) {
-                    remove_if_there(directory, file)?;
-                }
-            }
-            let Some(name) = file.strip_suffix(LOCK_SUFFIX) else { continue };
-            match directory.lock(file) {
+        let files = directory.list()?;
+        let name_of = |file: &String| {
+            let name = file.strip_suffix(LOCK_SUFFIX).or_else(|| file.strip_suffix(PLACE_SUFFIX));
+            name.map(str::to_owned)
+        };
+        let names: BTreeSet<String> = files.iter().filter_map(name_of).collect();
+        for name in names {
+            match directory.lock(&lock_name(&name)) {
+                // Under the lock, also a place that had none when the files were listed: a reader
+                // that is registering gets no lock, or finds that its place is gone. Without it,
+                // one that had registered by now would lose its place.
                 Ok(_lock) => {
-                    remove_if_there(directory, &place_name(name))?;
-                    remove_if_there(directory, file)?;
+                    remove_if_there(directory, &place_name(&name))?;
+                    remove_if_there(directory, &lock_name(&name))?;
                 }
                 // Whether another user's is alive cannot be told.
                 Err(_) => {
-                    if let Some(place) = self.place_of(name) {
-                        readers.push(Reader { name: name.to_owned(), place });
+                    if let Some(place) = self.place_of(&name) {
+                        readers.push(Reader { name, place });
                     }
                 }
             }

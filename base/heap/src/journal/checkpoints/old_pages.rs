@@ -91,8 +91,36 @@ pub(in crate::journal) struct Keeper {
     store: Arc<dyn Directory>,
     /// A bound on the bytes of all that is kept.
     bytes_max: u64,
-    /// Heap offset of each page that this process has kept, and for which batch last.
-    kept: Arc<Mutex<HashMap<u64, BatchId>>>,
+    kept: Arc<Mutex<Kept>>,
+}
+
+/// What this process knows of what it has kept, and for whom.
+#[derive(Debug, Default)]
+struct Kept {
+    /// Heap offset of each page, and for which batch last.
+    pages: HashMap<u64, BatchId>,
+    /// The last batch for which readers were listed.
+    listed: Option<BatchId>,
+    /// A batch that each reader knows, whatever it says: that for which readers were listed last
+    /// when it was not there. It registered later, and then found that batch's table.
+    readers: HashMap<String, BatchId>,
+}
+
+impl Kept {
+    /// The readers that are alive, with what they know at least.
+    fn list(&mut self, readers: &Readers, id: Option<BatchId>) -> Result<Vec<Reader>> {
+        let mut registered = readers.list()?;
+        let mut known = HashMap::with_capacity(registered.len());
+        for reader in &mut registered {
+            let first = self.readers.get(&reader.name).copied();
+            let first = first.or(self.listed).unwrap_or_default();
+            reader.place.known = reader.place.known.max(first);
+            known.insert(reader.name.clone(), first);
+        }
+        self.readers = known;
+        self.listed = id.or(self.listed);
+        Ok(registered)
+    }
 }
 
 impl Keeper {
@@ -117,14 +145,15 @@ impl Keeper {
     ) -> Result<()> {
         let kept = Readers::of(self.store.as_ref()).and_then(|readers| {
             let Some(readers) = readers else { return Ok(()) };
-            let mut kept = self.kept.lock();
-            let mut registered = readers.list()?;
+            let mut guard = self.kept.lock();
+            let kept = &mut *guard;
+            let mut registered = kept.list(&readers, Some(id))?;
             // One that moves on knows more than it says.
             let newest = match registered.iter().all(Reader::is_still) {
                 true => registered.iter().map(|reader| reader.place.known).max(),
                 false => None,
             };
-            let is_missing = |page: u64| match (newest, kept.get(&page)) {
+            let is_missing = |page: u64| match (newest, kept.pages.get(&page)) {
                 (Some(newest), Some(last)) => *last <= newest,
                 _ => true,
             };
@@ -138,8 +167,10 @@ impl Keeper {
             if clean(&readers, &mut registered, room)? {
                 write(readers.directory().as_ref(), pool, id, &missing)?;
                 let needed = registered.iter().map(|reader| reader.place.known).min();
-                kept.retain(|_, last| needed.is_some_and(|needed| *last > needed));
-                kept.extend(missing.iter().map(|(page, _)| (*page, id)));
+                kept.pages.retain(|_, last| needed.is_some_and(|needed| *last > needed));
+                kept.pages.extend(missing.iter().map(|(page, _)| (*page, id)));
+            } else {
+                kept.pages = HashMap::new();
             }
             Ok(())
         });
@@ -149,8 +180,8 @@ impl Keeper {
     /// Removes what no reader needs any more. Best effort: the next batch does it again.
     pub(in crate::journal) fn tidy(&self) {
         if let Ok(Some(readers)) = Readers::of(self.store.as_ref()) {
-            let _ = readers
-                .list()
+            let registered = self.kept.lock().list(&readers, None);
+            let _ = registered
                 .and_then(|mut registered| clean(&readers, &mut registered, self.bytes_max));
         }
     }
@@ -160,7 +191,8 @@ impl Keeper {
         let given = Readers::of(self.store.as_ref()).and_then(|readers| {
             let Some(readers) = readers else { return Ok(false) };
             let is_more = !side_files(readers.directory().as_ref())?.is_empty();
-            clean(&readers, &mut readers.list()?, 0).map(|_| is_more)
+            let mut registered = self.kept.lock().list(&readers, None)?;
+            clean(&readers, &mut registered, 0).map(|_| is_more)
         });
         given.unwrap_or(false)
     }
@@ -351,4 +383,87 @@ fn read_entries(pool: &PoolFile, id: BatchId, file: &Arc<dyn File>) -> Result<Op
         return Ok(None);
     }
     Ok(<[Entry]>::ref_from_bytes(&entries).map(<[_]>::to_vec).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use adamant_medium::memory::MemoryDirectory;
+
+    use super::*;
+    use crate::journal::checkpoints::table::Name;
+    use crate::journal::readers::{Place, Registration};
+    use crate::layout::TABLE_BASE;
+
+    /// A store of one page, and a keeper of room for some copies of it.
+    fn store(copies: u64) -> (Arc<dyn Directory>, PoolFile, Keeper) {
+        let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
+        let file = directory.create("pool").expect("a file");
+        let page = [0; PAGE_BYTES as usize];
+        let pool = PoolFile::create(file, [5; 16], 2, &[(0, &page[..]), (TABLE_BASE, &page[..])]);
+        let keeper = Keeper::new(&directory, copies * (PAGE_BYTES + 1000));
+        (directory, pool.expect("a pool"), keeper)
+    }
+
+    fn id(number: u64) -> BatchId {
+        BatchId { number, batch: 0 }
+    }
+
+    fn keep(pool: &PoolFile, keeper: &Keeper, number: u64) {
+        let name = Name { number, batch: 0, durable: 7 };
+        table::write(pool, name, &[table::entry(0, 1, 2)]).expect("written");
+        keeper.keep(pool, id(number), &[0], &[1]).expect("kept");
+    }
+
+    fn files(directory: &Arc<dyn Directory>) -> Vec<BatchId> {
+        let readers = Readers::of(directory.as_ref()).expect("listed").expect("is there");
+        side_files(readers.directory().as_ref()).expect("listed")
+    }
+
+    /// A regression: one that is being opened seemed to need all that was kept before it came, for
+    /// which all others were overtaken.
+    #[test]
+    fn a_reader_that_is_being_opened_needs_nothing_from_before() {
+        let (directory, pool, keeper) = store(3);
+        let stay = |number| {
+            let reader = Registration::new(directory.as_ref()).expect("registered");
+            reader.set(Place { moment: 5, known: id(number) }).expect("set");
+            reader
+        };
+        let old = stay(0);
+        // Each moves on, and so has one copy more kept.
+        let follower = stay(0);
+        for number in 1..=3 {
+            keep(&pool, &keeper, number);
+            follower.set(Place { moment: 5, known: id(number) }).expect("set");
+        }
+        assert_eq!(files(&directory), [id(1), id(2), id(3)]);
+        let opening = Registration::new(directory.as_ref()).expect("registered");
+        keep(&pool, &keeper, 4);
+        assert!(old.is_overtaken().expect("looked at"));
+        for reader in [&follower, &opening] {
+            assert!(!reader.is_overtaken().expect("looked at"));
+        }
+        assert_eq!(files(&directory), [id(4)]);
+        // It needs what was kept since it came.
+        follower.set(Place { moment: 5, known: id(4) }).expect("set");
+        keep(&pool, &keeper, 5);
+        assert_eq!(files(&directory), [id(4), id(5)]);
+        // Nothing of it is known to another process.
+        let later = Keeper::new(&directory, 1 << 20);
+        later.tidy();
+        assert_eq!(files(&directory), [id(4), id(5)]);
+    }
+
+    /// Memory does not stay for readers that have gone.
+    #[test]
+    fn what_is_kept_is_forgotten_with_its_readers() {
+        let (directory, pool, keeper) = store(3);
+        let reader = Registration::new(directory.as_ref()).expect("registered");
+        keep(&pool, &keeper, 1);
+        assert_eq!(keeper.kept.lock().pages.len(), 1);
+        drop(reader);
+        keep(&pool, &keeper, 2);
+        assert!(keeper.kept.lock().pages.is_empty());
+        assert!(files(&directory).is_empty());
+    }
 }

@@ -26,7 +26,7 @@ use crate::journal::recovery::overlay::Private;
 use crate::journal::recovery::read_only::{Applied, Found, ReadOnly, log_of};
 use crate::journal::recovery::tail::Tail;
 use crate::journal::recovery::validate::validate_behind;
-use crate::layout::{BELL_OFFSET, PAGE_BYTES};
+use crate::layout::{BELL_OFFSET, PAGE_BYTES, POOL_NAME};
 
 /// Attempts to open beside a process that writes, those of them that may find damage, and the pause
 /// between two.
@@ -158,8 +158,12 @@ impl ReadOnly {
     /// The records behind those that were applied, as long as no checkpoint is made. `None` if it
     /// is not known where they are.
     fn later(&self, directory: &dyn Directory, applied: &Applied) -> Result<Option<Tail>> {
-        // Without a tail there is no log: its first record comes behind a checkpoint that names it.
-        let Some(start) = applied.end else { return Ok(Some(Tail::none(applied.last_sequence))) };
+        let Some(start) = applied.end else {
+            // Without a tail there is no log: its first record comes behind a checkpoint that names
+            // it. Of a store that was made anew elsewhere, and removed, there is none to come.
+            let is_there = directory.list()?.iter().any(|name| name == POOL_NAME);
+            return Ok(is_there.then(|| Tail::none(applied.last_sequence)));
+        };
         let (log, newest) = (log_of(directory)?, self.pool.newest_checkpoint()?);
         let (Some(log), Some(newest)) = (log, newest) else { return Ok(None) };
         validate_behind(&self.pool, log.as_ref(), &newest, start)
