@@ -102,8 +102,8 @@ impl Changes {
     ///
     /// # Errors
     /// [`Error::ChangesUnknown`] if this reader is so far behind that the commit was removed;
-    /// [`Error::ChangesNotRecorded`] if recording has ended, even if it was begun anew since; [`Error::Damaged`]; the store is
-    /// closed.
+    /// [`Error::ChangesNotRecorded`] if recording has ended, even if it was begun anew since;
+    /// [`Error::Damaged`]; the store is closed.
     pub fn try_next(&mut self) -> Result<Option<Commit>> {
         if self.ready.is_empty() {
             self.read_ahead()?;
