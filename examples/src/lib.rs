@@ -3,6 +3,7 @@
 //! - `hello`: open, write, read, close, open again.
 //! - `transfer`: one batch over two keyspaces.
 //! - `index`: prefixes and ranges over an index that is kept beside the data.
+//! - `queue`: a consumer in a process of its own, which the producer's commits wake.
 //! - `typed`: keys that are tuples, values that are structures.
 //!
 //! On the bare heap, with data structures of their own:

@@ -1,6 +1,7 @@
 //! Errors of a store.
 
 use std::fmt;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use adamant_heap::error::Error as HeapError;
@@ -147,6 +148,37 @@ pub enum Error {
         findings: u64,
         /// The first of them.
         first: String,
+    },
+    /// The path holds an increment, which is only read: see
+    /// [`Store::backup_since`](crate::Store::backup_since).
+    Increment {
+        /// The path.
+        path: PathBuf,
+    },
+    /// An increment cannot be made against this parent.
+    NotAParent {
+        /// The parent's path.
+        path: PathBuf,
+        /// The thing found there.
+        found: String,
+    },
+    /// A backup is missing that an increment is the difference from.
+    MissingLink {
+        /// Path of the backup.
+        path: PathBuf,
+        /// The increment.
+        needed_by: PathBuf,
+    },
+    /// A backup is not the one that an increment is the difference from, or was changed since.
+    WrongLink {
+        /// Path of the backup.
+        path: PathBuf,
+        /// The increment.
+        needed_by: PathBuf,
+        /// The backup that the increment names.
+        expected: String,
+        /// The backup found.
+        found: String,
     },
     /// The heap of the store holds application objects, which a copy by keyspaces would lose.
     OtherObjects {
@@ -305,6 +337,8 @@ impl Error {
             Self::Damaged { .. }
             | Self::NotWhole { .. }
             | Self::Medium(MediumError::Truncated { .. }) => true,
+            // A block of an increment.
+            Self::Medium(MediumError::Io { source, .. }) => source.kind() == ErrorKind::InvalidData,
             Self::Heap(error) => {
                 matches!(error, HeapError::Damaged { .. } | HeapError::InvalidPointer { .. })
             }
@@ -329,6 +363,8 @@ impl Error {
         matches!(
             self,
             Self::NotAStore { .. }
+                | Self::Increment { .. }
+                | Self::WrongLink { .. }
                 | Self::UnknownEngine { .. }
                 | Self::UnknownKind { .. }
                 | Self::UnknownOption { .. }
@@ -472,6 +508,33 @@ impl fmt::Display for Error {
                 "{} is damaged ({findings} findings, the first one: {first}); use another backup, or \
                  let `adamant repair` save what can be read",
                 path.display()
+            ),
+            Self::Increment { path } => write!(
+                f,
+                "{} is an increment, a backup of what changed since another one, and is only read; \
+                 to write, restore it to a path of its own (`adamant restore`)",
+                path.display()
+            ),
+            Self::NotAParent { path, found } => write!(
+                f,
+                "expected a backup of this store at {}, beside the new one, found {found}; name a \
+                 full backup or an increment in the same folder",
+                path.display()
+            ),
+            Self::MissingLink { path, needed_by } => write!(
+                f,
+                "expected the backup {}, which {} is the difference from, found nothing; put it \
+                 back there, or use a backup that does not need it",
+                path.display(),
+                needed_by.display()
+            ),
+            Self::WrongLink { path, needed_by, expected, found } => write!(
+                f,
+                "{} is not the backup that {} is the difference from, or was changed since: \
+                 expected {expected}, found {found}; put that one back there, or use a backup that \
+                 does not need it",
+                path.display(),
+                needed_by.display()
             ),
             Self::OtherObjects { store } => write!(
                 f,

@@ -48,9 +48,9 @@
 //! - [`Keyspace::typed`] gives keys and values types, see [`typed`].
 //! - [`Store::expiring`] gives entries a time to live (TTL): each expires at its deadline, see
 //!   [`expiring`].
-//! - [`Store::backup`] copies a store while it is in use, and [`restore`] restores the copy.
-//!   [`compact`] makes files as small as their contents. [`Store::open_read_only`] reads beside
-//!   other readers.
+//! - [`Store::backup`] copies a store while it is in use, [`Store::backup_since`] what changed
+//!   since another backup, and [`restore`] restores both. [`compact`] makes files as small as their
+//!   contents. [`Store::open_read_only`] reads beside other readers.
 //! - [`Store::changes`] is a feed of what each commit did, live and from the past;
 //!   [`Store::open_beside`] reads beside a process that writes, and [`Store::refresh`] follows it.
 //! - [`Transaction::on_heap`] changes objects of your own in the same commit, see [`Store::heap`].
@@ -79,6 +79,7 @@ mod bounds;
 mod engine;
 mod guard;
 mod options;
+pub mod increment;
 mod common;
 mod keyspace;
 mod type_records;
@@ -118,12 +119,14 @@ pub use care::repair::{repair, repair_into};
 pub use care::rescue::{KeyspaceRepair, RepairReport};
 pub use care::restore::restore;
 pub use changes::feed::{Changes, Commit};
+pub use changes::info::ChangesInfo;
 pub use common::change::{Change, ChangedKeyspace};
 pub use common::keyspace_options::KeyspaceOptions;
 pub use common::versions::SnapshotStats;
 pub use engine::tree::Engine;
 pub use error::{Error, Result};
 pub use expiring::{Deadline, Expiring};
+pub use increment::{Increment, increment_in};
 pub use keyspace::atomic::Swapped;
 pub use keyspace::entry::Entry;
 pub use keyspace::handle::Keyspace;

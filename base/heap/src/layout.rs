@@ -346,6 +346,18 @@ pub const fn file_offset(heap_offset: u64) -> u64 {
     }
 }
 
+/// The heap offset of a byte of the file: the inverse of [`file_offset`]; `None` for head and
+/// checksums.
+pub const fn heap_offset_at(file_offset: u64) -> Option<u64> {
+    let Some(behind) = file_offset.checked_sub(HEAD_BYTES) else { return None };
+    let (zone, within) = (behind / ZONE_STRIDE, behind % ZONE_STRIDE);
+    let Some(table) = within.checked_sub(ZONE_SUMS_PAGES * PAGE_BYTES) else { return None };
+    match table.checked_sub(ZONE_TABLE_PAGES * PAGE_BYTES) {
+        None => Some(TABLE_BASE + zone * ZONE_TABLE_PAGES * PAGE_BYTES + table),
+        Some(data) => Some(zone * ZONE_BYTES + data),
+    }
+}
+
 /// The file offset of the checksum of the page at this heap offset.
 pub const fn checksum_file_offset(heap_offset: u64) -> u64 {
     let (zone, index) = if heap_offset >= TABLE_BASE {

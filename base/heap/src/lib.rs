@@ -65,6 +65,7 @@ pub use adamant_medium::system::os::OsDirectory;
 pub use adamant_slice::Slice;
 
 pub use adamant_medium::address::persist::Flushing;
+pub use care::identity::{PoolIdentity, verify_file_page};
 pub use care::leaks::{Leak, LeakFinding, LeakReport};
 pub use care::shrink::Shrunk;
 pub use durability::Durability;

@@ -22,8 +22,9 @@
  *     long as that function says: until a handle is freed, or a cursor moves. An adamant_value is a copy.
  *  6. Text. Paths and names are text that ends with a zero byte; names of keyspaces are UTF-8.
  *  7. Threads. Handles of stores, keyspaces, snapshots, values and lists may be used by any number of threads
- *     at once, those of entries that end too. Those of options, batches, transactions and cursors are for one thread at a time, whichever:
- *     a second one is told ADAMANT_BUSY. Nobody frees what somebody uses.
+ *     at once, those of entries that end too. Those of options, batches, transactions, cursors and feeds of
+ *     changes are for one thread at a time, whichever: a second one is told ADAMANT_BUSY. Nobody frees what
+ *     somebody uses.
  *  8. Fork. The child of a fork must not use or free handles from before it: calls are ADAMANT_MISUSE, and
  *     bytes that were lent are not there. Open the store after the fork, in one of the two.
  *  9. Closing. After adamant_close every use of the store is ADAMANT_CLOSED. Handles are freed all the same.
@@ -206,7 +207,7 @@
 
 /**
  * The keyspace of that name holds entries that end, or their deadlines: adamant_expiring_open
- * opens it.
+ * opens it. Or it is the history of changes, which adamant_changes_open reads.
  */
 #define ADAMANT_WRONG_KIND (-31)
 
@@ -214,6 +215,17 @@
  * Others wrote for longer than was to be waited: nothing was done, try again later.
  */
 #define ADAMANT_TIMED_OUT (-32)
+
+/**
+ * The store does not record changes: adamant_record_changes begins.
+ */
+#define ADAMANT_CHANGES_NOT_RECORDED (-33)
+
+/**
+ * The history of changes does not have all commits behind that one: adamant_changes_info tells
+ * those that it has.
+ */
+#define ADAMANT_CHANGES_UNKNOWN (-34)
 
 /**
  * A commit survives power loss: the default.
@@ -229,6 +241,61 @@
  * A commit may be lost with the process for a bounded time, but never in part.
  */
 #define ADAMANT_DEFERRED 2
+
+/**
+ * A key has a value.
+ */
+#define ADAMANT_CHANGE_PUT 1
+
+/**
+ * A key has no value.
+ */
+#define ADAMANT_CHANGE_REMOVED 2
+
+/**
+ * The value of a key became that of the target key, and the key has none.
+ */
+#define ADAMANT_CHANGE_MOVED 3
+
+/**
+ * A key and the target key have exchanged their values.
+ */
+#define ADAMANT_CHANGE_SWAPPED 4
+
+/**
+ * No key of a range has a value.
+ */
+#define ADAMANT_CHANGE_RANGE_REMOVED 5
+
+/**
+ * A keyspace has no entries.
+ */
+#define ADAMANT_CHANGE_CLEARED 6
+
+/**
+ * A keyspace was made.
+ */
+#define ADAMANT_CHANGE_CREATED 7
+
+/**
+ * A keyspace is gone, with its entries.
+ */
+#define ADAMANT_CHANGE_DROPPED 8
+
+/**
+ * A keyspace has the new name.
+ */
+#define ADAMANT_CHANGE_RENAMED 9
+
+/**
+ * A keyspace and the target keyspace have exchanged their names.
+ */
+#define ADAMANT_CHANGE_EXCHANGED 10
+
+/**
+ * Entries of a range were loaded, where there were none. They are not listed: read them.
+ */
+#define ADAMANT_CHANGE_LOADED 11
 
 /**
  * The deadline of an entry that has none: it stays until it is taken out. Later than all others.
@@ -381,6 +448,11 @@
 typedef struct adamant_batch adamant_batch;
 
 /**
+ * Commits in order. For one thread at a time. To be freed by adamant_changes_free.
+ */
+typedef struct adamant_changes adamant_changes;
+
+/**
  * Goes through the entries of a keyspace by key, both ways. It stays good while the keyspace is
  * written to. For one thread at a time. To be freed by adamant_cursor_free.
  */
@@ -508,6 +580,83 @@ typedef uint64_t (*adamant_clock)(void *context);
  * freed by it. It returns 0 if all went well. It gets back the `context` that was given with it.
  */
 typedef int (*adamant_work)(void *context, adamant_transaction *handle);
+
+/**
+ * A change that a commit made. What does not belong to its kind is no bytes (NULL), and 0. All
+ * bytes are lent until the function returns that is given it.
+ */
+typedef struct {
+    /**
+     * The number of its commit: commits are numbered one by one, in the order in which they came.
+     */
+    uint64_t commit;
+    /**
+     * How many changes of this commit come behind this one.
+     */
+    uint64_t left;
+    /**
+     * What happened: ADAMANT_CHANGE_PUT and so on. A later version may have more of them.
+     */
+    int kind;
+    /**
+     * The name of the keyspace, as it was then, without a zero byte.
+     */
+    adamant_slice keyspace;
+    /**
+     * The number of the keyspace, which no other one ever has.
+     */
+    uint64_t keyspace_id;
+    /**
+     * The key.
+     */
+    adamant_slice key;
+    /**
+     * The value that the commit left.
+     */
+    adamant_slice value;
+    /**
+     * When the value is over; ADAMANT_NEVER for all that do not end.
+     */
+    uint64_t deadline;
+    /**
+     * The name of the other keyspace.
+     */
+    adamant_slice target;
+    /**
+     * Its number.
+     */
+    uint64_t target_id;
+    /**
+     * The other key.
+     */
+    adamant_slice target_key;
+    /**
+     * The lower end of a range; NULL: it has none.
+     */
+    adamant_slice lower;
+    /**
+     * The upper end of a range; NULL: it has none.
+     */
+    adamant_slice upper;
+    /**
+     * Other than 0: the key `lower` itself is not in the range.
+     */
+    int lower_excluded;
+    /**
+     * Other than 0: the key `upper` itself is in the range.
+     */
+    int upper_included;
+    /**
+     * The name of the keyspace since.
+     */
+    adamant_slice new_name;
+} adamant_change;
+
+/**
+ * A function of C's that is told a change. It gets back the `context` that was given with it. It
+ * may look at the change until it returns, and use the store, but not the feed.
+ */
+typedef void (*adamant_change_reader)(void *context, const adamant_change *change);
 
 #ifdef __cplusplus
 extern "C" {
@@ -673,6 +822,18 @@ int adamant_backup(const adamant_store *store, const char *path);
  * device hits both stores.
  */
 int adamant_backup_linked(const adamant_store *store, const char *path);
+
+/**
+ * As adamant_backup, but only of what the store has otherwise than a backup, the parent, which is
+ * in the same directory: one of adamant_backup, or of this. The new one is read, restored and used
+ * as a parent together with those that it stands on, so all of them must stay where they are;
+ * adamant_open opens it with ADAMANT_OPTION_READ_ONLY.
+ *
+ * Fails with ADAMANT_INVALID if the parent is no backup or elsewhere, ADAMANT_MISSING if one of
+ * the backups is missing, ADAMANT_NOT_A_STORE if one was written since, ADAMANT_TARGET if
+ * something is at the path.
+ */
+int adamant_backup_since(const adamant_store *store, const char *parent, const char *path);
 
 /**
  * Copies a backup, or any store that nobody has open, to a path where nothing is, and verifies it
@@ -1118,6 +1279,11 @@ int adamant_batch_swap(adamant_batch *batch,
                        adamant_slice other_key);
 
 /**
+ * Will set a cursor of the feed of changes, as adamant_changes_cursor_set.
+ */
+int adamant_batch_cursor_set(adamant_batch *batch, const char *name, uint64_t number);
+
+/**
  * What its commit waits for: ADAMANT_SYNC, ADAMANT_BUFFERED or ADAMANT_DEFERRED.
  */
 int adamant_batch_durability(adamant_batch *batch, int durability);
@@ -1221,6 +1387,11 @@ int adamant_transaction_run(adamant_store *store,
                             adamant_work work,
                             void *context,
                             int *result);
+
+/**
+ * Sets a cursor of the feed of changes at the commit, as adamant_changes_cursor_set.
+ */
+int adamant_transaction_cursor_set(adamant_transaction *transaction, const char *name, uint64_t number);
 
 /**
  * How often adamant_transaction_run has called its function for this transaction, this time
@@ -1457,6 +1628,115 @@ int adamant_cursor_rewind(adamant_cursor *cursor);
  * Frees a cursor; NULL is none.
  */
 void adamant_cursor_free(adamant_cursor *cursor);
+
+/**
+ * Has a store that was opened beside a writer (adamant_options_beside_writer) show the last commit
+ * that can be found. `later`, which may be NULL, is 1 if that is a later one than before, else 0,
+ * as for all other stores. It never goes back.
+ *
+ * Keyspaces, snapshots, cursors and so on that were made before stay good, and keep what they
+ * show: make them anew. It is much faster if there are none left: free them first. Other threads
+ * may use the handle of the store meanwhile, and wait for this.
+ */
+int adamant_refresh(adamant_store *store, int *later);
+
+/**
+ * Waits until adamant_refresh would show a later commit, for so many milliseconds at most; with
+ * UINT64_MAX for ever. ADAMANT_NOT_FOUND if there is none by then, and at once for a store that
+ * was not opened beside a writer. The process that writes ends the wait.
+ */
+int adamant_wait_for_change(const adamant_store *store, uint64_t time_ms_max);
+
+/**
+ * Records what each commit changes from now on, in the store, for adamant_changes_open; whoever
+ * opens it. At most so many bytes of history are kept: the oldest commits make room for new ones.
+ * Once more it changes the number of bytes.
+ */
+int adamant_record_changes(adamant_store *store, uint64_t bytes_max);
+
+/**
+ * Records no more changes, and removes the history and the cursors.
+ */
+int adamant_end_changes(adamant_store *store);
+
+/**
+ * Which commits the history of changes has: the number of the first one and of the last one; if it
+ * has none, `first` is one more than `last`. And the bytes that they take and may take. Each place
+ * may be NULL. ADAMANT_CHANGES_NOT_RECORDED if changes are not recorded.
+ */
+int adamant_changes_info(const adamant_store *store,
+                         uint64_t *first,
+                         uint64_t *last,
+                         uint64_t *bytes,
+                         uint64_t *bytes_max);
+
+/**
+ * The number of the last commit in the feed of changes; 0 before the first.
+ */
+int adamant_last_change(const adamant_store *store, uint64_t *number);
+
+/**
+ * The number of the last commit in the feed that this thread made in this store since it was
+ * opened; ADAMANT_NOT_FOUND if it made none.
+ */
+int adamant_own_change(const adamant_store *store, uint64_t *number);
+
+/**
+ * Waits until the commit of a number survives power loss. ADAMANT_CHANGES_UNKNOWN if there is no
+ * such commit yet.
+ */
+int adamant_wait_durable(const adamant_store *store, uint64_t number);
+
+/**
+ * The commits behind the one of a number, in order: those of the past, and those to come. 0 begins
+ * with the first, what adamant_last_change gives with the next one to come.
+ *
+ * Of a store that was opened beside a writer it gives what the other process commits: it is a
+ * reader of its own then, and follows by itself, also when that store was closed. Fails with
+ * ADAMANT_CHANGES_NOT_RECORDED; with ADAMANT_CHANGES_UNKNOWN if the history does not have all
+ * commits behind that one.
+ */
+int adamant_changes_open(const adamant_store *store, uint64_t after, adamant_changes **changes);
+
+/**
+ * Gives the changes of the next commit to a function, one after the other, on this thread. It
+ * waits for a commit for so many milliseconds at most, with UINT64_MAX for ever: ADAMANT_NOT_FOUND
+ * if there is none by then, and the function was not called.
+ *
+ * Fails with ADAMANT_CHANGES_UNKNOWN if this reader is so far behind that the commit was removed.
+ */
+int adamant_changes_next(adamant_changes *changes,
+                         uint64_t time_ms_max,
+                         adamant_change_reader reader,
+                         void *context);
+
+/**
+ * The number of the last commit that was given, or behind which the feed began.
+ */
+int adamant_changes_after(const adamant_changes *changes, uint64_t *number);
+
+/**
+ * Frees a feed of changes; NULL is none.
+ */
+void adamant_changes_free(adamant_changes *changes);
+
+/**
+ * Sets a cursor of a name (1 to 255 bytes of UTF-8): the number of the last commit of the feed
+ * that its owner is done with. One commit, which is not in the feed. adamant_batch_cursor_set and
+ * adamant_transaction_cursor_set do it in the commit of what the owner made of the feed, so that
+ * each commit is taken exactly once. ADAMANT_CHANGES_NOT_RECORDED if changes are not recorded.
+ */
+int adamant_changes_cursor_set(adamant_store *store, const char *name, uint64_t number);
+
+/**
+ * The number that a cursor was set to; ADAMANT_NOT_FOUND if there is none of that name.
+ */
+int adamant_changes_cursor_get(const adamant_store *store, const char *name, uint64_t *number);
+
+/**
+ * Removes a cursor, if there is one of that name.
+ */
+int adamant_changes_cursor_remove(adamant_store *store, const char *name);
 
 #ifdef __cplusplus
 }  // extern "C"

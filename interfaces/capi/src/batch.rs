@@ -1,6 +1,6 @@
 //! Batches: many changes in one commit.
 
-use std::ffi::c_int;
+use std::ffi::{c_char, c_int};
 use std::sync::{Mutex, MutexGuard};
 
 use adamant::Batch;
@@ -10,7 +10,7 @@ use crate::border::failure::{Failure, Result, run};
 use crate::border::hold::hold;
 use crate::border::options::durability_of;
 use crate::border::pointers::{Changed, In, Opaque, Out, Slice, Taken};
-use crate::whole::keyspace::KeyspaceHandle;
+use crate::whole::keyspace::{KeyspaceHandle, name_of};
 use crate::whole::store::StoreHandle;
 
 /// Changes to any keyspaces of one store that become one commit. For one thread at a time. To be
@@ -43,7 +43,7 @@ fn committed() -> Failure {
 pub extern "C" fn adamant_batch_new(store: In<StoreHandle>, batch: Out<*mut BatchHandle>) -> c_int {
     run(|| {
         batch.need_handle()?;
-        batch.give(Mutex::new(Some(store.get()?.batch())));
+        batch.give(Mutex::new(Some(store.store()?.batch())));
         Ok(ADAMANT_OK)
     })
 }
@@ -109,6 +109,19 @@ pub extern "C" fn adamant_batch_swap(
             let (keyspace, other) = (keyspace.keyspace()?, other.keyspace()?);
             Ok(batch.swap(keyspace, key.bytes()?, other, other_key.bytes()?)?)
         })?;
+        Ok(ADAMANT_OK)
+    })
+}
+
+/// Will set a cursor of the feed of changes, as adamant_changes_cursor_set.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_batch_cursor_set(
+    batch: Changed<BatchHandle>,
+    name: In<c_char>,
+    number: u64,
+) -> c_int {
+    run(|| {
+        batch.with(|batch| Ok(batch.set_cursor(name_of(&name)?, number)?))?;
         Ok(ADAMANT_OK)
     })
 }

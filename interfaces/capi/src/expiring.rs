@@ -71,14 +71,14 @@ fn open(
 ) -> Result<c_int> {
     expiring.need_handle()?;
     let options = options_of(engine, options)?;
-    expiring.give(store.get()?.expiring_with(name_of(name)?, options)?);
+    expiring.give(store.store()?.expiring_with(name_of(name)?, options)?);
     Ok(ADAMANT_OK)
 }
 
 /// Drops a keyspace of entries that end, and their deadlines; ADAMANT_NOT_FOUND if there is none.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_expiring_drop(store: Changed<StoreHandle>, name: In<c_char>) -> c_int {
-    run(|| Ok(found(store.get()?.drop_expiring(name_of(&name)?)?)))
+    run(|| Ok(found(store.store()?.drop_expiring(name_of(&name)?)?)))
 }
 
 /// Another handle, whose writes wait for ADAMANT_SYNC, ADAMANT_BUFFERED or ADAMANT_DEFERRED.

@@ -7,8 +7,8 @@
 //! function: it becomes `ADAMANT_PANIC`.
 //!
 //! Thread safety: handles of stores, keyspaces (expiring ones too), snapshots, values and lists may
-//! be used by any number of threads at once; those of options, batches, transactions and cursors by
-//! one at a time, and a second one gets `ADAMANT_BUSY`.
+//! be used by any number of threads at once; those of options, batches, transactions, cursors and
+//! feeds of changes by one at a time, and a second one gets `ADAMANT_BUSY`.
 
 #[cfg(not(panic = "unwind"))]
 compile_error!("a panic has to become ADAMANT_PANIC: build this crate with panic = \"unwind\"");
@@ -19,3 +19,4 @@ pub mod entry;
 pub mod expiring;
 pub mod batch;
 pub mod views;
+pub mod changes;

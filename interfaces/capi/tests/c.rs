@@ -11,8 +11,10 @@ use std::sync::OnceLock;
 
 /// The programs: each gets a folder of its own as its argument, and returns 0 if all is as it
 /// should be.
-const PROGRAMS: [&str; 9] =
-    ["entries", "views", "changes", "expiring", "broken", "wrong", "threads", "kill", "fork"];
+const PROGRAMS: [&str; 10] = [
+    "entries", "views", "changes", "expiring", "broken", "wrong", "threads", "kill", "fork",
+    "follow",
+];
 const STRICT: [&str; 5] = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-g"];
 
 fn folder() -> &'static Path {
@@ -192,10 +194,13 @@ fn guide() -> String {
     std::fs::read_to_string(page).expect("the guide is there")
 }
 
-/// What comes before the pieces of the guide, beside what its first one has: a clock that tells
-/// what it points to.
-const BEFORE: &str = "#include <stdint.h>\n#include <string.h>\n\
-    static uint64_t tell(void *now)\n{\nreturn *(uint64_t *)now;\n}\n";
+/// What comes before the pieces of the guide, beside what its first one has.
+const BEFORE: &str = "#include <stdint.h>\n#include <string.h>\n";
+/// Functions of the pieces: a clock that tells what it points to, and one that shows changes.
+const FUNCTIONS: &str = "static uint64_t tell(void *now)\n{\nreturn *(uint64_t *)now;\n}\n\
+    static void show(void *context, const adamant_change *change)\n{\n(void)context;\n\
+    printf(\"change %d: %.*s %.*s\\n\", change->kind, (int)change->keyspace.len, \
+    change->keyspace.data, (int)change->key.len, change->key.data);\n}\n";
 
 #[test]
 fn the_guide() {
@@ -205,7 +210,7 @@ fn the_guide() {
     let pieces = pieces(&guide(), "c");
     let (program, others) = pieces.split_first().expect("the guide has a program");
     let check = program.split("int main").next().expect("what is before the main function");
-    let mut source = format!("{BEFORE}{check}");
+    let mut source = format!("{BEFORE}{check}{FUNCTIONS}");
     for (at, piece) in others.iter().enumerate() {
         source += &format!(
             "static void piece_{at}(adamant_store *store, adamant_keyspace *users)\n\
@@ -230,6 +235,8 @@ fn the_guide() {
     assert!(output.contains("the last one below b: ada\n"), "{output}");
     assert!(output.contains("ada for some 30 minutes\n"), "{output}");
     assert!(output.contains("the code is over\n"), "{output}");
+    assert!(output.contains("room 7 is swept\n"), "{output}");
+    assert!(output.contains("change 1: users bob\n"), "{output}");
     assert!(output.contains("\"clean\":true"), "{output}");
 }
 
@@ -294,6 +301,22 @@ fn the_command_that_compiles() {
         shell.arg("-c").arg(format!("{command} && ./first"));
         shell.env("PKG_CONFIG_PATH", lib.join("pkgconfig")).env("LD_LIBRARY_PATH", &lib);
         assert_eq!(check_in(scratch.path(), &mut shell), expected);
+    }
+}
+
+#[test]
+fn the_queue_of_two_processes() {
+    if !has("cc") {
+        return;
+    }
+    let scratch = tempfile::tempdir().expect("a folder for the test");
+    let run = scratch.path().join("queue");
+    compile(&["cc", "-std=c99"], &folder().join("examples/queue.c"), false, &run);
+    // Once more it goes on where the feed is.
+    for first in [2, 7] {
+        let expected = (0..5).map(|job| format!("commit {}: sweep room {job}\n", first + job));
+        let output = check_in(scratch.path(), &mut Command::new(&run));
+        assert_eq!(output, expected.collect::<String>());
     }
 }
 

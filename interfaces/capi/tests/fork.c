@@ -8,6 +8,11 @@
 
 #include "check.h"
 
+static void ignore(void *context, const adamant_change *change)
+{
+    CHECK(context == NULL && change->kind == ADAMANT_CHANGE_PUT);
+}
+
 int main(int argc, char **argv)
 {
     adamant_store *store = NULL;
@@ -15,6 +20,8 @@ int main(int argc, char **argv)
     adamant_value *value = NULL;
     adamant_snapshot *snapshot = NULL;
     adamant_cursor *cursor = NULL;
+    adamant_changes *changes = NULL;
+    uint64_t number;
     adamant_slice key, bytes;
     char *path;
     pid_t child;
@@ -26,6 +33,8 @@ int main(int argc, char **argv)
     OK(adamant_keyspace_open(store, "words", NULL, &words));
     OK(adamant_put(words, T("here"), T("1")));
     OK(adamant_cursor_new(words, NULL, &cursor));
+    OK(adamant_record_changes(store, 1 << 20));
+    OK(adamant_changes_open(store, 0, &changes));
     child = fork();
     CHECK(child >= 0);
     if (child == 0) {
@@ -37,8 +46,13 @@ int main(int argc, char **argv)
         CODE(ADAMANT_MISUSE, adamant_check(store, &value));
         CODE(ADAMANT_MISUSE, adamant_snapshot_new(store, &snapshot));
         CODE(ADAMANT_MISUSE, adamant_cursor_next(cursor, &key, &bytes));
+        CODE(ADAMANT_MISUSE, adamant_refresh(store, NULL));
+        CODE(ADAMANT_MISUSE, adamant_wait_for_change(store, 0));
+        CODE(ADAMANT_MISUSE, adamant_last_change(store, &number));
+        CODE(ADAMANT_MISUSE, adamant_changes_next(changes, 1000, ignore, NULL));
         CODE(ADAMANT_MISUSE, adamant_close(store));
         CHECK(strstr(adamant_last_error(), "fork") != NULL);
+        adamant_changes_free(changes);
         adamant_cursor_free(cursor);
         adamant_keyspace_free(words);
         adamant_store_free(store);
@@ -50,6 +64,8 @@ int main(int argc, char **argv)
     CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
     check_value(words, "here", "1");
     OK(adamant_put(words, T("here"), T("3")));
+    OK(adamant_changes_next(changes, 0, ignore, NULL));
+    adamant_changes_free(changes);
     adamant_cursor_free(cursor);
     adamant_keyspace_free(words);
     OK(adamant_close(store));

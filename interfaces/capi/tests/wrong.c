@@ -40,6 +40,9 @@ static void test_null(adamant_store *store, adamant_keyspace *keyspace, const ch
     BAD(adamant_backup(store, NULL));
     BAD(adamant_backup_linked(NULL, folder));
     BAD(adamant_backup_linked(store, NULL));
+    BAD(adamant_backup_since(NULL, folder, folder));
+    BAD(adamant_backup_since(store, NULL, folder));
+    BAD(adamant_backup_since(store, folder, NULL));
     BAD(adamant_restore(NULL, folder));
     BAD(adamant_restore(folder, NULL));
     BAD(adamant_stats(NULL, &value));

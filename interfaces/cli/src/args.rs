@@ -10,6 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::failure::{Code, EXIT_CODES, Failure, Result};
+use crate::follow_args::{ChangesArgs, WatchArgs};
 
 /// Looks after Adamant stores: import, export, single keys, scans, checks.
 ///
@@ -53,6 +54,10 @@ pub(crate) enum Verb {
     Rename(RenameArgs),
     /// Print the entries of a range, or count them
     Scan(ScanArgs),
+    /// Print what each commit changes as it comes, beside a program that writes the store
+    Watch(WatchArgs),
+    /// Have a store record its changes, which watch prints; or say which it has
+    Changes(ChangesArgs),
     /// List, create, convert, rename and drop keyspaces
     Keyspace(KeyspaceArgs),
     /// Print the store's figures
@@ -416,6 +421,10 @@ pub(crate) struct BackupArgs {
     /// file system
     #[arg(long)]
     pub(crate) link: bool,
+    /// Copy only what the store has otherwise than this backup, which lies in the same folder as
+    /// the target: a full one, or one that was made with this option
+    #[arg(long, value_name = "PARENT", conflicts_with = "link")]
+    pub(crate) since: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]

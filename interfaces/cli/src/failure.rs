@@ -17,7 +17,7 @@ pub(crate) enum Code {
     Unheard = 0,
     /// Anything else, such as a failing device.
     Other = 1,
-    /// There is no such store, keyspace, key or input file.
+    /// There is no such store, keyspace, key, input file or commit.
     NotFound = 3,
     /// A malformed line, a key that is too long, bad base64.
     BadInput = 4,
@@ -37,7 +37,7 @@ Exit codes:
   0  done
   1  failed for another reason than those below
   2  wrong usage
-  3  no such store, keyspace, key or file
+  3  no such store, keyspace, key, file or commit
   4  bad input: a malformed line, a key that is too long, bad base64,
      a target where something is
   5  the store is damaged
@@ -116,8 +116,13 @@ impl From<adamant::Error> for Failure {
             | Error::EngineName { .. }
             | Error::KeyspaceExists { .. }
             | Error::TargetExists { .. }
-            | Error::TargetInside { .. } => Code::BadInput,
-            Error::UnknownKeyspace { .. } | Error::Missing { .. } => Code::NotFound,
+            | Error::TargetInside { .. }
+            | Error::NotAParent { .. } => Code::BadInput,
+            Error::UnknownKeyspace { .. }
+            | Error::Missing { .. }
+            | Error::MissingLink { .. }
+            | Error::ChangesNotRecorded
+            | Error::ChangesUnknown { .. } => Code::NotFound,
             Error::Locked { .. } => Code::Locked,
             error if error.is_out_of_space() => Code::OutOfSpace,
             error if error.is_damaged() => Code::Damaged,

@@ -25,6 +25,23 @@ pub(crate) fn bytes(count: u64) -> String {
     indicatif::BinaryBytes(count).to_string()
 }
 
+/// Reads bytes: a number, alone or before KiB, MiB, GiB or TiB.
+pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
+    let digits = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let shift = match unit.trim() {
+        "" => Some(0),
+        "KiB" => Some(10),
+        "MiB" => Some(20),
+        "GiB" => Some(30),
+        "TiB" => Some(40),
+        _ => None,
+    };
+    let number: Option<u64> = number.parse().ok();
+    let bytes = number.zip(shift).and_then(|(number, shift)| number.checked_mul(1 << shift));
+    bytes.ok_or_else(|| format!("expected bytes, such as 1000000 or 64MiB, found {text:?}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -40,5 +57,15 @@ mod tests {
     fn rates_are_finite() {
         assert_eq!(per_second(500, Duration::from_millis(500)), 1_000);
         assert_eq!(per_second(1, Duration::ZERO), 1_000_000);
+    }
+
+    #[test]
+    fn bytes_have_units() {
+        assert_eq!(parse_bytes("7"), Ok(7));
+        assert_eq!(parse_bytes("64MiB"), Ok(64 << 20));
+        assert_eq!(parse_bytes("2 KiB"), Ok(2048));
+        for wrong in ["", "MiB", "1.5MiB", "64mb", "-1", "99999999TiB", "99999999999999999999"] {
+            assert!(parse_bytes(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -7,6 +7,7 @@
 
 mod failure;
 mod figures;
+mod follow_args;
 mod args;
 mod output;
 mod progress;
@@ -35,6 +36,8 @@ fn main() -> ExitCode {
         Verb::Remove(args) => cmd::entries::delete::remove(&args, &output),
         Verb::Rename(args) => cmd::entries::rename::run(&args, &output),
         Verb::Scan(args) => cmd::entries::scan::run(&args, &output),
+        Verb::Watch(args) => cmd::follow::watch::run(&args, &output),
+        Verb::Changes(args) => cmd::follow::changes::run(&args, &output),
         Verb::Keyspace(args) => cmd::entries::keyspace::run(&args, &output),
         Verb::Stat(args) => cmd::inspect::stat::run(&args, &output),
         Verb::Check(args) => cmd::inspect::check::run(&args, &output),

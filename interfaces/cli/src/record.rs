@@ -92,11 +92,15 @@ pub fn format(key: &[u8], value: &[u8]) -> String {
 
 /// Only a key, as the fields of a record.
 pub fn format_key(key: &[u8]) -> serde_json::Map<String, serde_json::Value> {
-    let (name, text) = match fields(key) {
-        (Some(text), _) => ("key", text),
-        (None, base64) => ("key_base64", base64.unwrap_or_default()),
-    };
-    serde_json::Map::from_iter([(name.to_owned(), text.into())])
+    serde_json::Map::from_iter([field("key", key)])
+}
+
+/// Bytes as a field of that name, or of the name with `_base64` for bytes that are no UTF-8.
+pub fn field(name: &str, bytes: &[u8]) -> (String, serde_json::Value) {
+    match fields(bytes) {
+        (Some(text), _) => (name.to_owned(), text.into()),
+        (None, base64) => (format!("{name}_base64"), base64.unwrap_or_default().into()),
+    }
 }
 
 fn fields(bytes: &[u8]) -> (Option<Cow<'_, str>>, Option<Cow<'_, str>>) {

@@ -42,7 +42,7 @@ impl Batch {
     #[new]
     #[pyo3(signature = (store, durability=None))]
     fn new(store: &Bound<'_, Store>, durability: Option<&str>) -> PyResult<Self> {
-        let mut batch = store.get().store()?.batch();
+        let mut batch = store.get().store(store.py())?.batch();
         if let Some(name) = durability {
             batch.durability(choices::durability(name)?);
         }
@@ -107,6 +107,12 @@ impl Batch {
         let ((reader, keyspace), (other, target)) = (parts(keyspace)?, parts(target)?);
         let (key, new_key) = (reader.key(key)?, other.key(new_key)?);
         self.with(|batch| batch.move_to(keyspace, &key, target, &new_key))
+    }
+
+    /// Sets a cursor of the feed of changes at the commit.
+    #[pyo3(signature = (name, number, /))]
+    fn set_cursor(&self, name: &str, number: u64) -> PyResult<()> {
+        self.with(|batch| batch.set_cursor(name, number))
     }
 
     /// Makes all changes in one commit.

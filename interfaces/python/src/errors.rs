@@ -25,6 +25,8 @@ pub(crate) enum Failure {
     TransactionEnded,
     /// A batch was used after its end.
     BatchEnded,
+    /// A feed of changes was used after its end.
+    ChangesClosed,
 }
 
 /// A result with such a failure.
@@ -43,6 +45,7 @@ impl From<Failure> for PyErr {
             Failure::Store(error) => of_store(error),
             Failure::SnapshotClosed => ended("the snapshot was closed"),
             Failure::TransactionEnded => ended("the transaction was committed or rolled back"),
+            Failure::ChangesClosed => ended("the feed of changes was closed"),
             Failure::BatchEnded => ended("the batch was committed or discarded"),
         }
     }
@@ -75,18 +78,21 @@ fn class(error: &Error) -> &'static str {
         | Error::NotAscending { .. }
         | Error::EngineName { .. }
         | Error::Lsm { error: LsmError::InvalidOption { .. }, .. }
-        | Error::TargetInside { .. } => "InvalidArgument",
+        | Error::TargetInside { .. }
+        | Error::NotAParent { .. } => "InvalidArgument",
         Error::UnknownKeyspace { .. } => "UnknownKeyspace",
         Error::KeyspaceExists { .. } => "KeyspaceExists",
         Error::KeyspaceDropped { .. } => "KeyspaceDropped",
         Error::WrongEngine { .. } => "WrongEngine",
         Error::NotExpiring { .. } => "NotExpiring",
         Error::WrongKind { .. } => "WrongKind",
-        Error::Missing { .. } => "Missing",
+        Error::Missing { .. } | Error::MissingLink { .. } => "Missing",
         Error::TargetExists { .. } => "TargetExists",
         Error::Locked { .. } => "Locked",
         Error::Conflict { .. } => "Conflict",
         Error::SnapshotExpired { .. } => "SnapshotExpired",
+        Error::ChangesNotRecorded => "ChangesNotRecorded",
+        Error::ChangesUnknown { .. } => "ChangesUnknown",
         Error::Closed => "Closed",
         _ if error.is_out_of_space() => "OutOfSpace",
         _ if error.is_poisoned() => "Poisoned",
@@ -117,6 +123,10 @@ fn system(error: &Error) -> Option<&io::Error> {
 fn path(error: &Error) -> Option<&Path> {
     match error {
         Error::Missing { path, .. }
+        | Error::MissingLink { path, .. }
+        | Error::WrongLink { path, .. }
+        | Error::Increment { path }
+        | Error::NotAParent { path, .. }
         | Error::TargetExists { path }
         | Error::NotAStore { path, .. }
         | Error::NotWhole { path, .. }
@@ -143,6 +153,17 @@ pub(crate) fn of_store(error: Error) -> PyErr {
         Error::WrongKind { name, found: KeyspaceKind::Expiring } => {
             format!("the keyspace {name:?} holds entries that end; open it by Store.expiring")
         }
+        Error::WrongKind { name, found: KeyspaceKind::Changes } => {
+            format!("the keyspace {name:?} is the history of changes; read it by Store.changes")
+        }
+        Error::ChangesNotRecorded => {
+            "the store does not record changes; begin by Store.record_changes".into()
+        }
+        Error::ChangesUnknown { after, first, last } if after <= last => format!(
+            "expected the commits behind {after}, found those from {first} on: the others were \
+             removed to keep within the bound; begin anew, or have more bytes kept \
+             (Store.record_changes)"
+        ),
         Error::WrongKind { name, .. } => format!(
             "the keyspace {name:?} holds the deadlines of another one; open, rename and drop that, by \
              Store.expiring"
@@ -151,6 +172,10 @@ pub(crate) fn of_store(error: Error) -> PyErr {
     };
     let number = system(&error).and_then(io::Error::raw_os_error);
     let filename = path(&error).map(Path::to_path_buf);
+    if let Error::ChangesUnknown { after, first, last } = error {
+        let said = (words, after, first, last);
+        return of_class("ChangesUnknown", |class| PyErr::from_type(class, said));
+    }
     of_class(class(&error), |class| match class.hasattr("_errno") {
         Ok(true) => PyErr::from_type(class, (words, number, filename)),
         Ok(false) | Err(_) => PyErr::from_type(class, (words,)),

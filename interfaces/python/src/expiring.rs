@@ -34,8 +34,8 @@ impl Expiring {
         work: impl FnOnce(&adamant::Expiring, &mut ExpiringTransaction<'_>) -> adamant::Result<T> + Send,
     ) -> PyResult<T> {
         let this = slf.get();
-        let (store, durability) = (this.store.get().store()?, this.durability);
-        slf.as_super().get().detached(slf.py(), |map, place| {
+        let (store, durability) = (this.store.get().store(slf.py())?, this.durability);
+        slf.as_super().get().detached(slf.py(), move |map, place| {
             let expiring = map.expiring()?;
             match place {
                 Place::Within(transaction) => {

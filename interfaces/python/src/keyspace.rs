@@ -207,7 +207,7 @@ impl Keyspace {
     fn _update(slf: &Bound<'_, Self>, sources: &Bound<'_, PyTuple>) -> PyResult<()> {
         let (this, reader) = (slf.get(), slf.as_super().get());
         let keyspace = reader.keyspace()?;
-        let mut batch = this.store.get().store()?.batch();
+        let mut batch = this.store.get().store(slf.py())?.batch();
         batch.durability(this.durability);
         for source in sources {
             each_pair(&source, |key, value| {

@@ -8,6 +8,8 @@ mod _native {
     #[pymodule_export]
     use crate::batch::Batch;
     #[pymodule_export]
+    use crate::changes::Changes;
+    #[pymodule_export]
     use crate::expiring::{Expiring, TransactionExpiring};
     #[pymodule_export]
     use crate::fork::after_fork_in_child;

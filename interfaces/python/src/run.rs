@@ -7,13 +7,12 @@
 //! Thread safety: waits for the store detached from the interpreter.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use adamant::{Attempts, Durability};
 use pyo3::prelude::*;
 
 use crate::convert::choices;
-use crate::convert::moment::duration;
+use crate::convert::moment::timeout_of;
 use crate::errors;
 use crate::mapping::place::{OpenTransaction, hold};
 use crate::store::Store;
@@ -95,10 +94,10 @@ pub(crate) fn run(
     durability: Option<&str>,
 ) -> PyResult<Py<PyAny>> {
     let (py, work) = (store.py(), Work::new(function, durability)?);
-    let limits = Attempts::new().exclusive_after(exclusive_after).time_max(time_of(timeout)?);
+    let limits = Attempts::new().exclusive_after(exclusive_after).time_max(timeout_of(timeout)?);
     let limits = attempts.map_or(limits, |attempts| limits.attempts_max(attempts));
-    let store = store.get().store()?;
-    Ok(py.detach(|| store.transaction_with(limits, |it| work.run(store, it)))?)
+    let store = store.get().store(py)?;
+    Ok(py.detach(move || store.transaction_with(limits, |it| work.run(&store, it)))?)
 }
 
 /// Runs a function in an exclusive transaction, and returns its result once that is committed.
@@ -111,25 +110,18 @@ pub(crate) fn run_exclusive(
     durability: Option<&str>,
 ) -> PyResult<Py<PyAny>> {
     let (py, work) = (store.py(), Work::new(function, durability)?);
-    let (store, longest) = (store.get().store()?, time_of(timeout)?);
-    let made = py.detach(|| {
+    let (store, longest) = (store.get().store(py)?, timeout_of(timeout)?);
+    let made = py.detach(move || {
         let begun = match longest {
             None => store.begin_exclusive().map(Some),
             Some(longest) => store.begin_exclusive_within(longest),
         };
         let Some(mut exclusive) = begun? else { return Ok(None) };
-        let made = work.run(store, &mut exclusive)?;
+        let made = work.run(&store, &mut exclusive)?;
         exclusive.commit()?;
         Ok::<_, Stopped>(Some(made))
     });
     made?.ok_or_else(|| {
         errors::named("TimedOut", "others wrote for longer than was to be waited; try again later")
     })
-}
-
-/// The longest time to wait.
-fn time_of(timeout: Option<Bound<'_, PyAny>>) -> PyResult<Option<Duration>> {
-    timeout
-        .map(|time| duration(&time, "a timeout: seconds, at least 0, or a timedelta"))
-        .transpose()
 }

@@ -23,8 +23,8 @@ impl Snapshot {
     #[new]
     #[pyo3(signature = (store, durable=false))]
     fn new(store: &Bound<'_, Store>, durable: bool) -> PyResult<Self> {
-        let opened = store.get().store()?;
-        let take = || if durable { opened.snapshot_durable() } else { opened.snapshot() };
+        let opened = store.get().store(store.py())?;
+        let take = move || if durable { opened.snapshot_durable() } else { opened.snapshot() };
         let snapshot = store.py().detach(take).map_err(errors::of_store)?;
         Ok(Self { snapshot: Kept::new(Arc::new(RwLock::new(Some(snapshot)))) })
     }

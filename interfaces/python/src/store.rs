@@ -2,8 +2,11 @@
 //!
 //! Thread safety: any number of threads.
 
+use std::sync::{Mutex, PoisonError};
+
 use adamant::{Durability, KeyspaceOptions, Options};
 use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
 use pyo3::types::PyDict;
 
 use crate::convert::choices;
@@ -11,12 +14,15 @@ use crate::convert::path::path_of;
 use crate::convert::stats;
 use crate::errors;
 use crate::fork::Kept;
+use crate::mapping::place::hold;
 use crate::mapping::reader::cannot_pickle;
+use crate::waiting::wait;
 
 /// A store that is open, or was closed.
 #[pyclass(frozen, subclass, weakref, module = "adamant._native")]
 pub(crate) struct Store {
-    store: Kept<adamant::Store>,
+    /// Held for a moment, but by a refresh.
+    store: Kept<Mutex<adamant::Store>>,
     durability: Durability,
     is_read_only: bool,
 }
@@ -29,8 +35,11 @@ fn listed(info: adamant::KeyspaceInfo) -> Listed {
 }
 
 impl Store {
-    pub(crate) fn store(&self) -> PyResult<&adamant::Store> {
-        self.store.get()
+    /// The handle of now: a refresh puts another one in its place. Nothing may keep it beyond its
+    /// call, or that takes as long as opening the store.
+    pub(crate) fn store(&self, py: Python<'_>) -> PyResult<adamant::Store> {
+        let store = self.store.get()?;
+        Ok(store.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner).clone())
     }
 
     /// The keyspace with this name, and the durability of its commits. In a read-only store a
@@ -74,8 +83,8 @@ impl Store {
         py: Python<'_>,
         work: impl FnOnce(&adamant::Store) -> adamant::Result<T> + Send,
     ) -> PyResult<T> {
-        let store = self.store()?;
-        py.detach(|| work(store)).map_err(errors::of_store)
+        let store = self.store(py)?;
+        py.detach(move || work(&store)).map_err(errors::of_store)
     }
 }
 
@@ -138,7 +147,7 @@ impl Store {
             None => adamant::Store::in_memory(),
         };
         let store = py.detach(open).map_err(errors::of_store)?;
-        Ok(Self { store: Kept::new(store), durability, is_read_only })
+        Ok(Self { store: Kept::new(Mutex::new(store)), durability, is_read_only })
     }
 
     /// All keyspaces: name, engine, entries, kind.
@@ -177,14 +186,27 @@ impl Store {
         self.detached(py, adamant::Store::sync)
     }
 
-    /// Copies the store to a free path, while it is in use.
-    #[pyo3(signature = (path, /, *, link=false))]
-    fn backup(&self, py: Python<'_>, path: &Bound<'_, PyAny>, link: bool) -> PyResult<()> {
+    /// Copies the store to a free path, while it is in use; or what changed since another backup.
+    #[pyo3(signature = (path, /, *, link=false, since=None))]
+    fn backup(
+        &self,
+        py: Python<'_>,
+        path: &Bound<'_, PyAny>,
+        link: bool,
+        since: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
         let path = path_of(path)?;
-        self.detached(py, |store| match link {
-            true => store.backup_linked(path),
-            false => store.backup(path),
-        })
+        let Some(parent) = since.map(path_of).transpose()? else {
+            return self.detached(py, |store| match link {
+                true => store.backup_linked(path),
+                false => store.backup(path),
+            });
+        };
+        if link {
+            let words = "expected either link or since, found both".to_string();
+            return Err(errors::named("InvalidArgument", words));
+        }
+        self.detached(py, |store| store.backup_since(parent, path).map(drop))
     }
 
     /// Compacts all keyspaces, and gives free space back to the file system.
@@ -210,8 +232,8 @@ impl Store {
 
     /// Brings all commits to the device and closes the store. Closing it again does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        let store = self.store()?;
-        match py.detach(|| store.clone().close()) {
+        let store = self.store(py)?;
+        match py.detach(|| store.close()) {
             Ok(()) | Err(adamant::Error::Closed) => Ok(()),
             Err(error) => Err(errors::of_store(error)),
         }
@@ -219,8 +241,77 @@ impl Store {
 
     /// Whether it was closed.
     #[getter]
-    fn closed(&self) -> PyResult<bool> {
-        Ok(matches!(self.store()?.check_writable(), Err(adamant::Error::Closed)))
+    fn closed(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(matches!(self.store(py)?.check_writable(), Err(adamant::Error::Closed)))
+    }
+
+    /// Has a store that was opened beside a writer show its last commit; False if it does already.
+    fn refresh(&self, py: Python<'_>) -> PyResult<bool> {
+        let store = self.store.get()?;
+        py.detach(|| hold(store).refresh()).map_err(errors::of_store)
+    }
+
+    /// Waits until a refresh would show a later commit; whether it would.
+    #[pyo3(signature = (timeout=None))]
+    fn wait_for_change(&self, py: Python<'_>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<bool> {
+        let store = self.store(py)?;
+        if !store.is_beside_writer() {
+            return Ok(false);
+        }
+        let changed =
+            wait(py, timeout, |longest| Ok(store.wait_for_change(longest)?.then_some(())));
+        py.detach(move || drop(store));
+        Ok(changed?.is_some())
+    }
+
+    /// Records what each commit changes, in at most so many bytes; None: no more.
+    #[pyo3(signature = (bytes_max, /))]
+    fn record_changes(&self, py: Python<'_>, bytes_max: Option<u64>) -> PyResult<()> {
+        self.detached(py, |store| store.record_changes(bytes_max))
+    }
+
+    /// First and last commit of the history of changes, its bytes and their bound.
+    fn _changes_info(&self, py: Python<'_>) -> PyResult<(u64, u64, u64, u64)> {
+        let info = self.detached(py, adamant::Store::changes_info)?;
+        Ok((info.first, info.last, info.bytes, info.bytes_max))
+    }
+
+    /// The number of the last commit in the feed of changes; 0 before the first.
+    #[getter]
+    fn last_change(&self, py: Python<'_>) -> PyResult<u64> {
+        self.detached(py, adamant::Store::last_change)
+    }
+
+    /// The number of the last commit in the feed that this thread made; None if it made none.
+    #[getter]
+    fn own_change(&self, py: Python<'_>) -> PyResult<Option<u64>> {
+        Ok(self.store(py)?.own_change())
+    }
+
+    /// Waits until the commit of a number survives power loss.
+    #[pyo3(signature = (number, /))]
+    fn wait_durable(&self, py: Python<'_>, number: u64) -> PyResult<()> {
+        self.detached(py, |store| store.wait_durable(number))
+    }
+
+    /// The number that a cursor was set to; None if there is none of that name.
+    #[pyo3(signature = (name, /))]
+    fn _cursor(&self, py: Python<'_>, name: &str) -> PyResult<Option<u64>> {
+        self.detached(py, |store| store.cursor(name))
+    }
+
+    /// Sets a cursor; None removes it.
+    #[pyo3(signature = (name, number, /))]
+    fn _set_cursor(&self, py: Python<'_>, name: &str, number: Option<u64>) -> PyResult<()> {
+        self.detached(py, |store| match number {
+            Some(number) => store.set_cursor(name, number),
+            None => store.remove_cursor(name),
+        })
+    }
+
+    /// All cursors.
+    fn _cursors(&self, py: Python<'_>) -> PyResult<Vec<(String, u64)>> {
+        self.detached(py, adamant::Store::cursors)
     }
 
     /// Whether it was opened for reading only.

@@ -48,12 +48,19 @@ impl Transaction {
         }
         let store = store.cast::<Store>()?;
         let durability = durability.map(choices::durability).transpose()?;
-        let opened = store.get().store()?;
-        let mut begun = store.py().detach(|| opened.begin()).map_err(errors::of_store)?;
+        let opened = store.get().store(store.py())?;
+        let mut begun = store.py().detach(move || opened.begin()).map_err(errors::of_store)?;
         if let Some(durability) = durability {
             begun.durability(durability);
         }
         Ok(Self { transaction: Kept::new(Arc::new(Mutex::new(Some(begun)))) })
+    }
+
+    /// Sets a cursor of the feed of changes at the commit.
+    #[pyo3(signature = (name, number, /))]
+    fn set_cursor(&self, py: Python<'_>, name: &str, number: u64) -> PyResult<()> {
+        let transaction = self.transaction.get()?;
+        Ok(py.detach(|| with_transaction(transaction, |it| it.set_cursor(name, number)))?)
     }
 
     /// Makes all its writes in one commit, unless something that it read has changed.

@@ -41,7 +41,9 @@ def test_a_forks_child_is_refused(path: Path) -> None:
     db = adamant.open(path)
     keyspace = db.keyspace("test")
     keyspace.update({b"%d" % number: b"x" * 10_000 for number in range(100)})
+    db.record_changes(1 << 20)
     snapshot, transaction, batch = db.snapshot(), db.transaction(), db.batch()
+    changes = db.changes()
     entries = iter(keyspace)
     next(entries)
     works: dict[str, Any] = {
@@ -55,6 +57,9 @@ def test_a_forks_child_is_refused(path: Path) -> None:
         "batch": lambda: batch.put(keyspace, b"a", b""),
         "commit": lambda: batch.commit(),
         "stats": lambda: db.stats(),
+        "refresh": lambda: db.refresh(),
+        "wait_for_change": lambda: db.wait_for_change(0),
+        "changes": lambda: changes.next(0),
         "check": lambda: db.check(),
         "close": lambda: db.close(),
         "backup": lambda: db.backup(path.parent / "backup"),
@@ -64,9 +69,9 @@ def test_a_forks_child_is_refused(path: Path) -> None:
         assert in_child(work).startswith("Forked: "), name
 
     def drop_all() -> str:
-        nonlocal db, keyspace, snapshot, transaction, batch, entries
+        nonlocal db, keyspace, snapshot, transaction, batch, changes, entries
         works.clear()
-        del db, keyspace, snapshot, transaction, batch, entries
+        del db, keyspace, snapshot, transaction, batch, changes, entries
         return "dropped"
 
     assert in_child(drop_all) == "'dropped'"

@@ -1,4 +1,4 @@
-"""The example and the benchmark run."""
+"""The examples and the benchmark run."""
 
 from __future__ import annotations
 
@@ -22,6 +22,13 @@ def test_the_queue_of_jobs(tmp_path: Path) -> None:
     run("examples/jobs.py", store, "add", "cook")
     assert run("examples/jobs.py", store, "work") == "doing sweep\ndoing wash up\ndoing cook\n"
     assert run("examples/jobs.py", store, "list").split("\n")[1] == "done        1 wash up"
+
+
+def test_the_consumer_that_waits(tmp_path: Path) -> None:
+    store = str(tmp_path / "jobs.adamant")
+    for _ in range(2):
+        done = run("examples/consumer.py", store)
+        assert done == "doing sweep\ndoing wash up\ndoing cook\ndoing go home\n"
 
 
 def test_the_benchmark_compares_what_is_there() -> None:

@@ -83,6 +83,41 @@ def test_backup_and_restore(tmp_path: Path) -> None:
             assert dict(db.keyspace("words", codec="utf-8")) == {"one": "1"}
 
 
+def test_increments(tmp_path: Path) -> None:
+    monday, tuesday, wednesday = (tmp_path / name for name in ("monday", "tuesday", "wednesday"))
+    with adamant.open(tmp_path / "store") as db:
+        words = db.keyspace("words", codec="utf-8")
+        for number in range(1000):
+            words[f"{number:04}"] = "x" * 200
+        db.backup(monday)
+        words["day"] = "tuesday"
+        db.backup(tuesday, since=monday)
+        words["day"] = "wednesday"
+        db.backup(wednesday, since=str(tuesday))
+        with pytest.raises(adamant.InvalidArgument):
+            db.backup(tmp_path / "both", since=monday, link=True)
+        with pytest.raises(adamant.InvalidArgument):
+            db.backup(tmp_path / "itself", since=tmp_path / "store")
+        with pytest.raises(adamant.Missing):
+            db.backup(tmp_path / "none", since=tmp_path / "nothing")
+    full, one = ((path / name).stat().st_size for path, name in ((monday, "pool"), (tuesday, "increment")))
+    assert one * 4 < full
+    for path in (tuesday, wednesday):
+        with adamant.open(path, read_only=True) as db:
+            words = db.keyspace("words", codec="utf-8")
+            assert (words["day"], len(words)) == (path.name, 1001)
+            assert not db.check()
+        adamant.restore(path, tmp_path / f"restored {path.name}")
+        with adamant.open(tmp_path / f"restored {path.name}") as db:
+            assert db.keyspace("words", codec="utf-8")["day"] == path.name
+    with pytest.raises(adamant.Unsupported):
+        adamant.open(tuesday)
+    monday.rename(tmp_path / "elsewhere")
+    with pytest.raises(adamant.Missing, match="monday") as missing:
+        adamant.open(wednesday, read_only=True)
+    assert str(monday) in str(missing.value)
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="counts descriptors by /proc")
 def test_closed_stores_keep_nothing(path: Path) -> None:
     """Each kept handle kept a tebibyte of addresses: some 144 closed stores were all that could be."""

@@ -80,6 +80,26 @@ fn there_and_back() {
     assert!(engines(&path("critbit")).iter().all(|engine| *engine == Engine::Critbit));
 }
 
+/// It would be no history of the copy: that has commits of its own.
+#[test]
+fn a_history_of_changes_is_left_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let store = adamant::Store::open(path("made")).unwrap();
+    store.record_changes(Some(1 << 20)).unwrap();
+    store.keyspace("towns").unwrap().put("Bern", "134,000").unwrap();
+    let sessions = store.expiring("sessions").unwrap();
+    sessions.put("ada", "token", Some(sessions.after(Duration::from_secs(3600)))).unwrap();
+    store.close().unwrap();
+    let url = format!("slatedb+file://{}", text(&path("objects")));
+    copy(&text(&path("made")), &url, &CopyOptions::new()).unwrap();
+    copy(&url, &text(&path("back")), &CopyOptions::new()).unwrap();
+    let store = adamant::Store::open_read_only(path("back")).unwrap();
+    let names: Vec<_> = store.keyspaces().unwrap().into_iter().map(|info| info.name).collect();
+    assert_eq!(names, ["sessions", "sessions.deadlines", "towns"]);
+    assert!(matches!(store.last_change(), Err(adamant::Error::ChangesNotRecorded)));
+}
+
 #[test]
 fn what_is_there_is_not_overwritten() {
     let directory = tempfile::tempdir().unwrap();

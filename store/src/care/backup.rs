@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::store::handle::Store;
 
 /// The suffix of a backup's name while it is made.
-const UNFINISHED_SUFFIX: &str = ".backing-up";
+pub(crate) const UNFINISHED_SUFFIX: &str = ".backing-up";
 
 impl Store {
     /// Copies the store to a free path, while other threads read and commit. The copy is the store
@@ -79,7 +79,7 @@ impl Store {
         (suffix, links): (&str, bool),
     ) -> Result<()> {
         let unfinished = Unfinished::create(parent, name, suffix)?;
-        self.back_up(&unfinished.directory()?, links)?;
+        self.back_up(&*unfinished.directory()?, links)?;
         unfinished.finish()
     }
 
@@ -89,19 +89,20 @@ impl Store {
     /// # Errors
     /// As [`Store::backup`]; the directory holds no store then, but maybe a part of one.
     pub fn backup_into(&self, directory: &Arc<dyn Directory>) -> Result<()> {
-        self.back_up(directory, false)
+        self.back_up(&**directory, false).map(|_| ())
     }
 
-    fn back_up(&self, directory: &Arc<dyn Directory>, links: bool) -> Result<()> {
+    /// Copies the store into an empty directory; returns the number of the commit that it shows.
+    pub(crate) fn back_up(&self, directory: &dyn Directory, links: bool) -> Result<u64> {
         let heap = self.shared.heap()?;
         let lsm_trees = self.shared.catalogue().lsm_trees();
         // Taken before the heap is copied, so that no file which the copy names is deleted.
         let _pin = lsm_trees.pin_files();
-        heap.back_up(directory.as_ref())?;
+        let sequence = heap.back_up(directory)?;
         if lsm_trees.environment().is_some() {
-            lsm_trees.copy_files(directory.as_ref(), links)?;
+            lsm_trees.copy_files(directory, links)?;
         }
-        Ok(())
+        Ok(sequence)
     }
 
     /// Fails for a path within the store: the copy would contain itself.

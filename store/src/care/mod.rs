@@ -3,6 +3,7 @@
 pub(crate) mod unfinished;
 pub(crate) mod rebuild;
 pub(crate) mod backup;
+pub(crate) mod backup_since;
 pub(crate) mod restore;
 pub(crate) mod compact;
 pub(crate) mod rescue_ending;

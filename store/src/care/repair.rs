@@ -16,9 +16,8 @@ use adamant_medium::storage::Directory;
 use crate::care::rescue::{RepairReport, rescue};
 use crate::care::unfinished::{LOCK_NAME, Unfinished, parent_of};
 use crate::engine::lsm_trees::LsmTrees;
-#[cfg(doc)]
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::increment::is_increment;
 use crate::options::Options;
 use crate::store::handle::Store;
 use crate::store::inspect::{Finding, check_salvage};
@@ -53,6 +52,9 @@ const DAMAGED_SUFFIX: &str = ".damaged";
 pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
     let path = resolved(path.as_ref())?;
     let source = directory_at(&path, &Options::new().create(false))?;
+    if is_increment(&source.list()?) {
+        return Err(Error::Increment { path });
+    }
     let salvage = Salvage::open(&source)?;
     let is_readable = salvage.findings().is_empty()
         && check_salvage(&salvage, &lsm_trees_at(&source))?.is_empty();

@@ -19,8 +19,8 @@ use crate::error::{Error, Result};
 use crate::store::open::NO_FOLDER;
 
 /// The names that may be in a directory that becomes a store.
-const OUR_NAMES: [&str; 8] =
-    ["blobs", "lock", "log", "log.new", "pool", "pool.new", "readers", "tables"];
+const OUR_NAMES: [&str; 9] =
+    ["blobs", "increment", "lock", "log", "log.new", "pool", "pool.new", "readers", "tables"];
 /// The lock file: its holder may use a store.
 pub(crate) const LOCK_NAME: &str = "lock";
 

@@ -11,7 +11,8 @@ use std::ops::{Bound, ControlFlow};
 use std::time::{Duration, Instant};
 
 use crate::bounds::Direction;
-use crate::common::change::{Change, decode};
+use crate::common::change::Change;
+use crate::common::change_codec::decode;
 use crate::common::history::{part_key, part_of, read_head};
 use crate::error::{Error, Result};
 use crate::store::handle::Store;

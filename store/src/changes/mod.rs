@@ -3,3 +3,4 @@
 pub(crate) mod feed;
 mod settings;
 mod cursors;
+pub(crate) mod info;

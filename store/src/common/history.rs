@@ -22,7 +22,8 @@ use parking_lot::{Condvar, Mutex, RwLock};
 use zerocopy::{FromBytes, IntoBytes, big_endian};
 
 use crate::common::catalogue::Catalogue;
-use crate::common::change::{ChangeEncoder, ChangedKeyspace};
+use crate::common::change::ChangedKeyspace;
+use crate::common::change_codec::ChangeEncoder;
 use crate::common::state::KeyspaceState;
 use crate::engine::map::Map;
 use crate::error::{Error, Result};

@@ -13,6 +13,7 @@ pub(crate) mod versions;
 pub(crate) mod background;
 pub(crate) mod state;
 pub(crate) mod change;
+pub(crate) mod change_codec;
 pub(crate) mod history;
 pub(crate) mod shared;
 pub(crate) mod keyspace_options;

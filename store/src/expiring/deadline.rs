@@ -76,7 +76,7 @@ pub(super) fn write(deadline: Option<Deadline>, stored: &mut [u8]) {
 }
 
 /// A value and its deadline, from a stored value of the keyspace with this name.
-pub(super) fn split(name: &str, stored: &Slice) -> Result<(Slice, Option<Deadline>)> {
+pub(crate) fn split(name: &str, stored: &Slice) -> Result<(Slice, Option<Deadline>)> {
     let deadline = deadline_of(name, stored)?;
     Ok((stored.slice(DEADLINE_BYTES..), deadline))
 }

@@ -16,7 +16,8 @@ use adamant_lsm::TreeOptions;
 
 use crate::common::catalogue::{Catalogue, is_visible, kind_of};
 use crate::common::catalogue_entry::CatalogueEntry;
-use crate::common::change::{ChangeEncoder, ChangedKeyspace};
+use crate::common::change::ChangedKeyspace;
+use crate::common::change_codec::ChangeEncoder;
 use crate::common::shared::{List, Shared};
 use crate::common::state::{KeyspaceState, Place};
 use crate::engine::map::Map;

@@ -82,6 +82,7 @@ impl Store {
     /// one.
     pub fn open_with(path: impl AsRef<Path>, options: Options) -> Result<Self> {
         let directory = open::directory_at(path.as_ref(), &options)?;
+        let (directory, options) = open::shown(path.as_ref(), directory, options)?;
         Self::open_directory(directory, options)
     }
 
@@ -92,7 +93,8 @@ impl Store {
     /// file `lock`, if it is missing because the other files were copied without it.
     ///
     /// Everything that reads works: keyspaces, iterators, snapshots, `check`, figures, a backup.
-    /// Writes are errors, see [`Error::is_read_only`].
+    /// Writes are errors, see [`Error::is_read_only`]. An increment is opened by this as well, with
+    /// all that it is the difference from: see [`Store::backup_since`].
     ///
     /// ```
     /// use adamant::Store;
@@ -111,7 +113,8 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Missing`] if there is no store; otherwise as [`Store::open`].
+    /// [`Error::Missing`] if there is no store; [`Error::MissingLink`] or [`Error::WrongLink`] for
+    /// a backup that an increment needs; otherwise as [`Store::open`].
     pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self> {
         Self::open_with(path, Options::new().read_only(true))
     }

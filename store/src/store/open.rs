@@ -7,16 +7,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use adamant_heap::{Heap, Recovery};
+use adamant_heap::{Heap, ImageKind, Recovery};
 use adamant_lsm::CacheOptions;
 use adamant_medium::error::Error as MediumError;
-use adamant_medium::names::name_of;
+use adamant_medium::names::{name_of, text_of};
 use adamant_medium::storage::Directory;
 use adamant_medium::system::memory_limit::process_memory_bytes;
 use adamant_medium::system::os::OsDirectory;
 
 use crate::engine::lsm_trees::LsmTrees;
 use crate::error::{Error, Result};
+use crate::increment::{increment_in, is_increment};
 use crate::options::Options;
 
 /// The file that makes a directory a store.
@@ -57,6 +58,26 @@ pub(crate) fn directory_at(path: &Path, options: &Options) -> Result<Arc<dyn Dir
         Some(kind) => Err(no_store(path, kind).unwrap_or_else(|| error.into())),
         None => Err(error.into()),
     }
+}
+
+/// The directory that opens a store, and the options for it: an increment is shown as one that
+/// nothing writes.
+pub(crate) fn shown(
+    path: &Path,
+    directory: Arc<dyn Directory>,
+    options: Options,
+) -> Result<(Arc<dyn Directory>, Options)> {
+    if !options.only_reads() || !is_increment(&directory.list()?) {
+        return Ok((directory, options));
+    }
+    let path = resolved(path)?;
+    let (Some(siblings), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(Error::NotAStore { path, found: "a path without a name".into() });
+    };
+    let siblings: Arc<dyn Directory> = Arc::new(OsDirectory::open_read_only(siblings)?);
+    let directory = increment_in(&siblings, &text_of(name))?;
+    let options = options.beside_writer(false).read_only(true).image(ImageKind::Filled);
+    Ok((directory, options))
 }
 
 /// A new directory for a store.
@@ -114,6 +135,9 @@ pub(crate) fn heap_in(
 ) -> Result<(Heap, Recovery)> {
     options.lsm.check().map_err(Error::of_lsm(""))?;
     let names = directory.list()?;
+    if is_increment(&names) {
+        return Err(Error::Increment { path: directory.path().into() });
+    }
     if !names.iter().any(|name| name == POOL_NAME) {
         refuse_foreign(directory.path(), &names)?;
         if !options.create || options.only_reads() {

@@ -49,7 +49,7 @@ impl Store {
     /// As [`Store::open_beside`]. If handles are left it shows what it did; else it may be closed.
     pub fn refresh(&mut self) -> Result<bool> {
         let mut heap = Arc::clone(self.shared.heap_handle()?);
-        if !self.shared.options().beside_writer {
+        if !self.is_beside_writer() {
             return Ok(false);
         }
         let (before, options) = (heap.last_sequence(), self.shared.options().clone());
@@ -71,6 +71,11 @@ impl Store {
         }
         *self = Self::open_beside_again(heap.directory(), &options)?;
         Ok(self.shared.heap()?.last_sequence() != before)
+    }
+
+    /// Whether it was opened [beside a writer](Store::open_beside), which it can follow then.
+    pub fn is_beside_writer(&self) -> bool {
+        self.shared.options().beside_writer
     }
 
     /// Opens the store in a directory beside a writer once more; or that under its path, if it was

@@ -5,6 +5,7 @@ mod attempts;
 mod backup;
 #[cfg(unix)]
 mod backup_lsm;
+mod backup_since;
 mod beside;
 mod changes;
 mod clear;

@@ -233,6 +233,20 @@ const SYNC_BESIDE: Test = LSM_TREE.test("faults::a_sync_that_fails_beside_a_merg
 const BACKED_UP: Test = STORE.test("tests::renames::a_backup_has_its_name_whole_or_not_at_all");
 const BACKUP_FAILS: Test =
     STORE.test("tests::renames::a_backup_that_fails_says_so_and_leaves_no_name");
+const CHAIN: Test =
+    STORE_WHOLE.test("backup_since::every_moment_of_a_chain_can_be_read_and_restored");
+const CHAIN_UNCHANGED: Test = STORE_WHOLE.test("backup_since::what_did_not_change_takes_no_space");
+const SAME_NUMBER: Test =
+    STORE_WHOLE.test("backup_since::a_file_of_the_same_number_and_length_is_compared");
+const CHAIN_FOREIGN: Test =
+    STORE_WHOLE.test("backup_since::links::a_link_of_another_chain_is_refused");
+const CHAIN_READ: Test = STORE_WHOLE.test("backup_since::links::a_link_that_is_read_stays_one");
+const CHAIN_DAMAGED: Test = STORE_WHOLE.test("backup_since::damage::every_damaged_byte_is_told");
+const FULL_DAMAGED: Test = STORE_WHOLE.test("backup_since::damage::a_damaged_full_backup_is_told");
+const INCREMENT_CRASHES: Test =
+    SCENARIOS.test("increment_crashes::a_crash_leaves_an_increment_whole_or_not_there");
+const RUNS: Test =
+    STORE.test("increment::runs::tests::runs_of_a_chain_are_those_of_a_map_of_blocks");
 const MADE_SMALLER: Test =
     STORE.test("tests::renames::a_store_made_smaller_takes_its_place_in_one_step");
 const COMPACT_FAILS: Test =
@@ -393,6 +407,15 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("rename.a-doubtful-repair-stays", &[REPAIR_FAILS]),
     mutant("rename.shelves-have-no-durable-names", &[SHELVES]),
     mutant("rename.a-left-shelf-keeps-its-name", &[SHELVES]),
+    mutant("increment.what-was-not-written-is-the-parents", &[CHAIN]),
+    mutant("increment.files-of-one-number-are-the-same", &[SAME_NUMBER]),
+    mutant("increment.any-link-is-taken", &[CHAIN_FOREIGN]),
+    mutant("increment.the-full-backup-is-not-locked", &[CHAIN_READ]),
+    mutant("increment.a-block-is-not-verified", &[CHAIN_DAMAGED]),
+    mutant("increment.a-page-of-the-full-backup-is-not-verified", &[FULL_DAMAGED]),
+    mutant("increment.what-moves-keeps-its-checksum", &[CHAIN_UNCHANGED, CHAIN]),
+    mutant("increment.the-file-is-not-synced", &[INCREMENT_CRASHES]),
+    mutant("increment.what-was-cut-off-comes-back", &[RUNS]),
     mutant("S1.what-was-given-back-is-put-back", &[GIVEN_BACK]),
     mutant("S2.an-overwrite-changes-what-is-lent", &[LENT_BLOCK]),
     mutant("S2.snapshots-see-an-overwrite", &[SNAPSHOTS]),

@@ -2,4 +2,5 @@
 
 pub(crate) mod shrink;
 pub(crate) mod backup;
+pub(crate) mod identity;
 pub(crate) mod leaks;

@@ -74,10 +74,15 @@ pub const ADAMANT_OTHER: c_int = -29;
 /// The keyspace of that name holds entries that were not made to end.
 pub const ADAMANT_NOT_EXPIRING: c_int = -30;
 /// The keyspace of that name holds entries that end, or their deadlines: adamant_expiring_open
-/// opens it.
+/// opens it. Or it is the history of changes, which adamant_changes_open reads.
 pub const ADAMANT_WRONG_KIND: c_int = -31;
 /// Others wrote for longer than was to be waited: nothing was done, try again later.
 pub const ADAMANT_TIMED_OUT: c_int = -32;
+/// The store does not record changes: adamant_record_changes begins.
+pub const ADAMANT_CHANGES_NOT_RECORDED: c_int = -33;
+/// The history of changes does not have all commits behind that one: adamant_changes_info tells
+/// those that it has.
+pub const ADAMANT_CHANGES_UNKNOWN: c_int = -34;
 
 /// A commit survives power loss: the default.
 pub const ADAMANT_SYNC: c_int = 0;
@@ -85,6 +90,29 @@ pub const ADAMANT_SYNC: c_int = 0;
 pub const ADAMANT_BUFFERED: c_int = 1;
 /// A commit may be lost with the process for a bounded time, but never in part.
 pub const ADAMANT_DEFERRED: c_int = 2;
+
+/// A key has a value.
+pub const ADAMANT_CHANGE_PUT: c_int = 1;
+/// A key has no value.
+pub const ADAMANT_CHANGE_REMOVED: c_int = 2;
+/// The value of a key became that of the target key, and the key has none.
+pub const ADAMANT_CHANGE_MOVED: c_int = 3;
+/// A key and the target key have exchanged their values.
+pub const ADAMANT_CHANGE_SWAPPED: c_int = 4;
+/// No key of a range has a value.
+pub const ADAMANT_CHANGE_RANGE_REMOVED: c_int = 5;
+/// A keyspace has no entries.
+pub const ADAMANT_CHANGE_CLEARED: c_int = 6;
+/// A keyspace was made.
+pub const ADAMANT_CHANGE_CREATED: c_int = 7;
+/// A keyspace is gone, with its entries.
+pub const ADAMANT_CHANGE_DROPPED: c_int = 8;
+/// A keyspace has the new name.
+pub const ADAMANT_CHANGE_RENAMED: c_int = 9;
+/// A keyspace and the target keyspace have exchanged their names.
+pub const ADAMANT_CHANGE_EXCHANGED: c_int = 10;
+/// Entries of a range were loaded, where there were none. They are not listed: read them.
+pub const ADAMANT_CHANGE_LOADED: c_int = 11;
 
 /// The deadline of an entry that has none: it stays until it is taken out. Later than all others.
 pub const ADAMANT_NEVER: u64 = u64::MAX;

@@ -64,9 +64,9 @@ impl From<Error> for Failure {
 
 fn code_of(error: &Error) -> c_int {
     match error {
-        Error::NotAscending { .. } | Error::Lsm { error: LsmError::InvalidOption { .. }, .. } => {
-            ADAMANT_INVALID
-        }
+        Error::NotAscending { .. }
+        | Error::NotAParent { .. }
+        | Error::Lsm { error: LsmError::InvalidOption { .. }, .. } => ADAMANT_INVALID,
         Error::KeyTooLong { .. } => ADAMANT_KEY_LENGTH,
         Error::ValueTooLong { .. } => ADAMANT_VALUE_LENGTH,
         Error::KeyspaceName { .. } => ADAMANT_NAME,
@@ -76,13 +76,15 @@ fn code_of(error: &Error) -> c_int {
         Error::OtherStore { .. } => ADAMANT_OTHER_STORE,
         Error::EngineName { .. } | Error::UnknownEngine { .. } => ADAMANT_UNKNOWN_ENGINE,
         Error::WrongEngine { .. } => ADAMANT_WRONG_ENGINE,
-        Error::Missing { .. } => ADAMANT_MISSING,
+        Error::Missing { .. } | Error::MissingLink { .. } => ADAMANT_MISSING,
         Error::TargetExists { .. } | Error::TargetInside { .. } => ADAMANT_TARGET,
         Error::Locked { .. } => ADAMANT_LOCKED,
         Error::Conflict { .. } => ADAMANT_CONFLICT,
         Error::SnapshotExpired { .. } => ADAMANT_SNAPSHOT_EXPIRED,
         Error::NotExpiring { .. } => ADAMANT_NOT_EXPIRING,
         Error::WrongKind { .. } => ADAMANT_WRONG_KIND,
+        Error::ChangesNotRecorded => ADAMANT_CHANGES_NOT_RECORDED,
+        Error::ChangesUnknown { .. } => ADAMANT_CHANGES_UNKNOWN,
         Error::Closed => ADAMANT_CLOSED,
         Error::Reentrant => ADAMANT_REENTRANT,
         _ if error.is_out_of_space() => ADAMANT_OUT_OF_SPACE,
@@ -167,6 +169,8 @@ fn name_of(code: c_int) -> &'static CStr {
         ADAMANT_NOT_EXPIRING => c"ADAMANT_NOT_EXPIRING",
         ADAMANT_WRONG_KIND => c"ADAMANT_WRONG_KIND",
         ADAMANT_TIMED_OUT => c"ADAMANT_TIMED_OUT",
+        ADAMANT_CHANGES_NOT_RECORDED => c"ADAMANT_CHANGES_NOT_RECORDED",
+        ADAMANT_CHANGES_UNKNOWN => c"ADAMANT_CHANGES_UNKNOWN",
         _ => c"?",
     }
 }

@@ -8,3 +8,4 @@ pub mod value;
 pub mod range;
 pub mod options;
 pub mod keyspace_options;
+pub mod change;

@@ -516,6 +516,11 @@ impl Context {
     pub fn new(pointer: *mut c_void) -> Self {
         Self(pointer)
     }
+
+    /// The pointer, to be passed on.
+    pub(crate) fn pointer(&self) -> *mut c_void {
+        self.0
+    }
 }
 
 /// Which keys: all but those that a part of it leaves out. A range of zeros is all keys. Bytes that

@@ -46,7 +46,7 @@ pub extern "C" fn adamant_snapshot_new(
 ) -> c_int {
     run(|| {
         snapshot.need_handle()?;
-        let opened = store.get()?.snapshot()?;
+        let opened = store.store()?.snapshot()?;
         snapshot.give(Content { snapshot: opened, loans: Mutex::default() });
         Ok(ADAMANT_OK)
     })

@@ -1,6 +1,6 @@
 //! Serializable transactions.
 
-use std::ffi::c_int;
+use std::ffi::{c_char, c_int};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::border::hold::hold;
 use crate::border::options::durability_of;
 use crate::border::pointers::{Changed, Context, In, Opaque, Out, Slice, Taken, Work};
 use crate::views::loan::Loans;
-use crate::whole::keyspace::KeyspaceHandle;
+use crate::whole::keyspace::{KeyspaceHandle, name_of};
 use crate::whole::store::StoreHandle;
 
 /// Reads and writes that happen as one, at the commit, or not at all. For one thread at a time. To
@@ -66,7 +66,7 @@ pub extern "C" fn adamant_transaction_begin(
 ) -> c_int {
     run(|| {
         transaction.need_handle()?;
-        let state = State::new(store.get()?.begin()?);
+        let state = State::new(store.store()?.begin()?);
         transaction.give(Arc::new(Mutex::new(state)));
         Ok(ADAMANT_OK)
     })
@@ -87,9 +87,9 @@ pub extern "C" fn adamant_exclusive(
     result: Out<c_int>,
 ) -> c_int {
     run(|| {
-        let store = store.get()?;
+        let store = store.store()?;
         let work = work.with(context)?;
-        run_exclusive(store, store.begin_exclusive()?, work, &result)
+        run_exclusive(&store, store.begin_exclusive()?, work, &result)
     })
 }
 
@@ -104,13 +104,13 @@ pub extern "C" fn adamant_exclusive_within(
     result: Out<c_int>,
 ) -> c_int {
     run(|| {
-        let (store, work) = (store.get()?, work.with(context)?);
+        let (store, work) = (store.store()?, work.with(context)?);
         let longest = Duration::from_millis(wait_ms_max);
         let exclusive = store.begin_exclusive_within(longest)?.ok_or_else(|| {
             let words = format!("others wrote for longer than {wait_ms_max} ms; try again later");
             Failure::new(ADAMANT_TIMED_OUT, words)
         })?;
-        run_exclusive(store, exclusive, work, &result)
+        run_exclusive(&store, exclusive, work, &result)
     })
 }
 
@@ -134,7 +134,7 @@ pub extern "C" fn adamant_transaction_run(
     result: Out<c_int>,
 ) -> c_int {
     run(|| {
-        let (store, work) = (store.get()?, work.with(context)?);
+        let (store, work) = (store.store()?, work.with(context)?);
         let time = (time_ms_max > 0).then(|| Duration::from_millis(time_ms_max));
         let mut limits = Attempts::new().time_max(time);
         if attempts_max > 0 {
@@ -144,7 +144,7 @@ pub extern "C" fn adamant_transaction_run(
             limits =
                 limits.exclusive_after((exclusive_after < u32::MAX).then_some(exclusive_after));
         }
-        let ran = store.transaction_with(limits, |it| match run_in(store, it, &work, &result)? {
+        let ran = store.transaction_with(limits, |it| match run_in(&store, it, &work, &result)? {
             0 => Ok(()),
             _ => Err(Stopped::Itself),
         });
@@ -152,6 +152,19 @@ pub extern "C" fn adamant_transaction_run(
             Ok(()) | Err(Stopped::Itself) => Ok(ADAMANT_OK),
             Err(Stopped::Failed(failure)) => Err(failure),
         }
+    })
+}
+
+/// Sets a cursor of the feed of changes at the commit, as adamant_changes_cursor_set.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_transaction_cursor_set(
+    transaction: Changed<TransactionHandle>,
+    name: In<c_char>,
+    number: u64,
+) -> c_int {
+    run(|| {
+        hold(transaction.get()?)?.open()?.set_cursor(name_of(&name)?, number)?;
+        Ok(ADAMANT_OK)
     })
 }
 

@@ -15,7 +15,7 @@ use crate::whole::store::StoreHandle;
 pub extern "C" fn adamant_stats(store: In<StoreHandle>, json: Out<*mut Value>) -> c_int {
     run(|| {
         json.need_handle()?;
-        let store = store.get()?;
+        let store = store.store()?;
         let stats = store.stats()?;
         let keyspaces: Vec<Json> = store
             .keyspaces()?
@@ -56,7 +56,7 @@ pub extern "C" fn adamant_stats(store: In<StoreHandle>, json: Out<*mut Value>) -
 pub extern "C" fn adamant_check(store: In<StoreHandle>, json: Out<*mut Value>) -> c_int {
     run(|| {
         json.set(std::ptr::null_mut());
-        let report = store.get()?.check()?;
+        let report = store.store()?.check()?;
         let findings = report.findings.iter();
         let keyspaces = report.keyspaces.iter();
         let text = json!({

@@ -66,7 +66,7 @@ fn make(
     keyspace: &Out<*mut KeyspaceHandle>,
 ) -> Result<c_int> {
     keyspace.need_handle()?;
-    let made = by(store.get()?, name_of(name)?, options_of(engine, options)?)?;
+    let made = by(&store.store()?, name_of(name)?, options_of(engine, options)?)?;
     keyspace.give(Content::new(made));
     Ok(ADAMANT_OK)
 }
@@ -140,7 +140,7 @@ pub extern "C" fn adamant_keyspace_open_existing(
 ) -> c_int {
     run(|| {
         keyspace.need_handle()?;
-        let opened = store.get()?.open_keyspace(name_of(&name)?)?;
+        let opened = store.store()?.open_keyspace(name_of(&name)?)?;
         keyspace.give(Content::new(opened));
         Ok(ADAMANT_OK)
     })
@@ -197,7 +197,7 @@ pub(crate) fn engine_name(engine: Engine) -> &'static CStr {
 /// handles get ADAMANT_KEYSPACE_DROPPED from then on.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_keyspace_drop(store: Changed<StoreHandle>, name: In<c_char>) -> c_int {
-    run(|| Ok(found(store.get()?.drop_keyspace(name_of(&name)?)?)))
+    run(|| Ok(found(store.store()?.drop_keyspace(name_of(&name)?)?)))
 }
 
 /// Gives a keyspace another name, in one commit. Its handles stay good.
@@ -208,7 +208,7 @@ pub extern "C" fn adamant_keyspace_rename(
     new_name: In<c_char>,
 ) -> c_int {
     run(|| {
-        store.get()?.rename_keyspace(name_of(&name)?, name_of(&new_name)?)?;
+        store.store()?.rename_keyspace(name_of(&name)?, name_of(&new_name)?)?;
         Ok(ADAMANT_OK)
     })
 }
@@ -224,7 +224,7 @@ pub extern "C" fn adamant_keyspace_convert(
     run(|| {
         let none = || Failure::invalid("expected the name of an engine, found NULL");
         let engine = engine_of(&engine)?.ok_or_else(none)?;
-        store.get()?.convert_keyspace(name_of(&name)?, engine)?;
+        store.store()?.convert_keyspace(name_of(&name)?, engine)?;
         Ok(ADAMANT_OK)
     })
 }

@@ -30,7 +30,7 @@ impl Opaque for List {
 pub extern "C" fn adamant_keyspaces(store: In<StoreHandle>, list: Out<*mut List>) -> c_int {
     run(|| {
         list.need_handle()?;
-        let all = store.get()?.keyspaces()?.into_iter();
+        let all = store.store()?.keyspaces()?.into_iter();
         list.give(
             all.map(|info| Entry {
                 // One with a zero byte in its name was not made by C, which cannot express it

@@ -2,11 +2,12 @@
 
 use std::ffi::{CStr, c_char, c_int};
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use adamant::{Options, Store};
 
-use crate::border::code::ADAMANT_OK;
-use crate::border::failure::{Result, run};
+use crate::border::code::{ADAMANT_MISUSE, ADAMANT_OK};
+use crate::border::failure::{Failure, Result, run};
 use crate::border::hold::hold;
 use crate::border::options::OptionsHandle;
 use crate::border::pointers::{Changed, In, Opaque, Out, Taken};
@@ -15,9 +16,52 @@ use crate::border::pointers::{Changed, In, Opaque, Out, Taken};
 pub enum StoreHandle {}
 
 impl Opaque for StoreHandle {
-    type Content = Store;
+    type Content = Content;
     const KIND: u32 = 0xADA1_0003;
     const NAME: &'static str = "a store";
+}
+
+/// The store of a handle, which adamant_refresh replaces.
+#[derive(Debug)]
+pub struct Content {
+    store: Mutex<Store>,
+    /// The process that opened it.
+    process: u32,
+}
+
+impl Content {
+    fn new(store: Store) -> Self {
+        Self { store: Mutex::new(store), process: std::process::id() }
+    }
+
+    /// Locks it, which takes a moment, but beside a refresh. A lock that another thread held at a
+    /// fork stays locked in the child for ever.
+    pub(crate) fn hold(&self) -> Result<MutexGuard<'_, Store>> {
+        match self.store.try_lock() {
+            Ok(held) => Ok(held),
+            Err(_) => {
+                self.refuse_child()?;
+                Ok(self.store.lock().unwrap_or_else(PoisonError::into_inner))
+            }
+        }
+    }
+
+    /// Fails in the child of a fork. Most calls of the store do so themselves.
+    pub(crate) fn refuse_child(&self) -> Result<()> {
+        if self.process == std::process::id() {
+            return Ok(());
+        }
+        let words = "the store was opened before a fork, and this is the child: open it after the \
+                     fork, in one of the two";
+        Err(Failure::new(ADAMANT_MISUSE, words))
+    }
+}
+
+impl In<StoreHandle> {
+    /// The store, as the last refresh left it.
+    pub(crate) fn store(&self) -> Result<Store> {
+        Ok(self.get()?.hold()?.clone())
+    }
 }
 
 /// A path of any bytes.
@@ -33,7 +77,7 @@ fn path_of(text: &CStr) -> Result<&Path> {
     let path = text.to_str().map(Path::new);
     path.map_err(|error| {
         let words = format!("expected a path in UTF-8, found {text:?}: {error}");
-        crate::border::failure::Failure::invalid(words)
+        Failure::invalid(words)
     })
 }
 
@@ -55,7 +99,7 @@ pub extern "C" fn adamant_open(
             true => Options::new(),
             false => hold(options.get()?)?.options(),
         };
-        store.give(Store::open_with(path, options)?);
+        store.give(Content::new(Store::open_with(path, options)?));
         Ok(ADAMANT_OK)
     })
 }
@@ -65,7 +109,7 @@ pub extern "C" fn adamant_open(
 pub extern "C" fn adamant_open_in_memory(store: Out<*mut StoreHandle>) -> c_int {
     run(|| {
         store.need_handle()?;
-        store.give(Store::in_memory()?);
+        store.give(Content::new(Store::in_memory()?));
         Ok(ADAMANT_OK)
     })
 }
@@ -76,7 +120,7 @@ pub extern "C" fn adamant_open_in_memory(store: Out<*mut StoreHandle>) -> c_int 
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_close(store: Changed<StoreHandle>) -> c_int {
     run(|| {
-        store.get()?.clone().close()?;
+        store.store()?.close()?;
         Ok(ADAMANT_OK)
     })
 }
@@ -92,7 +136,7 @@ pub extern "C" fn adamant_store_free(store: Taken<StoreHandle>) {
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_sync(store: Changed<StoreHandle>) -> c_int {
     run(|| {
-        store.get()?.sync()?;
+        store.store()?.sync()?;
         Ok(ADAMANT_OK)
     })
 }
@@ -105,7 +149,7 @@ pub extern "C" fn adamant_sync(store: Changed<StoreHandle>) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_compact(store: Changed<StoreHandle>) -> c_int {
     run(|| {
-        store.get()?.compact()?;
+        store.store()?.compact()?;
         Ok(ADAMANT_OK)
     })
 }
@@ -117,7 +161,7 @@ pub extern "C" fn adamant_compact(store: Changed<StoreHandle>) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_backup(store: In<StoreHandle>, path: In<c_char>) -> c_int {
     run(|| {
-        store.get()?.backup(path_of(path.text("path")?)?)?;
+        store.store()?.backup(path_of(path.text("path")?)?)?;
         Ok(ADAMANT_OK)
     })
 }
@@ -128,7 +172,28 @@ pub extern "C" fn adamant_backup(store: In<StoreHandle>, path: In<c_char>) -> c_
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_backup_linked(store: In<StoreHandle>, path: In<c_char>) -> c_int {
     run(|| {
-        store.get()?.backup_linked(path_of(path.text("path")?)?)?;
+        store.store()?.backup_linked(path_of(path.text("path")?)?)?;
+        Ok(ADAMANT_OK)
+    })
+}
+
+/// As adamant_backup, but only of what the store has otherwise than a backup, the parent, which is
+/// in the same directory: one of adamant_backup, or of this. The new one is read, restored and used
+/// as a parent together with those that it stands on, so all of them must stay where they are;
+/// adamant_open opens it with ADAMANT_OPTION_READ_ONLY.
+///
+/// Fails with ADAMANT_INVALID if the parent is no backup or elsewhere, ADAMANT_MISSING if one of
+/// the backups is missing, ADAMANT_NOT_A_STORE if one was written since, ADAMANT_TARGET if
+/// something is at the path.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_backup_since(
+    store: In<StoreHandle>,
+    parent: In<c_char>,
+    path: In<c_char>,
+) -> c_int {
+    run(|| {
+        let parent = path_of(parent.text("path of the parent")?)?;
+        store.store()?.backup_since(parent, path_of(path.text("path")?)?)?;
         Ok(ADAMANT_OK)
     })
 }

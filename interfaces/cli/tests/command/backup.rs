@@ -32,6 +32,91 @@ fn a_backup_is_restored() {
 }
 
 #[test]
+fn increments_are_read_and_restored_as_any_store() {
+    let shell = Shell::with_sample();
+    shell.ok(["backup", "store", "monday"]);
+    shell.ok(["put", "store", "day", "tuesday"]);
+    let tuesday = shell.ok(["export", "store"]);
+    let made = object(&shell.ok(["backup", "store", "tuesday", "--since", "monday", "--json"]));
+    assert_eq!((&made["backup"], &made["since"]), (&"tuesday".into(), &"monday".into()));
+    let number = |name: &str| made[name].as_u64().expect("a number");
+    assert!(number("blocks") * 4 < number("pool_blocks") && number("bytes") > 4096, "{made}");
+    shell.ok(["put", "store", "day", "wednesday"]);
+    let wednesday = shell.ok(["export", "store"]);
+    let made = shell.run(["backup", "store", "wednesday", "--since", "tuesday"]);
+    assert!(made.stderr.contains("wednesday is what changed since tuesday"), "{}", made.stderr);
+    for (name, content) in [("tuesday", tuesday), ("wednesday", wednesday)] {
+        assert_eq!(shell.ok(["export", name]), content);
+        assert_eq!(shell.ok(["get", name, "day"]), name.as_bytes());
+        assert!(!shell.ok(["scan", name, "--count"]).is_empty());
+        shell.ok(["stat", name]);
+        shell.ok(["check", name]);
+        let target = format!("restored {name}");
+        shell.ok(["restore", name, &target]);
+        assert_eq!(shell.ok(["export", &target]), content);
+        shell.ok(["check", &target]);
+    }
+    for write in
+        [&["put", "tuesday", "a", "b"][..], &["compact", "tuesday"], &["repair", "tuesday"]]
+    {
+        let stderr = shell.fails(8, write.iter().copied());
+        assert!(stderr.contains("tuesday is an increment"), "{stderr}");
+    }
+    let stderr = shell.fails(4, ["backup", "store", "new", "--since", "store"]);
+    assert!(stderr.contains("the store itself"), "{stderr}");
+    shell.fails(2, ["backup", "store", "new", "--since", "monday", "--link"]);
+    shell.fails(3, ["backup", "store", "new", "--since", "sunday"]);
+
+    std::fs::rename(shell.path("tuesday"), shell.path("gone")).expect("it is ours");
+    let stderr = shell.fails(3, ["restore", "wednesday", "new"]);
+    assert!(stderr.contains("tuesday") && stderr.contains("nothing"), "{stderr}");
+    std::fs::rename(shell.path("gone"), shell.path("tuesday")).expect("it is ours");
+    let file = shell.path("tuesday").join("increment");
+    let mut bytes = std::fs::read(&file).expect("the increment");
+    bytes[4096 + 77] ^= 1;
+    std::fs::write(&file, bytes).expect("write");
+    let stderr = shell.fails(5, ["restore", "tuesday", "new"]);
+    assert!(stderr.contains("tuesday/increment") && stderr.contains("checksum"), "{stderr}");
+    assert!(!shell.path("new").exists() && !shell.path("new.restoring").exists());
+}
+
+/// Whenever it is killed, the backups below it are whole, and the next run cleans up.
+#[test]
+fn making_an_increment_is_killed() {
+    let shell = Shell::with_sample();
+    shell.ok(["backup", "store", "monday"]);
+    for keyspace in ["a", "b", "c", "d"] {
+        shell.ok(["import", "store", SAMPLE, "--keyspace", keyspace]);
+    }
+    let content = shell.ok(["export", "store", "--keyspace", "d"]);
+    let mut random = fastrand::Rng::with_seed(6);
+    let (mut left, mut made) = (0, 0);
+    for _ in 0..25 {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_adamant"))
+            .args(["backup", "store", "tuesday", "--since", "monday"])
+            .current_dir(shell.path("."))
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .expect("run the command");
+        std::thread::sleep(Duration::from_micros(random.u64(..40_000)));
+        child.kill().expect("it is ours");
+        child.wait().expect("it is ours");
+        left += u32::from(shell.path("tuesday.backing-up").exists());
+        shell.ok(["check", "monday"]);
+        if shell.path("tuesday").exists() {
+            made += 1;
+            shell.ok(["check", "tuesday"]);
+            assert_eq!(shell.ok(["export", "tuesday", "--keyspace", "d"]), content);
+            std::fs::remove_dir_all(shell.path("tuesday")).expect("it is ours");
+        }
+    }
+    println!("{left} left, {made} made");
+    shell.ok(["backup", "store", "tuesday", "--since", "monday"]);
+    assert!(!shell.path("tuesday.backing-up").exists());
+    shell.ok(["check", "tuesday"]);
+}
+
+#[test]
 fn what_is_in_the_way_of_a_copy_is_left_alone() {
     let shell = Shell::with_sample();
     shell.ok(["backup", "store", "monday"]);

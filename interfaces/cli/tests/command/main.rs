@@ -6,6 +6,7 @@ mod backup;
 mod bad_input;
 mod copy;
 mod csv;
+mod follow;
 mod full_disk;
 mod heap_and_repair;
 mod import_export;

@@ -10,7 +10,10 @@ A store holds named keyspaces, each an ordered mapping of bytes, or of str where
 Every change is a commit of its own, unless a batch or a transaction makes one of many.
 """
 
+from adamant._changes import Change, Changes, ChangesInfo, Commit, Cursors
 from adamant._errors import (
+    ChangesNotRecorded,
+    ChangesUnknown,
     Closed,
     Conflict,
     Damaged,
@@ -61,8 +64,15 @@ from adamant._store import (
 
 __all__ = [
     "Batch",
+    "Change",
+    "Changes",
+    "ChangesInfo",
+    "ChangesNotRecorded",
+    "ChangesUnknown",
     "Closed",
+    "Commit",
     "Conflict",
+    "Cursors",
     "Damaged",
     "Denied",
     "Error",

@@ -103,9 +103,28 @@ class NotExpiring(Error):
 
 
 class WrongKind(Error):
-    """The keyspace of that name holds entries that end, or their deadlines: Store.expiring opens it."""
+    """The keyspace of that name has entries of another kind: those that end, deadlines, changes."""
 
     __module__ = "adamant"
+
+
+class ChangesNotRecorded(Error):
+    """The store does not record changes: Store.record_changes begins."""
+
+    __module__ = "adamant"
+
+
+class ChangesUnknown(Error):
+    """The history of changes has the commits from first to last, and not all of those behind after."""
+
+    __module__ = "adamant"
+
+    def __init__(self, words: str, after: int = 0, first: int = 0, last: int = 0) -> None:
+        super().__init__(words)
+        self.after, self.first, self.last = after, first, last
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (*self.args, self.after, self.first, self.last)
 
 
 class Missing(_System, FileNotFoundError):

@@ -19,6 +19,7 @@ _Path: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 __all__ = [
     "Batch",
     "Begun",
+    "Changes",
     "Cursor",
     "Expiring",
     "Keyspace",
@@ -98,11 +99,17 @@ class Store:
     def sync(self) -> None:
         """Makes everything committed so far survive power loss, whatever its commit waited for."""
 
-    def backup(self, path: _Path, /, *, link: bool = False) -> None:
+    def backup(
+        self, path: _Path, /, *, link: bool = False, since: _Path | None = None
+    ) -> None:
         """Copies the store to a path where nothing is, while it is used.
 
         link: share the files of keyspaces of the engine lsm by hard links, if the copy is on the same
         file system. That takes no time and no space for them; damage of the device hits both stores.
+
+        since: a backup in the same folder, full or made with this. Only what the store has otherwise
+        is copied; the new one is read, restored and used as a parent together with those that it
+        stands on, so all of them must stay where they are.
         """
 
     def compact(self) -> None:
@@ -121,9 +128,62 @@ class Store:
     def closed(self) -> bool:
         """Whether it was closed."""
 
+    def refresh(self) -> bool:
+        """Has a store that was opened beside a writer show its last commit.
+
+        False if it does already, as all other stores do. Keyspaces, snapshots and iterators that were
+        made before keep what they show: take them from the store again. It is much faster if there are
+        none left.
+        """
+
+    def wait_for_change(self, timeout: float | timedelta | None = None) -> bool:
+        """Waits until refresh() would show a later commit; whether it would within the timeout.
+
+        None: waits for ever. False at once for a store that was not opened beside a writer.
+        """
+
+    def record_changes(self, bytes_max: int | None, /) -> None:
+        """Records what each commit changes from now on, in the store, for changes().
+
+        At most so many bytes of history are kept: the oldest commits make room for new ones. None ends
+        it, and removes the history and the cursors.
+        """
+
+    def _changes_info(self) -> tuple[int, int, int, int]: ...
+    @property
+    def last_change(self) -> int:
+        """The number of the last commit in the feed of changes; 0 before the first."""
+
+    @property
+    def own_change(self) -> int | None:
+        """The number of the last commit in the feed that this thread made; None if it made none."""
+
+    def wait_durable(self, number: int, /) -> None:
+        """Waits until the commit of a number survives power loss."""
+
+    def _cursor(self, name: str, /) -> int | None: ...
+    def _set_cursor(self, name: str, number: int | None, /) -> None: ...
+    def _cursors(self) -> list[tuple[str, int]]: ...
     @property
     def read_only(self) -> bool:
         """Whether it was opened for reading only."""
+
+@disjoint_base
+class Changes:
+    def __new__(
+        cls, store: Store, after: int = 0, timeout: float | timedelta | None = None
+    ) -> Self: ...
+    def _next(self, timeout: float | timedelta | None) -> tuple[int, list[tuple[Any, ...]]] | None: ...
+    @property
+    def after(self) -> int:
+        """The number of the last commit that was given, or behind which it began."""
+
+    def close(self) -> None:
+        """Ends it. Again: does nothing."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was ended."""
 
 @disjoint_base
 class Reader(Generic[_K, _V]):
@@ -330,6 +390,9 @@ class Batch:
     ) -> None:
         """Will move the value of a key to another keyspace, without copying it, if it is there."""
 
+    def set_cursor(self, name: str, number: int, /) -> None:
+        """Sets a cursor of the feed of changes at the commit: see Store.cursors."""
+
     def commit(self) -> None:
         """Makes all changes in one commit."""
 
@@ -369,6 +432,9 @@ class SnapshotExpiring(SnapshotReader[_K, _V]):
 @disjoint_base
 class Transaction:
     def __new__(cls, store: Store | Begun, durability: str | None = None) -> Self: ...
+    def set_cursor(self, name: str, number: int, /) -> None:
+        """Sets a cursor of the feed of changes at the commit: see Store.cursors."""
+
     def commit(self) -> None:
         """Makes all its writes in one commit, unless something that it read has changed."""
 

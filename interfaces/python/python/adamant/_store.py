@@ -6,10 +6,11 @@ import os
 import sys
 from collections.abc import Callable
 from datetime import timedelta
-from types import TracebackType
-from typing import Any, Literal, NamedTuple, Self, TypeAlias, TypedDict, TypeVar, overload
+from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict, TypeVar, overload
 
 from adamant import _native
+from adamant._block import Block
+from adamant._changes import Changes, ChangesInfo, Cursors
 from adamant._errors import InvalidArgument
 from adamant._mapping import (
     Expiring,
@@ -76,27 +77,7 @@ class Finding(NamedTuple):
     is_unread: bool
 
 
-class _Block:
-    """What a with block ends: by _end, which is told whether the block has failed."""
-
-    __slots__ = ()
-
-    def _end(self, failed: bool) -> None:
-        raise NotImplementedError
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._end(kind is not None)
-
-
-class Store(_native.Store, _Block):
+class Store(_native.Store, Block):
     """A store that is open, from open() or in_memory(). As a context manager it closes itself."""
 
     __slots__ = ("_path",)
@@ -352,6 +333,25 @@ class Store(_native.Store, _Block):
 
         return _native.run_exclusive(self, within, timeout, durability)
 
+    def changes(self, after: int = 0, *, timeout: float | timedelta | None = None) -> Changes:
+        """The commits behind the one of a number, in order, of the past and to come: an iterator.
+
+        Needs record_changes(). 0 begins with the first; last_change with the next one to come. It ends
+        when no commit comes within the timeout: None never, 0 behind those that are there. Of a store
+        that was opened beside a writer it gives what the other process commits, and follows by itself:
+        the store may be closed then. ChangesUnknown if the history does not have the next commit.
+        """
+        return Changes(self, after, timeout)
+
+    def changes_info(self) -> ChangesInfo:
+        """Which commits the history of changes has, and the bytes that it takes and may take."""
+        return ChangesInfo(*self._changes_info())
+
+    @property
+    def cursors(self) -> Cursors:
+        """Durable positions in the feed of changes, by name: a mapping to numbers of commits."""
+        return Cursors(self)
+
     def check(self) -> list[Finding]:
         """Verifies every checksum and structure, and lists what is wrong: nothing, if it is whole."""
         return [Finding(*finding) for finding in self._check()]
@@ -365,7 +365,7 @@ class Store(_native.Store, _Block):
         return f"<adamant.Store {where}{state}>"
 
 
-class Batch(_native.Batch, _Block):
+class Batch(_native.Batch, Block):
     """Changes of any keyspaces of a store that become one commit."""
 
     __slots__ = ()
@@ -381,7 +381,7 @@ class Batch(_native.Batch, _Block):
         return f"<adamant.Batch {state}>"
 
 
-class Snapshot(_native.Snapshot, _Block):
+class Snapshot(_native.Snapshot, Block):
     """All keyspaces of a store as one commit left them: snapshot[keyspace] is one of them."""
 
     __slots__ = ()
@@ -406,7 +406,7 @@ class Snapshot(_native.Snapshot, _Block):
         return f"<adamant.Snapshot{' closed' if self.closed else ''}>"
 
 
-class Transaction(_native.Transaction, _Block):
+class Transaction(_native.Transaction, Block):
     """Reads and writes of any keyspaces that happen as one: transaction[keyspace] is one of them."""
 
     __slots__ = ()

@@ -63,6 +63,13 @@ pub(crate) fn duration(object: &Bound<'_, PyAny>, expected: &str) -> PyResult<Du
     Ok(Duration::from_millis(millis as u64))
 }
 
+/// The longest time to wait; None: for ever.
+pub(crate) fn timeout_of(timeout: Option<Bound<'_, PyAny>>) -> PyResult<Option<Duration>> {
+    timeout
+        .map(|time| duration(&time, "a timeout: seconds, at least 0, or a timedelta"))
+        .transpose()
+}
+
 /// The time of a Python clock.
 pub(crate) fn asked(py: Python<'_>, clock: &Py<PyAny>) -> PyResult<u64> {
     let said = clock.bind(py).call0()?;

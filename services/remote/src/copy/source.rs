@@ -76,7 +76,8 @@ impl Source {
         Ok(Self::Remote(Box::new(objects)))
     }
 
-    /// All keyspaces, in the order in which their entries are to be asked for.
+    /// All keyspaces, in the order in which their entries are to be asked for. A history of changes
+    /// is none of a copy: it is that of its store's own commits.
     pub(super) fn keyspaces(&self) -> Result<Vec<Named>, CopyError> {
         Ok(match self {
             Self::Local(store) => {
@@ -84,7 +85,8 @@ impl Source {
                     KeyspaceKind::Plain => (info.name, info.engine.name().to_owned()),
                     kind => (info.name, format!("{} {kind}", info.engine)),
                 };
-                store.keyspaces()?.into_iter().map(named).collect()
+                let copied = |info: &adamant::KeyspaceInfo| info.kind != KeyspaceKind::Changes;
+                store.keyspaces()?.into_iter().filter(copied).map(named).collect()
             }
             Self::Remote(objects) => objects.keyspaces.values().cloned().collect(),
         })

@@ -99,6 +99,9 @@ pub(in crate::journal) struct Keeper {
 struct Kept {
     /// Heap offset of each page, and for which batch last.
     pages: HashMap<u64, BatchId>,
+    /// Side files, each with the first batch that knows so much that it needs the file: one that
+    /// knows less has an earlier copy of each of its pages. That of another file may be any.
+    files: BTreeMap<BatchId, BatchId>,
     /// The last batch for which readers were listed.
     listed: Option<BatchId>,
     /// A batch that each reader knows, whatever it says: that for which readers were listed last
@@ -120,6 +123,27 @@ impl Kept {
         self.readers = known;
         self.listed = id.or(self.listed);
         Ok(registered)
+    }
+
+    /// Whether some reader needs the side file of a batch. One that moves on needs all that come
+    /// behind what it knows: it may know more by now.
+    fn is_needed(&self, id: BatchId, registered: &[Reader]) -> bool {
+        let first = self.files.get(&id).copied().unwrap_or_default();
+        registered.iter().any(|reader| {
+            let known = reader.place.known;
+            known < id && (first <= known || !reader.is_still())
+        })
+    }
+
+    /// Some pages are kept for a batch, while these readers are there.
+    fn note(&mut self, id: BatchId, pages: &[(u64, u32)], registered: &[Reader]) {
+        let earlier = |(page, _): &(u64, u32)| self.pages.get(page).copied().unwrap_or_default();
+        let first = pages.iter().map(earlier).min().unwrap_or(id);
+        self.files.insert(id, first);
+        let needed = registered.iter().map(|reader| reader.place.known).min().unwrap_or(id);
+        self.files.retain(|id, _| *id > needed);
+        self.pages.retain(|_, last| *last > needed);
+        self.pages.extend(pages.iter().map(|(page, _)| (*page, id)));
     }
 }
 
@@ -164,13 +188,11 @@ impl Keeper {
                 .map(|(page, checksum)| (*page, *checksum))
                 .collect();
             let room = self.bytes_max.saturating_sub(missing.len() as u64 * PAGE_BYTES);
-            if clean(&readers, &mut registered, room)? {
+            if clean(&readers, kept, &mut registered, room)? {
                 write(readers.directory().as_ref(), pool, id, &missing)?;
-                let needed = registered.iter().map(|reader| reader.place.known).min();
-                kept.pages.retain(|_, last| needed.is_some_and(|needed| *last > needed));
-                kept.pages.extend(missing.iter().map(|(page, _)| (*page, id)));
+                kept.note(id, &missing, &registered);
             } else {
-                kept.pages = HashMap::new();
+                (kept.pages, kept.files) = (HashMap::new(), BTreeMap::new());
             }
             Ok(())
         });
@@ -180,9 +202,10 @@ impl Keeper {
     /// Removes what no reader needs any more. Best effort: the next batch does it again.
     pub(in crate::journal) fn tidy(&self) {
         if let Ok(Some(readers)) = Readers::of(self.store.as_ref()) {
-            let registered = self.kept.lock().list(&readers, None);
+            let mut kept = self.kept.lock();
+            let registered = kept.list(&readers, None);
             let _ = registered
-                .and_then(|mut registered| clean(&readers, &mut registered, self.bytes_max));
+                .and_then(|mut registered| clean(&readers, &kept, &mut registered, self.bytes_max));
         }
     }
 
@@ -191,8 +214,9 @@ impl Keeper {
         let given = Readers::of(self.store.as_ref()).and_then(|readers| {
             let Some(readers) = readers else { return Ok(false) };
             let is_more = !side_files(readers.directory().as_ref())?.is_empty();
-            let mut registered = self.kept.lock().list(&readers, None)?;
-            clean(&readers, &mut registered, 0).map(|_| is_more)
+            let mut kept = self.kept.lock();
+            let mut registered = kept.list(&readers, None)?;
+            clean(&readers, &kept, &mut registered, 0).map(|_| is_more)
         });
         given.unwrap_or(false)
     }
@@ -200,7 +224,12 @@ impl Keeper {
 
 /// Removes what no reader needs; overtakes those that know least until the rest is no more than
 /// `bytes_max`, and removes them from the list. Whether a reader is left.
-fn clean(readers: &Readers, registered: &mut Vec<Reader>, bytes_max: u64) -> Result<bool> {
+fn clean(
+    readers: &Readers,
+    kept: &Kept,
+    registered: &mut Vec<Reader>,
+    bytes_max: u64,
+) -> Result<bool> {
     let directory = readers.directory().as_ref();
     registered.sort_unstable_by_key(Reader::age);
     for name in directory.list()?.iter().filter(|name| name.ends_with(NEW_SUFFIX)) {
@@ -213,8 +242,7 @@ fn clean(readers: &Readers, registered: &mut Vec<Reader>, bytes_max: u64) -> Res
         bytes += directory.open(&name_of(*id))?.map_or(Ok(0), |file| file.len())?;
     }
     loop {
-        let needed = registered.iter().map(|reader| reader.place.known).min();
-        let unneeded = |id: &mut BatchId| needed.is_none_or(|known| *id <= known);
+        let unneeded = |id: &mut BatchId| !kept.is_needed(*id, registered);
         for id in files.extract_if(.., unneeded) {
             let name = name_of(id);
             if let Some(file) = directory.open(&name)? {
@@ -338,8 +366,8 @@ impl OldPages {
         self.last
     }
 
-    /// Reads in the names of what was kept up to a batch. Returns false if something was not: its
-    /// reader was overtaken.
+    /// Reads in the names of what was kept up to a batch. Returns false if something was not. That
+    /// means nothing before the caller has seen that the reader was not overtaken.
     ///
     /// # Errors
     /// Those of the medium.
@@ -347,7 +375,8 @@ impl OldPages {
         let last = self.last;
         let news = |id: &BatchId| last < *id && *id <= begun;
         for id in side_files(self.directory.as_ref())?.into_iter().filter(news) {
-            let Ok(file) = self.open(id) else { return Ok(false) };
+            // Its reader needs none of it, or was overtaken, which our caller looks at next.
+            let Some(file) = self.directory.open(&name_of(id))? else { continue };
             let Some(entries) = read_entries(pool, id, &file)? else { return Ok(false) };
             let mut offset = (size_of::<Header>() + entries.len() * size_of::<Entry>()) as u64;
             for entry in &entries {
@@ -394,12 +423,15 @@ mod tests {
     use crate::journal::readers::{Place, Registration};
     use crate::layout::TABLE_BASE;
 
-    /// A store of one page, and a keeper of room for some copies of it.
+    const PAGES: u64 = 16;
+
+    /// A store of some pages, and a keeper of room for some copies of them.
     fn store(copies: u64) -> (Arc<dyn Directory>, PoolFile, Keeper) {
         let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
         let file = directory.create("pool").expect("a file");
         let page = [0; PAGE_BYTES as usize];
-        let pool = PoolFile::create(file, [5; 16], 2, &[(0, &page[..]), (TABLE_BASE, &page[..])]);
+        let pool =
+            PoolFile::create(file, [5; 16], PAGES, &[(0, &page[..]), (TABLE_BASE, &page[..])]);
         let keeper = Keeper::new(&directory, copies * (PAGE_BYTES + 1000));
         (directory, pool.expect("a pool"), keeper)
     }
@@ -408,10 +440,15 @@ mod tests {
         BatchId { number, batch: 0 }
     }
 
+    /// A batch that overwrites a page.
+    fn keep_page(pool: &PoolFile, keeper: &Keeper, number: u64, page: u64) {
+        let (name, page) = (Name { number, batch: 0, durable: 7 }, page * PAGE_BYTES);
+        table::write(pool, name, &[table::entry(page, 1, 2)]).expect("written");
+        keeper.keep(pool, id(number), &[page], &[1]).expect("kept");
+    }
+
     fn keep(pool: &PoolFile, keeper: &Keeper, number: u64) {
-        let name = Name { number, batch: 0, durable: 7 };
-        table::write(pool, name, &[table::entry(0, 1, 2)]).expect("written");
-        keeper.keep(pool, id(number), &[0], &[1]).expect("kept");
+        keep_page(pool, keeper, number, 0);
     }
 
     fn files(directory: &Arc<dyn Directory>) -> Vec<BatchId> {
@@ -430,15 +467,15 @@ mod tests {
             reader
         };
         let old = stay(0);
-        // Each moves on, and so has one copy more kept.
+        // Another page each.
         let follower = stay(0);
         for number in 1..=3 {
-            keep(&pool, &keeper, number);
+            keep_page(&pool, &keeper, number, number);
             follower.set(Place { moment: 5, known: id(number) }).expect("set");
         }
         assert_eq!(files(&directory), [id(1), id(2), id(3)]);
         let opening = Registration::new(directory.as_ref()).expect("registered");
-        keep(&pool, &keeper, 4);
+        keep_page(&pool, &keeper, 4, 4);
         assert!(old.is_overtaken().expect("looked at"));
         for reader in [&follower, &opening] {
             assert!(!reader.is_overtaken().expect("looked at"));
@@ -446,12 +483,46 @@ mod tests {
         assert_eq!(files(&directory), [id(4)]);
         // It needs what was kept since it came.
         follower.set(Place { moment: 5, known: id(4) }).expect("set");
-        keep(&pool, &keeper, 5);
+        keep_page(&pool, &keeper, 5, 5);
         assert_eq!(files(&directory), [id(4), id(5)]);
         // Nothing of it is known to another process.
         let later = Keeper::new(&directory, 1 << 20);
         later.tidy();
         assert_eq!(files(&directory), [id(4), id(5)]);
+    }
+
+    /// A reader that stays takes the first copy: others of the same pages go with those that need
+    /// them.
+    #[test]
+    fn copies_between_readers_go() {
+        let (directory, pool, keeper) = store(100);
+        let stay = |number| {
+            let reader = Registration::new(directory.as_ref()).expect("registered");
+            reader.set(Place { moment: 5, known: id(number) }).expect("set");
+            reader
+        };
+        let (old, follower) = (stay(0), stay(0));
+        for number in 1..=20 {
+            keep(&pool, &keeper, number);
+            follower.set(Place { moment: 5, known: id(number) }).expect("set");
+        }
+        keeper.tidy();
+        assert_eq!(files(&directory), [id(1)]);
+        // One between them, while the follower moves.
+        let between = stay(20);
+        keep(&pool, &keeper, 21);
+        follower.set(Place { moment: 0, known: id(20) }).expect("set");
+        keep(&pool, &keeper, 22);
+        assert_eq!(files(&directory), [id(1), id(21), id(22)]);
+        follower.set(Place { moment: 5, known: id(22) }).expect("set");
+        keeper.tidy();
+        assert_eq!(files(&directory), [id(1), id(21)]);
+        drop(between);
+        keeper.tidy();
+        assert_eq!(files(&directory), [id(1)]);
+        drop(old);
+        keeper.tidy();
+        assert!(files(&directory).is_empty());
     }
 
     /// Memory does not stay for readers that have gone.

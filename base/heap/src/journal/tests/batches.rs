@@ -91,6 +91,7 @@ fn is_in_doubt(disk: &Arc<Disk>, page: u64) -> bool {
 /// Tables of two batches count: the newer one may arrive in the sync that pages of the older one do
 /// not survive.
 #[test]
+#[cfg_attr(windows, ignore = "takes ten minutes under Wine, on a disk in memory")]
 fn pages_of_two_batches_may_be_torn() {
     let mut torn = 0;
     for seed in 0..4 {
@@ -113,6 +114,7 @@ fn pages_of_two_batches_may_be_torn() {
 /// A page that no table names was not being written: if its bytes differ, it is damaged, whatever
 /// the tail of the log says of it, unless it replaces the whole page.
 #[test]
+#[cfg_attr(windows, ignore = "takes ten minutes under Wine, on a disk in memory")]
 fn damage_beside_batches_is_told() {
     let (mut told, mut replaced) = (0, 0);
     for seed in 4..8 {

@@ -1,0 +1,5 @@
+//! Verbs for the feed of changes.
+
+mod describe;
+pub(crate) mod changes;
+pub(crate) mod watch;
