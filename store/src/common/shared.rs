@@ -154,14 +154,20 @@ impl Shared {
     }
 
     /// Finds the history of changes, if the store has one: then commits go into it. An error if it
-    /// cannot be used, since commits would be missing in it.
+    /// cannot be used, since commits would be missing in it; not if there will be none.
     fn find_history(&self) -> Result<()> {
         let view = self.view()?;
         let Some(entry) = self.catalogue.find(&view, HISTORY_NAME)? else { return Ok(()) };
-        if kind_of(HISTORY_NAME, &entry)? == KeyspaceKind::Changes {
-            self.history.set(Some(self.history_state(&view, &entry)?));
+        if kind_of(HISTORY_NAME, &entry)? != KeyspaceKind::Changes {
+            return Ok(());
         }
-        Ok(())
+        match self.history_state(&view, &entry) {
+            Err(error) if self.options.only_reads() && is_for_others(&error) => Ok(()),
+            state => {
+                self.history.set(Some(state?));
+                Ok(())
+            }
+        }
     }
 
     /// The state of the history's keyspace.
