@@ -289,9 +289,12 @@ def test_a_feed_of_another_process(path: Path) -> None:
 @pytest.mark.parametrize("work", ["next(db.changes())", "db.changes().next()", "db.wait_for_change()"])
 def test_a_signal_ends_waiting(path: Path, work: str) -> None:
     script = f"""
+        import signal
         import sys
         import adamant
 
+        # Where tests run in the background the signal may be ignored.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         db = adamant.open(sys.argv[1], beside_writer=True)
         print("waits", flush=True)
         try:

@@ -1,6 +1,11 @@
 //! A process with a thousand open stores, one for each tenant.
 
+use std::sync::{Mutex, PoisonError};
+
 use adamant::{Engine, KeyspaceOptions, Options, Store};
+
+/// Held by each test: descriptors of one would be counted by another.
+static ALONE: Mutex<()> = Mutex::new(());
 
 const STORES: usize = 1_000;
 /// How many of these are written to.
@@ -19,6 +24,7 @@ fn status(name: &str) -> u64 {
 #[test]
 #[cfg(target_os = "linux")]
 fn a_thousand_stores() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let directory = tempfile::tempdir().unwrap();
     let descriptors = || std::fs::read_dir("/proc/self/fd").unwrap().count();
     let threads = status("Threads:");
@@ -67,6 +73,7 @@ fn a_thousand_stores() {
 /// A pool that has used up its addresses returns an error with advice.
 #[test]
 fn a_store_without_addresses_left() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let directory = tempfile::tempdir().unwrap();
     let options = || Options::new().address_bytes_max(1 << 20);
     let store = Store::open_with(directory.path(), options()).unwrap();
