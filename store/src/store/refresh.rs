@@ -92,9 +92,9 @@ impl Store {
 
     /// Waits until [`Store::refresh`] would show a later commit, for no longer than that; whether
     /// it would. At once false for stores that were not opened beside a writer. The store can be
-    /// used meanwhile. On Linux and ext4 or tmpfs the process that writes ends the wait, in some
-    /// 20 us; elsewhere this looks 200 times a second. Commits that are
-    /// [deferred](crate::Durability::Deferred) come when they reach the log.
+    /// used meanwhile. On Linux and ext4 or tmpfs the process that writes ends the wait; elsewhere
+    /// this looks 200 times a second. Commits that are [deferred](crate::Durability::Deferred) come
+    /// when they reach the log.
     ///
     /// ```
     /// use std::time::Duration;
