@@ -8,7 +8,6 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
 
 use adamant_medium::address::persist::Flushing;
 use adamant_medium::error::Error as MediumError;
@@ -29,8 +28,7 @@ use crate::image::pool_file::PoolFile;
 use crate::inspect::check::{CheckReport, Checker, Reached};
 use crate::inspect::occupancy::{Occupancy, occupancy};
 use crate::journal::{
-    Journal, JournalOptions, JournalStats, Opened, READERS_NAME, RECOVERY_BYTES, ReadOnly,
-    Recovery, Refresh,
+    Journal, JournalOptions, JournalStats, Opened, READERS_NAME, RECOVERY_BYTES, ReadOnly, Recovery,
 };
 use crate::latch::writer_queue::WriterQueue;
 use crate::layout::{
@@ -188,9 +186,9 @@ pub struct Heap {
     pub(crate) calls: Requests<Calls>,
     pub(crate) calls_spare: Mutex<Option<Box<Calls>>>,
     pub(crate) borrowed: Arc<BorrowedBlocks>,
-    pins: Arc<Pins>,
+    pub(crate) pins: Arc<Pins>,
     verify_first_touch: bool,
-    closed: AtomicBool,
+    pub(crate) closed: AtomicBool,
     /// Held while a copy of the pool is made, which `close` ends.
     pub(crate) copying: Mutex<()>,
     pub(crate) is_closing: AtomicBool,
@@ -565,58 +563,6 @@ impl Heap {
         work(self.blocks(), &mut image, &mut permit)
     }
 
-    /// Moves a heap [beside a writer](Options::beside_writer) on to the last commit that can be
-    /// found, which is not before the one that it has. Waits for views. O(records since), and
-    /// behind a checkpoint O(pages that it wrote + log). Others stay.
-    ///
-    /// # Errors
-    /// Those of the medium, damage of the log: then it is closed, too.
-    pub fn refresh(&self) -> Result<Refresh> {
-        self.refuse_child()?;
-        self.refuse_within()?;
-        let _permit = self.writer_queue.wait();
-        let Some(_no_copy) = self.copying.try_lock() else { return Ok(Refresh::InUse) };
-        let mut image = self.space.image.write();
-        self.refuse_closed()?;
-        // Bytes of theirs would change.
-        self.borrowed.settle();
-        if self.borrowed.has_any() || self.pins.count() > 0 {
-            return Ok(Refresh::InUse);
-        }
-        let class_bytes =
-            |image: &Image| image.bytes(CLASS_TABLE_OFFSET, PAGE_BYTES).map(<[u8]>::to_vec);
-        let classes = class_bytes(&image)?;
-        let refresh = self.journal.refresh(self.directory.as_ref(), &mut image);
-        let is_usable = matches!(refresh, Ok(Refresh::Unchanged | Refresh::Later))
-            && class_bytes(&image).is_ok_and(|found| found == classes);
-        if !is_usable {
-            self.closed.store(true, Ordering::Release);
-        }
-        refresh.map(|refresh| if is_usable { refresh } else { Refresh::Closed })
-    }
-
-    /// Whether no later commit can be found than the one that a heap beside a writer shows. O(1)
-    /// calls, and O(records since).
-    ///
-    /// # Errors
-    /// Those of the medium.
-    pub fn is_newest(&self) -> Result<bool> {
-        self.refuse_child()?;
-        self.journal.is_newest(self.directory.as_ref())
-    }
-
-    /// Waits until a later commit can be found than the one that a heap beside a writer shows, for
-    /// no longer than that; whether one can. Nothing is locked meanwhile. The process that writes
-    /// ends the wait, on Linux and file systems that overwrite in place; elsewhere this looks 200
-    /// times a second.
-    ///
-    /// # Errors
-    /// Those of the medium.
-    pub fn wait_for_later(&self, longest: Duration) -> Result<bool> {
-        self.refuse_child()?;
-        self.journal.wait(self.directory.as_ref(), longest)
-    }
-
     /// The use of each page. O(pages): reads every descriptor and every bitmap.
     ///
     /// # Errors
@@ -641,30 +587,6 @@ impl Heap {
     #[inline]
     pub fn is_larger_than_memory(&self) -> bool {
         self.space.image.is_larger_than_memory()
-    }
-
-    /// The number of the commit that the oldest [reader beside](Options::beside_writer) this heap
-    /// sees; 0 while one is being opened. `None`: there is no reader. Some calls, and five for each
-    /// reader.
-    ///
-    /// # Errors
-    /// `Error::ReadOnly`; those of the medium.
-    pub fn oldest_reader(&self) -> Result<Option<u64>> {
-        self.journal.writable()?.oldest_reader()
-    }
-
-    /// Keeps nothing for the oldest reader from now on: its next read of something that is
-    /// overwritten is an error that says so. False if there is none.
-    ///
-    /// # Errors
-    /// `Error::ReadOnly`; those of the medium.
-    pub fn overtake_oldest_reader(&self) -> Result<bool> {
-        self.journal.writable()?.overtake_oldest_reader()
-    }
-
-    /// Bytes that are kept for readers at most: [`Options::reader_bytes_max`].
-    pub fn reader_bytes_max(&self) -> u64 {
-        self.journal.writable().map_or(0, Journal::reader_bytes_max)
     }
 
     /// The number of the last commit.

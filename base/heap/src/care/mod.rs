@@ -1,6 +1,8 @@
-//! Whole-heap maintenance: backup, shrinking, and the leak scan: calls of the heap for its users.
+//! Whole-heap maintenance: backup, readers in other processes, shrinking, and the leak scan: calls
+//! of the heap for its users.
 
 pub(crate) mod shrink;
 pub(crate) mod backup;
 pub(crate) mod identity;
 pub(crate) mod leaks;
+pub(crate) mod readers;
