@@ -10,9 +10,10 @@ use std::sync::Arc;
 
 use adamant_medium::storage::Directory;
 
-use crate::care::unfinished::{Unfinished, parent_of, plain, split};
+use crate::care::unfinished::{Unfinished, parent_of, split};
 use crate::error::{Error, Result};
 use crate::store::handle::Store;
+use crate::store::open::plain;
 
 /// The suffix of a backup's name while it is made.
 pub(crate) const UNFINISHED_SUFFIX: &str = ".backing-up";

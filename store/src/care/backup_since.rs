@@ -11,10 +11,11 @@ use adamant_medium::storage::Directory;
 use adamant_medium::system::os::OsDirectory;
 
 use crate::care::backup::UNFINISHED_SUFFIX;
-use crate::care::unfinished::{Unfinished, plain, split};
+use crate::care::unfinished::{Unfinished, split};
 use crate::error::{Error, Result};
 use crate::increment::{Chain, Increment, Making};
 use crate::store::handle::Store;
+use crate::store::open::plain;
 
 impl Store {
     /// Copies what changed since a backup to a free path beside it, while other threads read and

@@ -16,7 +16,7 @@ use adamant_medium::storage::Directory;
 use adamant_medium::system::os::OsDirectory;
 
 use crate::error::{Error, Result};
-use crate::store::open::NO_FOLDER;
+use crate::store::open::{NO_FOLDER, plain};
 
 /// The names that may be in a directory that becomes a store.
 const OUR_NAMES: [&str; 9] =
@@ -159,14 +159,6 @@ pub(crate) fn split(path: &Path) -> Result<(PathBuf, String)> {
             Err(Error::Missing { path: path.into(), what: NO_FOLDER })
         }
         Err(error) => Err(MediumError::io("find", parent, None, 0, error).into()),
-    }
-}
-
-/// A canonical path as people write it: on Windows without the prefix for calls.
-pub(crate) fn plain(path: PathBuf) -> PathBuf {
-    match path.to_str().and_then(|text| text.strip_prefix(r"\\?\")) {
-        Some(rest) if cfg!(windows) && rest.as_bytes().get(1) == Some(&b':') => rest.into(),
-        _ => path,
     }
 }
 

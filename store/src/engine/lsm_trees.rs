@@ -135,7 +135,9 @@ impl LsmTrees {
     /// The directory with a name, made if need be; durable once the store's directory was synced.
     /// `is_first`: no file was ever kept in it.
     fn subdirectory(&self, name: &str, is_first: bool) -> Result<Arc<dyn Directory>> {
-        if is_first && self.directory.list()?.iter().any(|known| known == name) {
+        let is_there = || Ok::<_, Error>(self.directory.list()?.iter().any(|known| known == name));
+        // Nor where a reader in another process may have a file in it open.
+        if is_first && self.directory.renames_open() && is_there()? {
             // Left by an attempt whose sync failed: its name may look durable and not be. Renaming
             // it writes the name again.
             let again = format!("{name}.new");

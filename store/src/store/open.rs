@@ -98,10 +98,18 @@ fn create_at(path: &Path) -> Result<Arc<dyn Directory>> {
 /// # Errors
 /// [`Error::Missing`], [`Error::NotAStore`]; those of the system.
 pub(crate) fn resolved(path: &Path) -> Result<PathBuf> {
-    path.canonicalize().map_err(|error| {
+    path.canonicalize().map(plain).map_err(|error| {
         no_store(path, error.kind())
             .unwrap_or_else(|| MediumError::io("find", path, None, 0, error).into())
     })
+}
+
+/// A canonical path as people write it: on Windows without the prefix for calls.
+pub(crate) fn plain(path: PathBuf) -> PathBuf {
+    match path.to_str().and_then(|text| text.strip_prefix(r"\\?\")) {
+        Some(rest) if cfg!(windows) && rest.as_bytes().get(1) == Some(&b':') => rest.into(),
+        _ => path,
+    }
 }
 
 /// The error for a path where the system finds no directory.
