@@ -589,11 +589,6 @@ impl Heap {
         self.space.image.is_larger_than_memory()
     }
 
-    /// The number of the last commit.
-    pub fn last_sequence(&self) -> u64 {
-        self.journal.last_sequence()
-    }
-
     /// The heap's figures; all 0 in the child of a fork.
     pub fn stats(&self) -> Stats {
         if self.is_child() {

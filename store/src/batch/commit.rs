@@ -125,9 +125,8 @@ impl Batch {
                     }
                 }
             }
-            self.shared.record(transaction, |recording, transaction| {
-                self.keys(steps, operations)
-                    .try_for_each(|(state, key)| recording.key(transaction, state, key))
+            self.shared.record_keys(transaction, |each| {
+                self.keys(steps, operations).try_for_each(|(state, key)| each(state, key))
             })
         };
         self.shared.chunked_transaction(permit, self.durability, body, |ending| {

@@ -258,12 +258,22 @@ impl Shared {
             self.record_keys(transaction, &keys)?;
             Ok(done)
         };
-        self.change_after(permit, durability, self.versions.any(), &keys, |_| Ok(()), body)
+        self.change_recorded(permit, durability, &keys, body)
     }
 
-    /// Like [`Shared::change`], after a check under the exclusive lock, for a `body` that records
-    /// what it changes. With `lends`, large values of the keys are borrowed before, which saves
-    /// copying them for snapshots.
+    /// Like [`Shared::change`], for a `body` that records what it changes.
+    pub(crate) fn change_recorded<'s, T>(
+        &'s self,
+        permit: Option<HeldWritePermit<'s>>,
+        durability: Durability,
+        keys: impl Fn(&mut KeyVisitor<'_>) -> Result<()>,
+        body: impl FnOnce(&mut Transaction<'_>) -> Result<T>,
+    ) -> Result<T> {
+        self.change_after(permit, durability, self.versions.any(), keys, |_| Ok(()), body)
+    }
+
+    /// Like [`Shared::change_recorded`], after a check under the exclusive lock. With `lends`,
+    /// large values of the keys are borrowed before, which saves copying them for snapshots.
     pub(crate) fn change_after<'s, T>(
         &'s self,
         permit: Option<HeldWritePermit<'s>>,
@@ -311,9 +321,10 @@ impl Shared {
         self.end(&begun, done)
     }
 
-    /// Records the keys that a body has changed, with the values that it left.
+    /// Records the keys that a body has changed, with the values that it left. As
+    /// [`Shared::record`].
     #[inline]
-    fn record_keys(
+    pub(crate) fn record_keys(
         &self,
         transaction: &mut Transaction<'_>,
         keys: impl Fn(&mut KeyVisitor<'_>) -> Result<()>,

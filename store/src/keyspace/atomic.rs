@@ -83,13 +83,10 @@ impl Keyspace {
                 }
                 map.write(transaction, key, value)?;
                 // Only now: a value that stays is no change.
-                shared.record(transaction, |recording, transaction| {
-                    recording.key(transaction, &self.state, key)
-                })?;
+                shared.record_keys(transaction, keys)?;
                 Ok(Ok(()))
             };
-            let lends = shared.versions().any();
-            shared.change_after(None, self.durability, lends, keys, |_| Ok(()), swap)
+            shared.change_recorded(None, self.durability, keys, swap)
         })
     }
 

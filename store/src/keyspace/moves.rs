@@ -9,6 +9,7 @@
 
 use std::sync::Arc;
 
+use adamant_heap::Transaction;
 use adamant_trees::{Moved, MovedPart};
 
 use crate::bounds::{Direction, KeyBounds, KeyRange};
@@ -95,28 +96,15 @@ impl Keyspace {
             each(&self.state, key)?;
             each(&target.state, new_key)
         };
-        let (shared, lends) = (&self.shared, self.shared.versions().any());
-        shared.change_after(
-            None,
-            self.durability,
-            lends,
-            keys,
-            |_| Ok(()),
-            |transaction| {
-                let source = self.state.map(transaction, shared.catalogue())?;
-                let target_map = target.state.map(transaction, shared.catalogue())?;
-                let moved = source.move_to(transaction, key, &target_map, new_key)?;
-                // One that moved to where it was is unchanged.
-                let is_same = self.state.id == target.state.id && key == new_key;
-                if moved.is_moved() && !is_same {
-                    let (source, target) = ((&*self.state, key), (&*target.state, new_key));
-                    shared.record(transaction, |recording, transaction| {
-                        recording.pair(transaction, false, source, target)
-                    })?;
-                }
-                Ok(moved)
-            },
-        )
+        self.shared.change_recorded(None, self.durability, keys, |transaction| {
+            let source = self.state.map(transaction, self.shared.catalogue())?;
+            let target_map = target.state.map(transaction, self.shared.catalogue())?;
+            let moved = source.move_to(transaction, key, &target_map, new_key)?;
+            if moved.is_moved() {
+                self.record_pair(transaction, false, key, (target, new_key))?;
+            }
+            Ok(moved)
+        })
     }
 
     /// Swaps the values of two keys in one commit; false, and nothing is changed, unless both
@@ -149,27 +137,32 @@ impl Keyspace {
             each(&self.state, key)?;
             each(&other.state, other_key)
         };
-        let (shared, lends) = (&self.shared, self.shared.versions().any());
-        shared.change_after(
-            None,
-            self.durability,
-            lends,
-            keys,
-            |_| Ok(()),
-            |transaction| {
-                let map = self.state.map(transaction, shared.catalogue())?;
-                let other_map = other.state.map(transaction, shared.catalogue())?;
-                let are_swapped = map.swap(transaction, key, &other_map, other_key)?;
-                let is_same = self.state.id == other.state.id && key == other_key;
-                if are_swapped && !is_same {
-                    let (one, other) = ((&*self.state, key), (&*other.state, other_key));
-                    shared.record(transaction, |recording, transaction| {
-                        recording.pair(transaction, true, one, other)
-                    })?;
-                }
-                Ok(are_swapped)
-            },
-        )
+        self.shared.change_recorded(None, self.durability, keys, |transaction| {
+            let map = self.state.map(transaction, self.shared.catalogue())?;
+            let other_map = other.state.map(transaction, self.shared.catalogue())?;
+            let are_swapped = map.swap(transaction, key, &other_map, other_key)?;
+            if are_swapped {
+                self.record_pair(transaction, true, key, (other, other_key))?;
+            }
+            Ok(are_swapped)
+        })
+    }
+
+    /// Records that a value moved, or was swapped with another one; not if it is where it was.
+    fn record_pair(
+        &self,
+        transaction: &mut Transaction<'_>,
+        is_swap: bool,
+        key: &[u8],
+        (target, target_key): (&Self, &[u8]),
+    ) -> Result<()> {
+        if self.state.id == target.state.id && key == target_key {
+            return Ok(());
+        }
+        self.shared.record(transaction, |recording, transaction| {
+            let (source, target) = ((&*self.state, key), (&*target.state, target_key));
+            recording.pair(transaction, is_swap, source, target)
+        })
     }
 
     /// Moves the entries of a range to another keyspace of the same store, each under its key,

@@ -52,13 +52,13 @@ impl Store {
         if !self.is_beside_writer() {
             return Ok(false);
         }
-        let (before, options) = (heap.last_sequence(), self.shared.options().clone());
+        let before = heap.last_commit();
         if let Some(shared) = Arc::get_mut(&mut self.shared) {
             match heap.refresh() {
                 Ok(Refresh::Unchanged) => return Ok(false),
                 Ok(Refresh::Later) => {
                     let (heap, lsm_trees) = shared.hand_over();
-                    self.shared = Arc::new(Shared::new(heap, lsm_trees, &options)?);
+                    self.shared = Arc::new(Shared::new(heap, lsm_trees, shared.options())?);
                     return Ok(true);
                 }
                 Ok(Refresh::InUse) => {}
@@ -69,8 +69,8 @@ impl Store {
         if self.shared.heap().is_ok() && heap.is_newest()? {
             return Ok(false);
         }
-        *self = Self::open_beside_again(heap.directory(), &options)?;
-        Ok(self.shared.heap()?.last_sequence() != before)
+        *self = Self::open_beside_again(heap.directory(), self.shared.options())?;
+        Ok(self.shared.heap()?.last_commit() != before)
     }
 
     /// Whether it was opened [beside a writer](Store::open_beside), which it can follow then.

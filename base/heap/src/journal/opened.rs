@@ -2,12 +2,12 @@
 //!
 //! Thread safety: any thread.
 
-use super::handle::Journal;
-use super::stats::JournalStats;
 use std::time::Duration;
 
 use adamant_medium::storage::Directory;
 
+use super::handle::Journal;
+use super::stats::JournalStats;
 use crate::durability::Durability;
 use crate::error::{Error, Result};
 use crate::image::mapping::Image;

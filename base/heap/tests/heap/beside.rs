@@ -65,11 +65,11 @@ fn check(reader: &Heap, blocks: &[u64], version: u64) {
 
 /// Moves a reader on, or opens it again if it cannot move; returns whether it moved in place.
 fn refresh(reader: &mut Heap, directory: &Arc<dyn Directory>) -> bool {
-    let before = reader.last_sequence();
+    let before = reader.last_commit();
     let refresh = reader.refresh().expect("refreshes");
     match refresh {
-        Refresh::Unchanged => assert_eq!(reader.last_sequence(), before),
-        Refresh::Later => assert!(reader.last_sequence() > before),
+        Refresh::Unchanged => assert_eq!(reader.last_commit(), before),
+        Refresh::Later => assert!(reader.last_commit() > before),
         Refresh::InUse => panic!("nothing is in use"),
         Refresh::Closed => {
             assert!(reader.view().is_err(), "no half of two moments is seen");
@@ -161,7 +161,7 @@ fn random_writers_and_readers() {
                     let (reader, seen, version) = &mut readers[at];
                     refreshes += 1;
                     moved += u32::from(refresh(reader, &directory));
-                    assert_eq!(reader.last_sequence(), heap.last_sequence());
+                    assert_eq!(reader.last_commit(), heap.last_commit());
                     (*seen, *version) = (blocks.clone(), last);
                     check(reader, seen, last);
                 }

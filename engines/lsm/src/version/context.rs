@@ -252,7 +252,7 @@ impl TreeContext {
         }
         // If it fails the heap is poisoned; the next opening removes them.
         heap.sync()?;
-        let last = heap.last_sequence();
+        let last = heap.last_commit();
         obsolete.iter_mut().for_each(|found| _ = found.dropped_by.get_or_insert(last));
         // Behind the sync: a reader that registers later sees commits that dropped them.
         let read = loop {

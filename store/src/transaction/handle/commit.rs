@@ -100,8 +100,7 @@ impl Transaction {
         if self.is_large() {
             return self.commit_chunked(shared, permit, check, work);
         }
-        let keys =
-            |each: &mut KeyVisitor<'_>| self.keys().try_for_each(|(state, key)| each(state, key));
+        let keys = |each: &mut KeyVisitor<'_>| self.each_key(each);
         // Its own snapshot needs no old values of what it writes.
         let lends = shared.versions().are_several();
         shared.change_after(permit, self.durability, lends, keys, check, |transaction| {
@@ -109,7 +108,7 @@ impl Transaction {
                 Ok(operations.split_at(operations.len()))
             })?;
             work(transaction)?;
-            self.record(shared, transaction)
+            shared.record_keys(transaction, keys)
         })
     }
 
@@ -136,18 +135,15 @@ impl Transaction {
                 Ok((piece, behind))
             })?;
             work(transaction)?;
-            self.record(shared, transaction)
+            shared.record_keys(transaction, |each| self.each_key(each))
         };
         shared.chunked_transaction(permit, self.durability, body, |ending| {
             progress.borrow_mut().finish(ending);
         })
     }
 
-    /// Records what it changed.
-    fn record(&self, shared: &Shared, transaction: &mut HeapTransaction<'_>) -> Result<()> {
-        shared.record(transaction, |recording, transaction| {
-            self.keys().try_for_each(|(state, key)| recording.key(transaction, state, key))
-        })
+    fn each_key(&self, each: &mut KeyVisitor<'_>) -> Result<()> {
+        self.keys().try_for_each(|(state, key)| each(state, key))
     }
 
     /// All keys that it writes, in the order of `apply`.

@@ -197,8 +197,8 @@ fn whatever_is_written_between_two_calls_of_a_refresh() {
             assert_eq!(version_of(&reader, &blocks), version, "{at}");
             assert!(reader.check().expect("checks").findings.is_empty(), "{at}");
             refresh(&mut reader, &hooked);
-            let newest = heap.lock().as_ref().expect("is open").last_sequence();
-            assert_eq!(reader.last_sequence(), newest, "{at}");
+            let newest = heap.lock().as_ref().expect("is open").last_commit();
+            assert_eq!(reader.last_commit(), newest, "{at}");
             assert!(version_of(&reader, &blocks) >= version, "{at}");
             counted
         });
@@ -249,12 +249,12 @@ fn a_batch_between_two_calls_of_a_refresh() {
         let mut reader = open_reader(Arc::clone(&hooked));
         write(&heap.lock(), &blocks, 2);
         heap.lock().checkpoint().expect("is made");
-        let second = heap.lock().last_sequence();
+        let second = heap.lock().last_commit();
         calls.store(0, Ordering::Relaxed);
         moved.fetch_add(refresh(&mut reader, &hooked).into(), Ordering::Relaxed);
         let counted = Arc::new(AtomicU64::new(calls.load(Ordering::Relaxed)));
         let version = version_of(&reader, &blocks);
-        let expected = if reader.last_sequence() == second { 2 } else { 3 };
+        let expected = if reader.last_commit() == second { 2 } else { 3 };
         assert_eq!(version, expected, "call {number}");
         assert!(reader.check().expect("checks").findings.is_empty(), "call {number}");
         counted

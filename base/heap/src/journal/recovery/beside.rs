@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use adamant_medium::address::bell::Bell;
 use adamant_medium::error::Error as MediumError;
 use adamant_medium::storage::{Directory, File, Lock};
 
@@ -26,7 +27,7 @@ use crate::journal::recovery::overlay::Private;
 use crate::journal::recovery::read_only::{Applied, Found, ReadOnly, log_of};
 use crate::journal::recovery::tail::Tail;
 use crate::journal::recovery::validate::validate_behind;
-use crate::layout::{BELL_OFFSET, PAGE_BYTES, POOL_NAME};
+use crate::layout::{BELL_OFFSET, Checkpoint, PAGE_BYTES, POOL_NAME};
 
 /// Attempts to open beside a process that writes, those of them that may find damage, and the pause
 /// between two.
@@ -118,14 +119,15 @@ impl ReadOnly {
         image: &mut Exclusive<'_>,
     ) -> Result<Refresh> {
         let Some(file) = &self.as_of else { return Ok(Refresh::Unchanged) };
-        let (number, pages) = (newest_number(file.now())?, image.pages());
-        let is_later = number == self.applied.read().checkpoints;
+        let pages = image.pages();
+        let Some(newest) = file.now().newest_checkpoint()? else { return Ok(Refresh::Closed) };
+        let (number, mut applied) = (newest.number.get(), self.applied.write());
+        let is_later = number == applied.checkpoints;
         let refresh = match is_later {
-            true => self.apply_later(directory, image, &mut self.applied.write())?,
-            false => {
-                self.apply_anew(directory, image, (file, number), &mut self.applied.write())?
-            }
+            true => self.apply_later(directory, image, &newest, &mut applied)?,
+            false => self.apply_anew(directory, image, (file, number), &mut applied)?,
         };
+        drop(applied);
         // Behind a checkpoint log files are given back, and may be overwritten while they are read.
         if refresh == Refresh::Closed || newest_number(file.now())? != number {
             return Ok(Refresh::Closed);
@@ -144,9 +146,12 @@ impl ReadOnly {
         &self,
         directory: &dyn Directory,
         image: &mut Exclusive<'_>,
+        newest: &Checkpoint,
         applied: &mut Applied,
     ) -> Result<Refresh> {
-        let Some(tail) = self.later(directory, applied)? else { return Ok(Refresh::Closed) };
+        let Some(tail) = self.later(directory, newest, applied)? else {
+            return Ok(Refresh::Closed);
+        };
         if tail.records() == 0 {
             return Ok(Refresh::Unchanged);
         }
@@ -155,18 +160,22 @@ impl ReadOnly {
         Ok(Refresh::Later)
     }
 
-    /// The records behind those that were applied, as long as no checkpoint is made. `None` if it
-    /// is not known where they are.
-    fn later(&self, directory: &dyn Directory, applied: &Applied) -> Result<Option<Tail>> {
+    /// The records behind those that were applied, as long as `newest` is the newest checkpoint.
+    /// `None` if it is not known where they are.
+    fn later(
+        &self,
+        directory: &dyn Directory,
+        newest: &Checkpoint,
+        applied: &Applied,
+    ) -> Result<Option<Tail>> {
         let Some(start) = applied.end else {
             // Without a tail there is no log: its first record comes behind a checkpoint that names
             // it. Of a store that was made anew elsewhere, and removed, there is none to come.
             let is_there = directory.list()?.iter().any(|name| name == POOL_NAME);
             return Ok(is_there.then(|| Tail::none(applied.last_sequence)));
         };
-        let (log, newest) = (log_of(directory)?, self.pool.newest_checkpoint()?);
-        let (Some(log), Some(newest)) = (log, newest) else { return Ok(None) };
-        validate_behind(&self.pool, log.as_ref(), &newest, start)
+        let Some(log) = log_of(directory)? else { return Ok(None) };
+        validate_behind(&self.pool, log.as_ref(), newest, start)
     }
 
     /// Whether no later record can be found than the last one that was applied.
@@ -176,8 +185,11 @@ impl ReadOnly {
     pub(crate) fn is_newest(&self, directory: &dyn Directory) -> Result<bool> {
         let Some(file) = &self.as_of else { return Ok(true) };
         let applied = self.applied.read();
-        Ok(newest_number(file.now())? == applied.checkpoints
-            && self.later(directory, &applied)?.is_some_and(|tail| tail.records() == 0))
+        let newest = file.now().newest_checkpoint()?;
+        let Some(newest) = newest.filter(|it| it.number.get() == applied.checkpoints) else {
+            return Ok(false);
+        };
+        Ok(self.later(directory, &newest, &applied)?.is_some_and(|tail| tail.records() == 0))
     }
 
     /// Waits until a later record can be found than the last one that was applied, for no longer
@@ -187,9 +199,9 @@ impl ReadOnly {
     /// Those of the medium.
     pub(crate) fn wait(&self, directory: &dyn Directory, longest: Duration) -> Result<bool> {
         let start = Instant::now();
-        let bell = self.pool().file().bell(BELL_OFFSET, false);
         loop {
-            let seen = bell.as_ref().map_or(0, |bell| bell.count());
+            let bell = self.bell();
+            let seen = bell.map_or(0, |bell| bell.count());
             if !self.is_newest(directory)? {
                 return Ok(true);
             }
@@ -197,11 +209,21 @@ impl ReadOnly {
             else {
                 return Ok(false);
             };
-            match &bell {
+            match bell {
                 Some(bell) => bell.wait(seen, left.min(WAIT_MAX)),
                 None => thread::sleep(left.min(PAUSE)),
             }
         }
+    }
+
+    /// The bell, once there is one: it is mapped once.
+    fn bell(&self) -> Option<&dyn Bell> {
+        if self.bell.get().is_none() {
+            let found = self.pool.file().bell(BELL_OFFSET, false)?;
+            // Another thread may have been first.
+            let _ = self.bell.set(found);
+        }
+        self.bell.get().map(AsRef::as_ref)
     }
 
     /// Forgets what may be otherwise since another checkpoint, and applies the log as it is now.

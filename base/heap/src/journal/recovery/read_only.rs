@@ -7,8 +7,9 @@
 //! Thread safety: any thread; nothing changes once it is open.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use adamant_medium::address::bell::Bell;
 use adamant_medium::storage::Directory;
 use parking_lot::RwLock;
 
@@ -38,6 +39,8 @@ pub(crate) struct ReadOnly {
     pub(super) pool: PoolFile,
     /// The same as of a moment, if another process may write it.
     pub(super) as_of: Option<Arc<PoolAsOf>>,
+    /// Ends waits for the process that writes; empty until that has one, and a thread waits.
+    pub(super) bell: OnceLock<Arc<dyn Bell>>,
     /// Changed only by a refresh.
     pub(super) applied: RwLock<Applied>,
 }
@@ -92,7 +95,8 @@ impl ReadOnly {
             torn_pages: applied.torn_pages,
             ..Recovery::default()
         };
-        Ok((Self { pool, as_of: None, applied: RwLock::new(applied) }, image, recovery))
+        let (as_of, bell, applied) = (None, OnceLock::new(), RwLock::new(applied));
+        Ok((Self { pool, as_of, bell, applied }, image, recovery))
     }
 
     /// Calls `each` with the pages of the image that differ from the file: heap offset and length
