@@ -109,7 +109,7 @@ class Database(MutableMapping[Text, Text]):
 
     def sync(self) -> None:
         """Makes all changes survive power loss: waits for the device."""
-        if not self._store.read_only:
+        if self.keyspace is not None and not self._store.read_only:
             self._store.sync()
 
     def close(self) -> None:

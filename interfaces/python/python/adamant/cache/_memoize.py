@@ -25,6 +25,8 @@ _Futures: TypeAlias = dict[bytes, asyncio.Future[Any]]
 class Memoized(Generic[P, R]):
     """A function that looks into a cache before it runs. A miss costs a read and a commit beside it."""
 
+    __wrapped__: Callable[P, R]
+
     def __init__(self, cache: Cache, function: Callable[P, R], options: dict[str, Any]) -> None:
         functools.update_wrapper(self, function)
         self._cache, self._function = cache, function
