@@ -8,9 +8,11 @@ from typing import Any
 
 import adamant
 import pytest
-from adamant.cache.cachelib import AdamantCache
-from cachelib.serializers import BaseSerializer
 from foreign.places import load, source
+
+pytest.importorskip("cachelib")
+from adamant.cache.cachelib import AdamantCache  # noqa: E402
+from cachelib.serializers import BaseSerializer  # noqa: E402
 
 TESTS = source("cachelib-0.17.0") / "tests"
 

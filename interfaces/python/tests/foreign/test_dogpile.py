@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import gc
+import itertools
 from pathlib import Path
 from typing import Any
 
-import adamant.cache.dogpile
+import adamant
 import pytest
-from dogpile.cache import make_region
-from dogpile.cache.proxy import ProxyBackend
-from dogpile.testing.fixtures import _GenericBackendTestSuite, _GenericSerializerTestSuite
+
+pytest.importorskip("dogpile.cache")
+import adamant.cache.dogpile  # noqa: E402
+from dogpile.cache import make_region  # noqa: E402
+from dogpile.cache.proxy import ProxyBackend  # noqa: E402
+from dogpile.testing.fixtures import (  # noqa: E402
+    _GenericBackendTestSuite,
+    _GenericSerializerTestSuite,
+)
 
 
 @pytest.fixture(autouse=True, scope="class")
@@ -40,16 +48,23 @@ class TestBackendWithSerializers(_GenericSerializerTestSuite, TestBackend):
 
 
 def test_a_region_is_there_again(tmp_path: Path) -> None:
-    """In the next run of a program, which closes nothing; and the entry point names the backend."""
-    arguments = {"path": tmp_path / "cache.adamant", "bytes_max": 1 << 20}
-    for expected in ("made", "made", "made"):
+    """In the next run of a program, which closes nothing: the last user lets the store go."""
+    path = tmp_path / "cache.adamant"
+    arguments = {"path": path, "bytes_max": 1 << 20}
+    made = itertools.count(1)
+    for _ in range(3):
         region = make_region().configure("adamant", arguments=arguments)
-        assert region.get_or_create("key", lambda: "made") == expected
+        assert region.get_or_create("key", lambda: next(made)) == 1
         backend = region.actual_backend
         assert isinstance(backend, adamant.cache.dogpile.AdamantBackend)
         assert backend._cache.statistics().entries == 1 and backend._cache.check() == []
-        backend._cache.close()
+        del region, backend
+        gc.collect()
+        adamant.open(path).close()
+    assert next(made) == 2
+    one = make_region().configure("adamant", arguments=arguments)
     with pytest.raises(adamant.InvalidArgument, match="another name"):
-        one = make_region().configure("adamant", arguments=arguments)
         make_region().configure("adamant", arguments={**arguments, "bytes_max": 5})
-    del one
+    other = make_region().configure("adamant", arguments={**arguments, "name": "other"})
+    one.set("key", "in one")
+    assert not other.get("key") and one.get("key") == "in one"

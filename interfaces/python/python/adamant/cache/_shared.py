@@ -1,4 +1,4 @@
-"""Caches that several objects of a process share by their path, as one process opens a store once."""
+"""Caches that several objects of a process share by path and name."""
 
 from __future__ import annotations
 
@@ -9,42 +9,36 @@ import weakref
 from typing import Any
 
 from adamant._errors import InvalidArgument
-from adamant._store import Path
+from adamant._shared import shared_store
+from adamant._store import Path, Store
 from adamant.cache._cache import Cache
 
-_lock = threading.Lock()
-_shared: weakref.WeakValueDictionary[tuple[int, str, str], Cache] = weakref.WeakValueDictionary()
+_lock = threading.RLock()
+_caches: weakref.WeakKeyDictionary[Store, weakref.WeakValueDictionary[str, Cache]]
+_caches = weakref.WeakKeyDictionary()
 _options: weakref.WeakKeyDictionary[Cache, dict[str, Any]] = weakref.WeakKeyDictionary()
 
 
 def shared(path: Path, name: str, **options: Any) -> Cache:
-    """The cache of a path and a name, opened unless this process has it; let go with its last user.
-
-    A fork's child opens its own, which is adamant.Locked while the parent has the store open.
-    """
-    place = os.getpid(), os.path.realpath(os.fsdecode(path)), name
+    """The cache of a name in the store of a path, which this process opens once."""
+    store = shared_store(path)
     with _lock:
-        cache = _shared.get(place)
-        if cache is None or cache.store.closed:
-            cache = Cache(_store_at(place[:2]) or path, name, **options)
-            _shared[place], _options[cache] = cache, options
+        caches = _caches.setdefault(store, weakref.WeakValueDictionary())
+        cache = caches.get(name)
+        if cache is None:
+            caches[name] = cache = Cache(store, name, **options)
+            _options[cache] = options
         elif options != _options[cache]:
             raise InvalidArgument(
-                f"this process has the cache {name!r} of {place[1]} open with {_options[cache]}, expected "
-                f"the same, found {options}; give the same options, or another name"
+                f"this process has the cache {name!r} of {store.path} open with {_options[cache]}, found "
+                f"{options}; give the same options, or another name"
             )
         return cache
 
 
-def _store_at(place: tuple[int, str]) -> Any:
-    """The store that another cache of this process has open there."""
-    stores = [cache.store for key, cache in _shared.items() if key[:2] == place]
-    return next((store for store in stores if not store.closed), None)
-
-
 def _renew_lock() -> None:
     global _lock
-    _lock = threading.Lock()
+    _lock = threading.RLock()
 
 
 if sys.platform != "win32":
