@@ -6,7 +6,6 @@ import types
 from pathlib import Path
 from typing import Any
 
-import adamant
 import pytest
 from foreign.places import load, source
 
@@ -46,8 +45,7 @@ def cache_factory(request: Any, tmp_path: Path) -> None:
         cache: AdamantCache = request.param(tmp_path / "cache.adamant", *args, **options)
         return cache
 
-    if request.cls is not None:
-        request.cls.cache_factory = factory
+    request.cls.cache_factory = factory
 
 
 SUITES: Any = (
@@ -60,14 +58,3 @@ SUITES: Any = (
 
 class TestCache(*SUITES):  # type: ignore[misc]
     pass
-
-
-def test_what_was_used_last_stays(tmp_path: Path) -> None:
-    """Where cachelib counts entries (threshold), ours counts bytes."""
-    cache = AdamantCache(tmp_path / "cache.adamant", bytes_max=1_000)
-    for number in range(50):
-        assert cache.set(f"key {number}", "x" * 50) and cache.get("key 0") == "x" * 50
-    assert cache.get("key 49") is not None and cache.get("key 1") is None
-    assert not cache.set("large", "x" * 2_000) and cache.get("large") is None
-    with pytest.raises(adamant.InvalidArgument, match="bytes_max"):
-        AdamantCache(tmp_path / "cache.adamant", bytes_max=1)

@@ -8,7 +8,6 @@ import adamant
 import pytest
 
 pytest.importorskip("zict")
-from zict import Buffer, Func  # noqa: E402
 from zict.tests import utils_test  # noqa: E402
 
 
@@ -25,13 +24,3 @@ def test_a_keyspace_is_a_mapping(mapping: adamant.Keyspace[str, bytes]) -> None:
 def test_keys_and_values_of_wrong_types(mapping: adamant.Keyspace[str, bytes]) -> None:
     utils_test.check_bad_key_types(mapping)
     utils_test.check_bad_value_types(mapping)
-
-
-def test_a_buffer_spills_to_a_store(mapping: adamant.Keyspace[str, bytes]) -> None:
-    """As dask.distributed uses it: what is more than memory is to hold goes to the store."""
-    memory: dict[str, int] = {}
-    buffer = Buffer(memory, Func(lambda number: b"%d" % number, int, mapping), n=3)
-    for number in range(10):
-        buffer[str(number)] = number
-    assert len(memory) == 3 and len(mapping) == 7
-    assert dict(buffer) == {str(number): number for number in range(10)}
