@@ -8,8 +8,8 @@
         async for key, name in users.items(prefix="a"):
             print(key, name)
 
-Whoever is cancelled while a thread works waits for the end of that work, milliseconds for a commit, and
-raises CancelledError then: a call has happened as a whole or not at all, and nothing goes on behind it.
+A call that is cancelled while a thread works waits for the end of that work, milliseconds for a commit,
+and raises CancelledError then: it has happened as a whole or not at all, and nothing goes on behind it.
 """
 
 from __future__ import annotations

@@ -37,6 +37,8 @@ class Cache(Reads):
     read_only: with a path: reads the store beside the process that writes it. See refresh().
     clock: gives seconds since 1970.
 
+    Have one object for a cache in a process: blocks of transact() of two can conflict.
+
     Reading costs O(log n) and one copy of the value; it waits for no one and never writes. A change
     is one commit of entry and index, O(log n) for the entry and each of its tags. With the engine
     "bplus" a read touches the device only for pages that are not in memory.
@@ -188,8 +190,7 @@ class Cache(Reads):
     def cull(self) -> int:
         """Removes entries until the bound holds, 1,000 in a commit; how many.
 
-        Each change does so by itself, for at most as many: this is for a cache that is opened with a
-        lower bound.
+        Each change does so by itself: this is for a cache that is opened with a lower bound.
         """
         count = 0
         while removed := self._write(self._make_room, makes_room=False):
@@ -251,15 +252,18 @@ class Cache(Reads):
             if self._change is not None:
                 return self._within(self._change, work)
 
-            def commit(transaction: Any) -> T:
+            def commit(transaction: Any) -> tuple[T, bool]:
                 change = Change(transaction, self._entries, self._index)
                 made = work(change)
                 if makes_room:
                     self._make_room(change)
                 self._end_change(change)
-                return made
+                return made, change.size > self._bytes_max
 
-            return self._store.exclusive(commit, durability=self._durability)
+            made, is_over = self._store.exclusive(commit, durability=self._durability)
+            if is_over and makes_room:
+                self.cull()
+            return made
 
     def _within(self, change: Change, work: Callable[[Change], T]) -> T:
         try:
@@ -291,6 +295,8 @@ class Cache(Reads):
                     self._end_change(change)
                 finally:
                     self._change = None
+            if change.size > self._bytes_max:
+                self.cull()
 
     def get_or_set(
         self,

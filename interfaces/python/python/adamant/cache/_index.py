@@ -9,7 +9,8 @@ The keyspace of entries has key -> record. The index has, by the first byte of i
     s                -> how many entries were ever set, how many there are, their bytes
 
 The rank of an entry is the number of the set that made it, in the upper 48 bits; the lower ones are for
-reads between that and the next set. Numbers are big-endian, so that they sort. Every commit of a cache changes both keyspaces, or neither.
+reads between that and the next set. Numbers are big-endian, so that they sort. Every commit of a cache
+changes both keyspaces, or neither.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ def totals_of(index: Bytes) -> Totals:
 
 
 class Change:
-    """What one commit does to entries and index. Whoever makes it calls end() before the commit."""
+    """What one commit does to entries and index. end() comes before the commit."""
 
     __slots__ = ("count", "entries", "index", "sets", "size")
 

@@ -7,6 +7,7 @@ import functools
 import hashlib
 import inspect
 import pickle
+import sys
 import weakref
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, cast
@@ -34,6 +35,8 @@ class Memoized(Generic[P, R]):
         self._key: Callable[..., Any] | None = options.pop("key")
         self._options = options
         self._is_async = inspect.iscoroutinefunction(function)
+        if self._is_async and sys.version_info >= (3, 12):
+            inspect.markcoroutinefunction(self)
         self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Futures]
         self._loops = weakref.WeakKeyDictionary()
 
@@ -75,7 +78,7 @@ class Memoized(Generic[P, R]):
                 return await self._make(making, encoded, make)
             if found is not MISSING:
                 break
-            # Shielded: who is cancelled here must not cancel what others wait for.
+            # Shielded: a cancelled coroutine must not cancel what others wait for.
             landed = await asyncio.shield(others)
             if landed is not None:
                 return landed[0]
