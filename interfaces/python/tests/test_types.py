@@ -44,4 +44,5 @@ def test_stubs_say_what_there_is(tmp_path: Path) -> None:
     for package in OTHERS:
         pytest.importorskip(package)
     allowed = str(HERE / "stubtest_allowlist.txt")
-    mypy("mypy.stubtest", "adamant", "--allowlist", allowed, cache=tmp_path)
+    configured = ("--mypy-config-file", "pyproject.toml")
+    mypy("mypy.stubtest", "adamant", "--allowlist", allowed, *configured, cache=tmp_path)
