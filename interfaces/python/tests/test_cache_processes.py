@@ -81,6 +81,28 @@ def test_another_process_is_told_who_writes(path: Path) -> None:
         assert Cache(store)["a"] == 2
 
 
+def test_threads_read_beside_while_one_refreshes(path: Path) -> None:
+    with Cache(path) as cache, Cache(path, read_only=True) as beside:
+        done, found = threading.Event(), [[0] for _ in range(2)]
+
+        def read(seen: list[int]) -> None:
+            while not done.is_set():
+                seen.append(beside.get("count", 0))
+
+        readers = [threading.Thread(target=read, args=(seen,)) for seen in found]
+        for reader in readers:
+            reader.start()
+        try:
+            for number in range(1, 41):
+                assert cache.incr("count") == number and beside.refresh()
+                assert beside["count"] == number
+        finally:
+            done.set()
+            for reader in readers:
+                reader.join()
+        assert all(seen == sorted(seen) and len(seen) > 1 for seen in found)
+
+
 @forks
 def test_a_forks_child_is_refused_while_threads_use_the_cache(path: Path) -> None:
     """Locks that other threads held at the fork, the cache's as well, keep no child waiting."""

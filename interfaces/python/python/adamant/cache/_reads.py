@@ -213,7 +213,16 @@ class Reads(Block):
     def _reader(self) -> Handles | Change:
         # What a block of transact() has changed, its thread reads; all others what was there.
         change = self._change
-        return change if change is not None and self._is_in_block() else self._handles
+        if change is not None and self._is_in_block():
+            return change
+        try:
+            return self._handles
+        except AttributeError:
+            # A refresh() is taking them from the store anew, or could not.
+            with self._writing:
+                if not hasattr(self, "_handles"):
+                    self._open_keyspaces()
+                return self._handles
 
     def _is_in_block(self) -> bool:
         """Whether this thread is in a block of transact()."""
@@ -244,12 +253,13 @@ class Reads(Block):
         """
         if not self._store.read_only:
             return False
-        # Handles that were made before keep what they show, and make a refresh slow.
-        del self._entries, self._index, self._handles
-        try:
-            return self._store.refresh()
-        finally:
-            self._open_keyspaces()
+        with self._writing:
+            # Handles that were made before keep what they show, and make a refresh slow.
+            del self._entries, self._index, self._handles
+            try:
+                return self._store.refresh()
+            finally:
+                self._open_keyspaces()
 
     @property
     def store(self) -> Store:
