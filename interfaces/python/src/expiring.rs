@@ -191,7 +191,11 @@ impl Expiring {
             let span = slf.as_super().get().span_of(slice)?;
             return Self::change(slf, |_, all| remove_span(all, &span));
         }
-        if Self::discard(slf, key)? { Ok(()) } else { Err(errors::missing_key(key)) }
+        let reader = slf.as_super().get();
+        match reader.sought(key)? {
+            Some(bytes) if Self::change(slf, |_, all| all.remove(&bytes))? => Ok(()),
+            Some(_) | None => Err(reader.missing(key)),
+        }
     }
 
     /// Removes a key if it exists; returns whether it did.

@@ -81,7 +81,12 @@ impl Keyspace {
             let span = reader.span_of(slice)?;
             return reader.on_keyspace(slf.py(), |keyspace| keyspace.delete_range(span.bounds()));
         }
-        if Self::discard(slf, key)? { Ok(()) } else { Err(errors::missing_key(key)) }
+        match reader.sought(key)? {
+            Some(bytes) if reader.on_keyspace(slf.py(), |keyspace| keyspace.remove(&bytes))? => {
+                Ok(())
+            }
+            Some(_) | None => Err(reader.missing(key)),
+        }
     }
 
     /// Removes a key if it exists; returns whether it did, for which the engine lsm has to read.

@@ -155,8 +155,8 @@ impl TransactionReader {
     fn __delitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<()> {
         let reader = slf.as_super().get();
         let Ok(slice) = key.cast::<PySlice>() else {
-            let is_gone = Self::discard(slf, key)?;
-            return if is_gone { Ok(()) } else { Err(errors::missing_key(key)) };
+            let is_gone = reader.sought(key)?.is_some() && Self::discard(slf, key)?;
+            return if is_gone { Ok(()) } else { Err(reader.missing(key)) };
         };
         let span = reader.span_of(slice)?;
         Self::write(slf, |keyspace, it| {

@@ -37,3 +37,10 @@ def test_the_benchmark_compares_what_is_there() -> None:
     rows = [line for line in printed.split("\n") if line.startswith("| ")]
     assert len(rows) == 14 and all("sqlite3" in rows[first] for first in (0, 7))
     assert all(row.count("|") > 4 for row in rows)
+
+
+def test_the_benchmark_of_caches() -> None:
+    """Whether it runs, and each cache has what was set; not how fast."""
+    printed = run("benchmarks/caches.py", "--entries", "100", "--rounds", "1")
+    rows = [line for line in printed.split("\n") if line.startswith("| ")]
+    assert len(rows) == 6 and all(row.count("|") >= 4 for row in rows)

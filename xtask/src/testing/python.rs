@@ -2,7 +2,8 @@
 //!
 //! Purpose: everything happens in `target/python`: a virtual environment, with the tests'
 //! requirements from the package index, and a wheel by maturin in it, as a user would install it.
-//! Without a suitable Python, or a reachable index, the part is skipped and says why.
+//! Without a suitable Python, or a reachable index, the part is skipped and says why. So are suites
+//! of tests of other projects (`tests/foreign`) whose packages cannot be had.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,6 +14,8 @@ use crate::testing::parts::{self, Clock, Counts, Part};
 const NAME: &str = "Python";
 /// Its folder, below the root.
 const PACKAGE: &str = "interfaces/python";
+/// What the lines begin with that count the tests of a suite of another project.
+const FOREIGN: &str = "suite of others: ";
 /// Prints nothing if the interpreter is suitable, else why not.
 const SUITS: &str = "import sys, venv, ensurepip\n\
                      if sys.version_info < (3, 11): print('Python', sys.version, 'is older than 3.11')";
@@ -71,13 +74,38 @@ fn install_and_test(root: &Path) -> Result<Counts, Halt> {
     maturin.arg("--interpreter").arg(&python).arg("--out").arg(&wheels);
     succeeds(&mut maturin, |said| Halt::Failed(format!("maturin built no wheel: {said}")))?;
     let wheel = only_file(&wheels)?;
-    let mut install = pip(&python);
+    let mut install = pip(&python, "install");
     install.args(["--force-reinstall", "--no-deps"]).arg(&wheel);
     succeeds(&mut install, |said| Halt::Failed(format!("pip did not install the wheel: {said}")))?;
 
+    let sources = home.join("foreign");
+    fetch_foreign(&python, &package.join("tests/foreign"), &sources);
     let mut tests = tests(&python, &package.join("tests"));
     tests.env("HYPOTHESIS_STORAGE_DIRECTORY", home.join("hypothesis"));
+    tests.env("ADAMANT_FOREIGN_SOURCES", sources);
     count(&mut tests)
+}
+
+/// Fetches what the suites of other projects need: packages, and source distributions of those
+/// that install no tests. Without it their tests are skipped.
+fn fetch_foreign(python: &Path, folder: &Path, sources: &Path) {
+    let (packages, archives) = (folder.join("requirements.txt"), folder.join("sources.txt"));
+    let mut steps = vec![pip(python, "install")];
+    steps[0].arg("--requirement").arg(packages);
+    let pinned = fs::read_to_string(&archives).unwrap_or_default();
+    let archive = |line: &str| sources.join(line.trim().replace("==", "-") + ".tar.gz");
+    if !pinned.lines().all(|line| archive(line).is_file()) {
+        let mut download = pip(python, "download");
+        download.args(["--no-deps", "--no-binary", ":all:"]).arg("--dest").arg(sources);
+        download.arg("--requirement").arg(archives);
+        steps.push(download);
+    }
+    for step in &mut steps {
+        if let Err(why) = succeeds(step, |said| said.lines().last().unwrap_or_default().to_owned())
+        {
+            println!("   skipped: suites of other projects: {why}");
+        }
+    }
 }
 
 /// The file that a tool has left in a folder of its own.
@@ -93,7 +121,7 @@ pub(crate) fn environment(venv: &Path, requirements: &Path) -> Result<PathBuf, H
     if !python.exists() {
         make_environment(venv)?;
     }
-    succeeds(pip(&python).arg("--requirement").arg(requirements), |said| {
+    succeeds(pip(&python, "install").arg("--requirement").arg(requirements), |said| {
         Halt::Skipped(format!(
             "could not install what the tests need from the package index: {said}"
         ))
@@ -101,16 +129,16 @@ pub(crate) fn environment(venv: &Path, requirements: &Path) -> Result<PathBuf, H
     Ok(python)
 }
 
-fn pip(python: &Path) -> Command {
+fn pip(python: &Path, verb: &str) -> Command {
     let mut pip = Command::new(python);
-    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
+    pip.args(["-m", "pip", verb, "--quiet", "--disable-pip-version-check"]);
     pip
 }
 
 /// Runs the tests of a folder, in its parent folder.
 pub(crate) fn tests(python: &Path, folder: &Path) -> Command {
     let mut tests = Command::new(python);
-    tests.args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider"]);
+    tests.args(["-m", "pytest", "--quiet", "-rs", "-p", "no:cacheprovider"]);
     tests.args(folder.file_name()).current_dir(folder.parent().unwrap_or(folder));
     tests.env("PYTHONDONTWRITEBYTECODE", "1");
     tests
@@ -120,6 +148,8 @@ pub(crate) fn tests(python: &Path, folder: &Path) -> Command {
 pub(crate) fn count(tests: &mut Command) -> Result<Counts, Halt> {
     let (lines, succeeded) = parts::output(tests).map_err(Halt::Failed)?;
     let mut counts = lines.last().and_then(|line| summary(line)).unwrap_or_default();
+    let is_told = |line: &&String| line.starts_with("SKIPPED") || line.starts_with(FOREIGN);
+    lines.iter().filter(is_told).for_each(|line| println!("   {line}"));
     if !succeeded {
         println!("{}", lines.join("\n"));
         counts.failed = counts.failed.max(1);
@@ -146,7 +176,7 @@ fn make_environment(venv: &Path) -> Result<(), Halt> {
 }
 
 /// Runs a command; if it fails, converts its output to a reason.
-pub(crate) fn succeeds(command: &mut Command, halt: impl Fn(String) -> Halt) -> Result<(), Halt> {
+pub(crate) fn succeeds<H>(command: &mut Command, halt: impl Fn(String) -> H) -> Result<(), H> {
     match command.output() {
         Ok(done) if done.status.success() => Ok(()),
         Ok(done) => {

@@ -48,6 +48,12 @@ class _System(Error, OSError):
         return type(self), (self.strerror, self.errno, self.filename)
 
 
+class Undecodable(Error, ValueError):
+    """The bytes of a value are not what was to have written them, such as a pickle: set it again."""
+
+    __module__ = "adamant"
+
+
 class Closed(Error):
     """The store, snapshot, transaction or batch was closed before."""
 
