@@ -18,7 +18,9 @@ use super::key::EncryptionKey;
 use super::key_file::DataKey;
 pub use super::key_file::KEY_NAME;
 use super::key_file::KEY_NEW_NAME;
-use super::layout::{Geometry, HEAD_BYTES, HEAD_KEY_ID, HEAD_MAGIC, HEAD_TAG, ID_BYTES};
+use super::layout::{
+    Geometry, HEAD_BYTES, HEAD_KEY_ID, HEAD_MAGIC, HEAD_OFFSETS, HEAD_TAG, ID_BYTES,
+};
 use crate::error::{Error, Result};
 use crate::storage::{Directory, File, Lock, unsupported};
 
@@ -131,7 +133,7 @@ impl EncryptedDirectory {
 
     /// The head of a file.
     fn head_of(&self, file: &dyn File) -> Result<FileHead> {
-        let mut head = [0; HEAD_TAG.end];
+        let mut head = [0; HEAD_BYTES as usize];
         if file.len()? >= HEAD_BYTES {
             file.read_at(&mut head, 0)?;
         }
@@ -139,12 +141,16 @@ impl EncryptedDirectory {
             // A crash left a file without a durable byte: nothing that it has can be opened.
             return Ok(FileHead { id: [0; ID_BYTES], geometry: Geometry::Sectors });
         }
-        let is_ours = head.starts_with(&HEAD_MAGIC) && head[HEAD_KEY_ID] == self.keys.id;
-        if !is_ours || !self.keys.shared.cipher.is_authentic_head(&head) {
+        let records = HEAD_OFFSETS.iter().filter_map(|&at| head[at..].first_chunk());
+        let mut authentic = records.filter(|record: &&[u8; HEAD_TAG.end]| {
+            let is_ours = record.starts_with(&HEAD_MAGIC) && record[HEAD_KEY_ID] == self.keys.id;
+            is_ours && self.keys.shared.cipher.is_authentic_head(record)
+        });
+        let Some(record) = authentic.next() else {
             return Err(Error::NotAuthentic { path: file.path().into(), offset: 0 });
-        }
+        };
         // In all versions the head is authenticated in the same way.
-        FileHead::of(&head).ok_or_else(|| {
+        FileHead::of(record).ok_or_else(|| {
             let source = std::io::Error::new(std::io::ErrorKind::Unsupported, NEWER_FORMAT);
             Error::io("open", file.path(), None, 0, source)
         })
@@ -156,7 +162,9 @@ impl EncryptedDirectory {
         let made = self.inner.random(&mut head.id).and_then(|()| {
             let mut bytes = [0; HEAD_BYTES as usize];
             let sealed = self.keys.shared.cipher.head(&self.keys.id, &head);
-            bytes[..sealed.len()].copy_from_slice(&sealed);
+            for at in HEAD_OFFSETS {
+                bytes[at..][..sealed.len()].copy_from_slice(&sealed);
+            }
             file.write_at(&bytes, 0)
         });
         if let Err(error) = made {

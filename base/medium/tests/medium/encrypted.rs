@@ -122,8 +122,8 @@ fn nothing_that_was_changed_is_shown() {
             let mut byte = [0];
             raw.read_at(&mut byte, at).unwrap();
             raw.write_at(&[byte[0] ^ (1 << rng.u32(..8))], at).unwrap();
-            // Bytes behind the head mean nothing.
-            let is_unused = (76..4096).contains(&at);
+            // Of the head there are two.
+            let is_unused = (0..4096).contains(&at);
             match directory.open("file").map(Option::unwrap) {
                 Ok(file) => {
                     let mut read = vec![0; bytes.len()];
@@ -139,15 +139,24 @@ fn nothing_that_was_changed_is_shown() {
                         "byte {at}"
                     );
                 }
-                Err(error) => {
-                    assert!(matches!(error, Error::NotAuthentic { .. }), "byte {at}: {error}");
-                    assert!(at < 76, "byte {at}");
-                }
+                Err(error) => panic!("byte {at}: {error}"),
             }
             raw.write_at(&byte, at).unwrap();
         }
         assert!(all_of(directory.open("file").unwrap().unwrap().as_ref()) == bytes);
     }
+}
+
+#[test]
+fn a_file_without_either_head_is_damaged() {
+    let inner = in_memory();
+    let directory = encrypted(&inner);
+    directory.create("file").unwrap().write_at(b"secret", 0).unwrap();
+    let raw = inner.open("file").unwrap().unwrap();
+    raw.write_at(&[1], 40).unwrap();
+    assert_eq!(all_of(directory.open("file").unwrap().unwrap().as_ref()), b"secret");
+    raw.write_at(&[1], 3584 + 60).unwrap();
+    assert!(matches!(directory.open("file"), Err(Error::NotAuthentic { offset: 0, .. })));
 }
 
 #[test]
