@@ -91,9 +91,10 @@ pub fn repair_into(
     target: Arc<dyn Directory>,
     options: Options,
 ) -> Result<RepairReport> {
-    let salvage = Salvage::open(source)?;
+    let source = plain_of(Arc::clone(source), &options.clone().create(false))?.0;
+    let salvage = Salvage::open(&source)?;
     let target = Store::open_directory(target, options)?;
-    let report = rescue(&salvage, &lsm_trees_at(source), &target)?;
+    let report = rescue(&salvage, &lsm_trees_at(&source), &target)?;
     target.close()?;
     Ok(report)
 }

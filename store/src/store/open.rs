@@ -19,7 +19,7 @@ use adamant_medium::system::os::OsDirectory;
 use crate::encryption::{created, decrypted, is_encrypted};
 use crate::engine::lsm_trees::LsmTrees;
 use crate::error::{Error, Result};
-use crate::increment::{View, increment_with, is_increment};
+use crate::increment::{View, increment_in, is_increment};
 use crate::options::Options;
 
 /// The file that makes a directory a store.
@@ -79,7 +79,7 @@ pub(crate) fn shown(
         return Err(Error::NotAStore { path, found: "a path without a name".into() });
     };
     let siblings: Arc<dyn Directory> = Arc::new(OsDirectory::open_read_only(siblings)?);
-    let directory = increment_with(&siblings, &text_of(name), options.key.as_ref())?;
+    let directory = increment_in(&siblings, &text_of(name), &options)?;
     let options = options.beside_writer(false).read_only(true).image(ImageKind::Filled);
     Ok((directory, options))
 }
