@@ -20,14 +20,15 @@ pub(crate) const KEY_NAME: &str = "key";
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum EncryptionKey {}
 
-/// A directory of a store, an increment or neither, with plain contents.
+/// A directory of a store, an increment or neither, with plain contents, and whether another process
+/// may write there.
 ///
 /// # Errors
 /// [`Error::KeyNeeded`], [`Error::WrongKey`], [`Error::NotEncrypted`]; damage of the key file; those
 /// of the medium.
 pub(crate) fn decrypted(
     directory: Arc<dyn Directory>,
-    key: Option<&EncryptionKey>,
+    (key, is_beside): (Option<&EncryptionKey>, bool),
     is_store: impl Fn(&[String]) -> bool,
 ) -> Result<Arc<dyn Directory>> {
     if is_encrypted(&directory) {
@@ -37,7 +38,7 @@ pub(crate) fn decrypted(
     let has_key = names.iter().any(|name| name == KEY_NAME);
     let path = || directory.path().into();
     match key {
-        Some(key) if has_key => opened(directory, key),
+        Some(key) if has_key => opened(directory, key, is_beside),
         Some(_) if is_store(&names) => Err(Error::NotEncrypted { path: path() }),
         None if has_key && is_store(&names) => Err(Error::KeyNeeded { path: path() }),
         _ => Ok(directory),
@@ -67,8 +68,13 @@ mod with_feature {
     pub(super) fn opened(
         directory: Arc<dyn Directory>,
         key: &EncryptionKey,
+        is_beside: bool,
     ) -> Result<Arc<dyn Directory>> {
-        Ok(match EncryptedDirectory::open(Arc::clone(&directory), key)? {
+        let open = match is_beside {
+            true => EncryptedDirectory::open_beside,
+            false => EncryptedDirectory::open,
+        };
+        Ok(match open(Arc::clone(&directory), key)? {
             Some(encrypted) => Arc::new(encrypted),
             None => directory,
         })
@@ -129,7 +135,11 @@ mod without_feature {
         false
     }
 
-    pub(super) fn opened(_: Arc<dyn Directory>, key: &EncryptionKey) -> Result<Arc<dyn Directory>> {
+    pub(super) fn opened(
+        _: Arc<dyn Directory>,
+        key: &EncryptionKey,
+        _: bool,
+    ) -> Result<Arc<dyn Directory>> {
         match *key {}
     }
 

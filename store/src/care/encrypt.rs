@@ -58,7 +58,7 @@ pub fn rekey(path: impl AsRef<Path>, old: &EncryptionKey, new: &EncryptionKey) -
     let path = resolved(path.as_ref())?;
     let inner = directory_at(&path, &Options::new().create(false))?;
     let _lock = inner.lock(LOCK_NAME)?;
-    let directory = decrypted(inner, Some(old), |_| true)?;
+    let directory = decrypted(inner, (Some(old), false), |_| true)?;
     replace_key(directory.as_ref(), new).map(drop)
 }
 

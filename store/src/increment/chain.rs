@@ -88,7 +88,7 @@ impl Chain {
     ) -> Result<Self> {
         let (mut differences, mut needed, mut name) = (Vec::new(), None, name.to_string());
         loop {
-            let directory = decrypted(link_in(siblings, &name, &needed)?, key, is_link)?;
+            let directory = decrypted(link_in(siblings, &name, &needed)?, (key, false), is_link)?;
             let Some(file) = directory.open(INCREMENT_NAME)? else {
                 return Self::over(directory, &needed, differences);
             };

@@ -96,7 +96,7 @@ pub(crate) fn plain_of(
 ) -> Result<(Arc<dyn Directory>, Options)> {
     let is_store = |names: &[String]| names.iter().any(|name| name == POOL_NAME);
     let key = options.key.as_ref();
-    let find = |directory| decrypted(directory, key, is_store);
+    let find = |directory| decrypted(directory, (key, options.beside_writer), is_store);
     // What shows an increment has opened its links already.
     let is_shown = (directory.as_ref() as &dyn Any).is::<View>();
     let mut plain = if is_shown { directory } else { find(directory)? };

@@ -10,6 +10,7 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::cipher::{Cipher, FileHead, FileId, is_zero};
@@ -54,7 +55,17 @@ impl EncryptedDirectory {
     /// the medium.
     pub fn open(inner: Arc<dyn Directory>, key: &EncryptionKey) -> Result<Option<Self>> {
         let data_key = DataKey::read(key, inner.as_ref())?;
-        data_key.map(|data_key| Self::with(inner, data_key)).transpose()
+        data_key.map(|data_key| Self::with(inner, data_key, false)).transpose()
+    }
+
+    /// The same beside another process that may write there: what looks changed is read again for
+    /// some milliseconds, since it may be half written.
+    ///
+    /// # Errors
+    /// As [`EncryptedDirectory::open`].
+    pub fn open_beside(inner: Arc<dyn Directory>, key: &EncryptionKey) -> Result<Option<Self>> {
+        let data_key = DataKey::read(key, inner.as_ref())?;
+        data_key.map(|data_key| Self::with(inner, data_key, true)).transpose()
     }
 
     /// An empty directory as that of an encrypted store, with a new data key. The key file is
@@ -65,7 +76,7 @@ impl EncryptedDirectory {
     pub fn create(inner: Arc<dyn Directory>, key: &EncryptionKey) -> Result<Self> {
         let data_key = DataKey::new(key, inner.as_ref())?;
         data_key.write(inner.as_ref())?;
-        Self::with(inner, data_key)
+        Self::with(inner, data_key, false)
     }
 
     /// An empty directory as that of a copy of this store: with the same data key, and the same key
@@ -76,7 +87,7 @@ impl EncryptedDirectory {
     pub fn create_alike(&self, inner: Arc<dyn Directory>) -> Result<Self> {
         let data_key = self.data_key().clone();
         data_key.write(inner.as_ref())?;
-        Self::with(inner, data_key)
+        Self::with(inner, data_key, false)
     }
 
     /// Has another key open this store, whose directory this is: the key file is replaced in one
@@ -96,10 +107,11 @@ impl EncryptedDirectory {
         self.keys.data_key.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn with(inner: Arc<dyn Directory>, data_key: DataKey) -> Result<Self> {
+    fn with(inner: Arc<dyn Directory>, data_key: DataKey, is_beside: bool) -> Result<Self> {
         let cipher = Cipher::new(&data_key.bytes, inner.as_ref())?;
         let (id, data_key) = (data_key.id, Mutex::new(data_key));
-        let (shared, states) = (Arc::new(Shared::new(cipher)), Mutex::default());
+        let shared = Arc::new(Shared { cipher, is_beside, changed: AtomicU32::new(0) });
+        let states = Mutex::default();
         Ok(Self { inner, keys: Arc::new(Keys { data_key, id, shared, states }) })
     }
 

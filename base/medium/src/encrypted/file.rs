@@ -11,7 +11,7 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -27,25 +27,21 @@ const CALL_BYTES_MAX: usize = 64 << 10;
 const PAGE_BYTES: u64 = 4096;
 /// Zeros, written around a hole.
 const ZEROS: [u8; PAGE_BYTES as usize] = [0; PAGE_BYTES as usize];
-/// Readings of a unit until it counts as changed, while another process may be writing it.
+/// Readings of a unit until it counts as changed, while someone may be writing it.
 const READINGS_MAX: u32 = 20;
 /// The time between them. One write takes some microseconds, but its thread may have to wait.
 const BETWEEN_READINGS: Duration = Duration::from_micros(500);
-/// Changed units one after the other from which on each is read only twice: it is damage.
+/// Changed units one after the other from which on the next are damage at once.
 const CHANGED_MAX: u32 = 8;
 
 /// What the files of a directory share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) cipher: Cipher,
+    /// Whether another process may write the files.
+    pub(super) is_beside: bool,
     /// Units that were found changed since one was read at the second attempt.
-    changed: AtomicU32,
-}
-
-impl Shared {
-    pub(super) fn new(cipher: Cipher) -> Self {
-        Self { cipher, changed: AtomicU32::new(0) }
-    }
+    pub(super) changed: AtomicU32,
 }
 
 /// What the handles of a file share.
@@ -124,29 +120,27 @@ impl EncryptedFile {
         }
     }
 
-    /// Reads a unit until it is what was sealed for its place: a write may have been under way.
+    /// Reads a unit until it is what was sealed for its place: a write may have been under way, of
+    /// this process until its lock is free, or of another one.
     #[cold]
     fn open_again(&self, number: u64, unit: &mut [u8]) -> Result<usize> {
-        let has_patience = self.shared.changed.load(Ordering::Relaxed) < CHANGED_MAX;
-        let mut before = Vec::new();
-        for reading in 0..READINGS_MAX {
+        let Shared { cipher, is_beside, changed } = &*self.shared;
+        let has_patience = *is_beside && changed.load(Ordering::Relaxed) < CHANGED_MAX;
+        for _ in 0..READINGS_MAX {
+            let lock = self.state.writing.try_lock();
+            let may_change = has_patience || matches!(lock, Err(TryLockError::WouldBlock));
             self.inner.read_at(unit, self.geometry().file_start(number))?;
-            let is_new = unit != before.as_slice();
-            before.clear();
-            before.extend_from_slice(unit);
-            let cipher = &self.shared.cipher;
-            if is_new && let Some(length) = cipher.open_unit(&self.head, number, unit) {
-                self.shared.changed.store(0, Ordering::Relaxed);
+            if let Some(length) = cipher.open_unit(&self.head, number, unit) {
+                changed.store(0, Ordering::Relaxed);
                 return Ok(length);
             }
-            if !is_new && !has_patience {
+            drop(lock);
+            if !may_change {
                 break;
             }
-            if reading > 0 {
-                sleep(BETWEEN_READINGS);
-            }
+            sleep(BETWEEN_READINGS);
         }
-        self.shared.changed.fetch_add(1, Ordering::Relaxed);
+        changed.fetch_add(1, Ordering::Relaxed);
         Err(self.changed(number))
     }
 
