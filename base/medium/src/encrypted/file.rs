@@ -21,8 +21,10 @@ use crate::address::bell::Bell;
 use crate::error::{Error, Result};
 use crate::storage::{File, StartedSync, end_of_range};
 
-/// Plain bytes that are read or written by one call: as many units as hold 64 KiB.
+/// Plain bytes that are read by one call: as many units as hold 64 KiB.
 const CALL_BYTES_MAX: usize = 64 << 10;
+/// Bytes of units that are written by one call: as many, in units of a sector.
+const CALL_FILE_BYTES_MAX: usize = CALL_BYTES_MAX / 8 * 9;
 /// Bytes of a page of the file system: only whole ones become holes.
 const PAGE_BYTES: u64 = 4096;
 /// Zeros, written around a hole.
@@ -341,10 +343,11 @@ impl File for EncryptedFile {
         }
         let mut at = 0;
         while at < bytes.len() {
-            // To a boundary of that many bytes, where a unit ends: pages are written whole.
-            let start = offset + at as u64;
-            let room = CALL_BYTES_MAX - (start % CALL_BYTES_MAX as u64) as usize;
-            let count = room.min(bytes.len() - at);
+            // To where a unit ends: none is written twice.
+            let (geometry, start) = (self.geometry(), offset + at as u64);
+            let units = (CALL_FILE_BYTES_MAX / geometry.unit_bytes()) as u64;
+            let room = geometry.plain_start(geometry.unit_at(start) + units) - start;
+            let count = (bytes.len() - at).min(room as usize);
             self.write_piece(writing, &bytes[at..at + count], start)?;
             at += count;
         }
