@@ -14,6 +14,23 @@ use crate::store::handle::Store;
 use crate::store::open::{LOCK_NAME, directory_at, resolved};
 
 impl Store {
+    /// Whether the files of this store are encrypted.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("app.adamant");
+    /// use adamant::{EncryptionKey, Options, Store};
+    ///
+    /// let key = EncryptionKey::random()?;
+    /// let store = Store::open_with(&path, Options::new().encryption_key(key))?;
+    /// assert!(store.is_encrypted());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn is_encrypted(&self) -> bool {
+        // With a key nothing else is opened; an increment is encrypted file by file.
+        self.shared.options().key.is_some()
+    }
+
     /// Has another key open this store from now on, instead of the one that did: O(1), two syncs.
     /// The files stay as they are, encrypted by the store's data key, which the new key encrypts.
     /// Backups keep the key that they were made with. Someone who has the old key and an old copy

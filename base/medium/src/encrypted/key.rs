@@ -1,12 +1,17 @@
 //! Encryption keys: what a caller opens an encrypted store with.
 
 use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 
 use zeroize::Zeroizing;
 
 use super::layout::KEY_BYTES;
 use crate::error::{Error, Result};
+
+/// Bytes that are read of what is to be a key: its digits, and blanks around them.
+const TEXT_BYTES_MAX: u64 = 1024;
 
 /// A key of 256 bits, which must come from a good source of randomness: it is no password. It
 /// encrypts the store's data key, so it can be replaced without writing the store anew. Its memory
@@ -50,16 +55,25 @@ impl EncryptionKey {
     /// # Errors
     /// `Error::Io`, of kind `InvalidData` if the file holds no key.
     pub fn read(path: &Path) -> Result<Self> {
-        let error = |source| Error::io("read the key in", path, None, 0, source);
-        let bytes = Zeroizing::new(std::fs::read(path).map_err(error)?);
+        let file = File::open(path).map_err(|error| unread(path, error))?;
+        Self::read_from(file, path)
+    }
+
+    /// As [`EncryptionKey::read`], for what a reader gives; errors call it by the name.
+    ///
+    /// # Errors
+    /// As [`EncryptionKey::read`].
+    pub fn read_from(reader: impl Read, name: &Path) -> Result<Self> {
+        // With room for all: a buffer that grows leaves copies behind.
+        let mut bytes = Zeroizing::new(Vec::with_capacity(TEXT_BYTES_MAX as usize + 1));
+        let read = reader.take(TEXT_BYTES_MAX).read_to_end(&mut bytes);
+        read.map_err(|error| unread(name, error))?;
         Self::parse(&bytes).ok_or_else(|| {
-            error(std::io::Error::new(
-                std::io::ErrorKind::InvalidData,
-                format!(
-                    "expected 64 hexadecimal digits or 32 bytes, found {} bytes of something else",
-                    bytes.len()
-                ),
-            ))
+            let words = format!(
+                "expected 64 hexadecimal digits or 32 bytes, found {} bytes of something else",
+                bytes.len()
+            );
+            unread(name, io::Error::new(io::ErrorKind::InvalidData, words))
         })
     }
 
@@ -91,6 +105,10 @@ impl fmt::Debug for EncryptionKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("EncryptionKey")
     }
+}
+
+fn unread(name: &Path, error: io::Error) -> Error {
+    Error::io("read the key in", name, None, 0, error)
 }
 
 fn digit(byte: u8) -> Option<u8> {

@@ -6,6 +6,7 @@
 
 mod layout;
 pub mod key;
+mod key_command;
 mod key_file;
 mod cipher;
 mod file;

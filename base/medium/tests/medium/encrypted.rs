@@ -278,3 +278,30 @@ fn a_power_cut_leaves_each_byte_old_or_new() {
         }
     }
 }
+
+#[test]
+fn a_key_is_read_from_files_and_commands() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("key");
+    let text = format!("\n  {}\r\n", key(7).to_text().as_str());
+    for good in [text.as_bytes(), &[7; 32]] {
+        std::fs::write(&path, good).unwrap();
+        assert_eq!(EncryptionKey::read(&path).unwrap(), key(7));
+    }
+    for bad in [&b""[..], b"secret", &[7; 33], &[b'7'; 63], &[b'g'; 64], &[b'7'; 5000]] {
+        std::fs::write(&path, bad).unwrap();
+        let Err(Error::Io { source, .. }) = EncryptionKey::read(&path) else { panic!("a key") };
+        assert_eq!(source.kind(), std::io::ErrorKind::InvalidData);
+    }
+    assert!(EncryptionKey::read(folder.path()).is_err());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_command_that_fails_is_said_without_what_it_is() {
+    let failing = EncryptionKey::from_command("echo sealed >&2; echo 07; exit 3".as_ref());
+    let words = failing.unwrap_err().to_string();
+    assert!(words.contains("exit status: 3: sealed") && !words.contains("07"), "{words}");
+    let no_key = EncryptionKey::from_command("echo hunter2".as_ref()).unwrap_err().to_string();
+    assert!(no_key.contains("found 8 bytes") && !no_key.contains("hunter2"), "{no_key}");
+}

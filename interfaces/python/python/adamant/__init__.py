@@ -21,11 +21,13 @@ from adamant._errors import (
     Error,
     Forked,
     InvalidArgument,
+    KeyNeeded,
     KeyspaceDropped,
     KeyspaceExists,
     Locked,
     Missing,
     NotAKey,
+    NotEncrypted,
     NotExpiring,
     OutOfSpace,
     Poisoned,
@@ -37,6 +39,7 @@ from adamant._errors import (
     UnknownKeyspace,
     Unsupported,
     WrongEngine,
+    WrongKey,
     WrongKind,
 )
 from adamant._mapping import (
@@ -48,8 +51,8 @@ from adamant._mapping import (
     TransactionExpiring,
     TransactionKeyspace,
 )
-from adamant._native import restore
 from adamant._native import __VERSION__ as __version__
+from adamant._native import encrypt, rekey
 from adamant._store import (
     Batch,
     Finding,
@@ -60,6 +63,7 @@ from adamant._store import (
     Transaction,
     in_memory,
     open,
+    restore,
 )
 
 __all__ = [
@@ -80,6 +84,7 @@ __all__ = [
     "Finding",
     "Forked",
     "InvalidArgument",
+    "KeyNeeded",
     "Keyspace",
     "KeyspaceDropped",
     "KeyspaceExists",
@@ -88,6 +93,7 @@ __all__ = [
     "LsmOptions",
     "Missing",
     "NotAKey",
+    "NotEncrypted",
     "NotExpiring",
     "OutOfSpace",
     "Poisoned",
@@ -107,9 +113,12 @@ __all__ = [
     "UnknownKeyspace",
     "Unsupported",
     "WrongEngine",
+    "WrongKey",
     "WrongKind",
     "__version__",
+    "encrypt",
     "in_memory",
     "open",
+    "rekey",
     "restore",
 ]
