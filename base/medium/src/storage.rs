@@ -189,7 +189,8 @@ pub trait File: Send + Sync + Debug {
     }
     /// Makes `len` bytes of the region at `region_offset` a private, writable image of the file's
     /// bytes at `file_offset`: later stores never reach the file. Offsets and `len` are multiples
-    /// of the page size, the range of the file exists. A medium that maps no files reads it.
+    /// of the page size, the range of the file exists. A medium that maps no files reads it, as by
+    /// [`File::read_with_lost_at`]: a mapping shows what is damaged, too.
     ///
     /// # Safety
     /// No reference into that range of the region may exist, but to bytes that are the same in the
@@ -201,7 +202,7 @@ pub trait File: Send + Sync + Debug {
         file_offset: u64,
         len: u64,
     ) -> Result<()> {
-        let read = |part: &mut [u8], at| self.read_at(part, file_offset + at);
+        let read = |part: &mut [u8], at| self.read_with_lost_at(part, file_offset + at);
         // SAFETY: our caller promises that no reference into the range exists.
         unsafe { region.fill(region_offset, len, read) }
     }

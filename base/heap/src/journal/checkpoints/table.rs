@@ -153,7 +153,7 @@ impl Doubt {
     pub(in crate::journal) fn look_at(&self, pool: &PoolFile, each: OnPage<'_>) -> Result<()> {
         let mut bytes = [0; PAGE_BYTES as usize];
         for (page, checksums) in &self.pages {
-            pool.file().read_at(&mut bytes, file_offset(*page))?;
+            pool.file().read_with_lost_at(&mut bytes, file_offset(*page))?;
             each(*page, &bytes, !checksums.contains(&page_checksum(&bytes)))?;
         }
         Ok(())
