@@ -16,8 +16,8 @@ use clap::{Parser, ValueEnum};
 pub(crate) struct Args {
     /// The store's directory, made if it is not there
     store: PathBuf,
-    /// The key of an encrypted store: a file with 64 hexadecimal digits or 32 bytes; a store that is
-    /// made is encrypted by it
+    /// The key of an encrypted store: a file with 64 hexadecimal digits or 32 bytes; a store that
+    /// is made is encrypted by it
     #[arg(long, value_name = "FILE", conflicts_with = "cluster")]
     key_file: Option<PathBuf>,
     /// The same by a command of the shell, which prints the key

@@ -27,8 +27,8 @@ pub struct Options {
     pub handshake_wait: Duration,
     /// Databases, 1 to 1,024: number N is the keyspace `dbN` of expiring entries. Default: 16.
     pub databases: usize,
-    /// The key of the store, which is encrypted by it if it is created. Not for a node of a cluster,
-    /// whose snapshots go to other nodes. Default: none.
+    /// The key of the store, which is encrypted by it if it is created. Not for a node of a
+    /// cluster, whose snapshots go to other nodes. Default: none.
     pub encryption_key: Option<EncryptionKey>,
     /// How durable a write is before its reply is sent. With [`Durability::Buffered`] the device
     /// has it a second later. Default: [`Durability::Sync`].

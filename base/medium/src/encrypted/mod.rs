@@ -7,7 +7,7 @@
 mod layout;
 pub mod key;
 mod key_command;
-mod key_file;
 mod cipher;
+mod key_file;
 mod file;
 pub mod directory;

@@ -34,8 +34,8 @@ pub extern "C" fn adamant_rekey(store: Changed<StoreHandle>, key: In<c_void>, le
 
 /// Writes a store that nobody has open anew, encrypted by the key of the new options; not encrypted
 /// if they have none. The options open it as it is; NULL for the default ones. It takes as much
-/// space again as all entries. A crash leaves the one or the other. The old files are removed, which
-/// does not erase them from a device.
+/// space again as all entries. A crash leaves the one or the other. The old files are removed,
+/// which does not erase them from a device.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_encrypt(
     path: In<c_char>,

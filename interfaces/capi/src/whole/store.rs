@@ -208,8 +208,8 @@ pub extern "C" fn adamant_restore(backup: In<c_char>, path: In<c_char>) -> c_int
     })
 }
 
-/// As adamant_restore, for a backup that is opened with these options, such as an encrypted one: the
-/// copy is encrypted by the same key.
+/// As adamant_restore, for a backup that is opened with these options, such as an encrypted one:
+/// the copy is encrypted by the same key.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_restore_with(
     backup: In<c_char>,

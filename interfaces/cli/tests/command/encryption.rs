@@ -204,7 +204,12 @@ fn keys_are_replaced_and_stores_encrypted_and_not() {
     shell.ok(with("key", &["rekey", "store", "--new-key-file", "other"]));
     shell.fails(9, with("key", &["export", "store"]));
     assert_eq!(shell.ok(with("other", &["export", "store"])), content);
-    assert_eq!(shell.ok(with("key", &["export", "monday"])), content, "a backup keeps its key");
+    assert_eq!(shell.ok(with("key", &["export", "monday"])), content, "it keeps its key");
+    let since = ["backup", "store", "tuesday", "--since", "monday"];
+    let stderr = shell.fails(9, with("other", &since));
+    assert!(stderr.contains("monday"), "{stderr}");
+    shell.ok(with("key", &["rekey", "monday", "--new-key-file", "other"]));
+    shell.ok(with("other", &since));
     shell.ok(with("other", &["rekey", "store", "--new-key-command", "cat key"]));
 
     shell.ok(with("key", &["decrypt", "store"]));

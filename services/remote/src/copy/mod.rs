@@ -10,8 +10,8 @@
 
 mod digest;
 mod error;
-mod options;
 mod source;
+mod options;
 mod target;
 
 use std::path::Path;
