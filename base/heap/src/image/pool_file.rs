@@ -663,9 +663,11 @@ pub(crate) fn verify_pages(
         .and_then(|()| file.read_at(&mut checksums, checksum_file_offset(offset)));
     if count > 1 && matches!(read, Err(MediumError::NotAuthentic { .. })) {
         // Some of an encrypted file are lost.
-        return pages
-            .map(|page| verify_pages(file, page..page + 1, whole))
-            .fold(Ok(()), |verified, page| verified.and(page));
+        let mut verified = Ok(());
+        for page in pages {
+            verified = verified.and(verify_pages(file, page..page + 1, whole));
+        }
+        return verified;
     }
     read?;
     let (checksums, _) = checksums.as_chunks();
