@@ -57,10 +57,11 @@ fn engine(name: &str) -> Result<Engine, String> {
 fn main() -> ExitCode {
     let args = Args::parse();
     let Verb::Copy { source, target, replace, engine } = args.verb;
-    let copied = key_in(args.key_file.as_deref()).map_err(CopyError::Local).and_then(|key| {
-        let options = CopyOptions::new().replace(replace).engine(engine).encryption_key(key);
-        copy(&source, &target, &options)
-    });
+    let options = CopyOptions::new().replace(replace).engine(engine);
+    let copied = match key_in(args.key_file.as_deref()) {
+        Ok(key) => copy(&source, &target, &options.encryption_key(key)),
+        Err(error) => Err(error.into()),
+    };
     match copied {
         Ok(digest) if args.json => println!("{}", object(&target, &digest)),
         Ok(digest) => eprintln!("{target} is a copy: {digest}"),
