@@ -32,7 +32,7 @@ def test_a_store_needs_its_key(path: Path) -> None:
         assert found(path, encryption_key=key).startswith("Smith")
     with pytest.raises(adamant.KeyNeeded, match="encryption_key") as needed:
         adamant.open(path)
-    assert isinstance(needed.value, PermissionError) and needed.value.filename == str(path)
+    assert isinstance(needed.value, PermissionError) and needed.value.filename == path
     assert type(pickle.loads(pickle.dumps(needed.value))) is adamant.KeyNeeded
     with pytest.raises(adamant.WrongKey):
         adamant.open(path, encryption_key=OTHER)
