@@ -255,6 +255,21 @@ pub enum Error {
         /// Bytes that a name may have.
         bytes_max: u64,
     },
+    /// The store is encrypted, and no key was given.
+    KeyNeeded {
+        /// The store.
+        path: PathBuf,
+    },
+    /// The store is encrypted by another key than was given. Nothing was read or changed.
+    WrongKey {
+        /// Its key file.
+        path: PathBuf,
+    },
+    /// A key was given, and the store is not encrypted.
+    NotEncrypted {
+        /// The store.
+        path: PathBuf,
+    },
     /// The store is closed.
     Closed,
     /// A closure that holds the store's lock called the store.
@@ -401,6 +416,8 @@ impl From<MediumError> for Error {
     fn from(error: MediumError) -> Self {
         match error {
             MediumError::Locked { path, holder } => Self::Locked { path, holder },
+            MediumError::WrongKey { path } => Self::WrongKey { path },
+            MediumError::NotAuthentic { .. } => Self::Heap(error.into()),
             other => Self::Medium(other),
         }
     }
@@ -435,6 +452,12 @@ impl From<TreeError> for Error {
     }
 }
 
+/// What to do about an encrypted store.
+const KEY_ADVICE: &str = match cfg!(feature = "encryption") {
+    true => "give the key (`Options::encryption_key`, `--key-file`)",
+    false => "use a build with the feature \"encryption\", and give the key",
+};
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -466,6 +489,23 @@ impl fmt::Display for Error {
                 f,
                 "the keyspace {name:?} belongs to another store; batches and moves stay within one: \
                  use a batch of its own store, or copy the entries"
+            ),
+            Self::KeyNeeded { path } => write!(
+                f,
+                "{}: expected a store that is not encrypted, or its key, found an encrypted one and no \
+                 key; {KEY_ADVICE}",
+                path.display()
+            ),
+            Self::WrongKey { path } => write!(
+                f,
+                "{}: expected the key of this store, found another one; nothing was changed",
+                path.display()
+            ),
+            Self::NotEncrypted { path } => write!(
+                f,
+                "{}: expected an encrypted store, since there is a key, found one that is not; open it \
+                 without a key, or encrypt it first (`adamant encrypt`)",
+                path.display()
             ),
             Self::NotAscending { position } => write!(
                 f,

@@ -78,6 +78,7 @@ mod reserved;
 mod bounds;
 mod engine;
 mod guard;
+mod encryption;
 mod options;
 pub mod increment;
 mod common;
@@ -114,15 +115,19 @@ pub use adamant_wire::key::prefix_end;
 
 pub use batch::builder::Batch;
 pub use bounds::KeyBounds;
-pub use care::compact::{Compacted, compact};
-pub use care::repair::{repair, repair_into};
+pub use care::compact::{Compacted, compact, compact_with};
+#[cfg(feature = "encryption")]
+pub use care::encrypt::{encrypt, rekey};
+pub use care::repair::{repair, repair_into, repair_with};
 pub use care::rescue::{KeyspaceRepair, RepairReport};
-pub use care::restore::restore;
+pub use care::restore::{restore, restore_with};
 pub use changes::feed::{Changes, Commit};
 pub use changes::info::ChangesInfo;
 pub use common::change::{Change, ChangedKeyspace};
 pub use common::keyspace_options::KeyspaceOptions;
 pub use common::versions::SnapshotStats;
+#[cfg(feature = "encryption")]
+pub use encryption::EncryptionKey;
 pub use engine::tree::Engine;
 pub use error::{Error, Result};
 pub use expiring::{Deadline, Expiring};

@@ -4,6 +4,8 @@ use adamant_heap::durability::Durability;
 use adamant_heap::{Flushing, ImageKind};
 use adamant_lsm::Options as LsmOptions;
 
+use crate::encryption::EncryptionKey;
+
 /// Options for opening a store, in the builder style.
 ///
 /// ```
@@ -34,6 +36,7 @@ pub struct Options {
     pub(crate) address_bytes_max: u64,
     pub(crate) huge_bytes_max: u64,
     pub(crate) image: ImageKind,
+    pub(crate) key: Option<EncryptionKey>,
     pub(crate) snapshot_bytes_max: u64,
     pub(crate) cache_bytes_max: u64,
     pub(crate) pinned_bytes_max: u64,
@@ -60,6 +63,7 @@ impl Options {
             address_bytes_max: u64::MAX,
             huge_bytes_max: 0,
             image: ImageKind::default(),
+            key: default_key(),
             snapshot_bytes_max: 1 << 30,
             cache_bytes_max: 64 << 20,
             pinned_bytes_max: 64 << 20,
@@ -293,6 +297,35 @@ impl Options {
         self
     }
 
+    /// The key of an encrypted store. A new store is encrypted by it; one that is not encrypted is
+    /// an error. All files are encrypted and authenticated (AES-256-GCM-SIV), names of keyspaces
+    /// among them; sizes, times, and how often what is written are not hidden. The image of the
+    /// pool is [filled](ImageKind::Filled): whatever is read from the device is verified. Default:
+    /// none.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("app.adamant");
+    /// use adamant::{EncryptionKey, Error, Options, Store};
+    ///
+    /// // Kept elsewhere: whoever has the key and the files has the data, and nobody else has.
+    /// let key = EncryptionKey::random()?;
+    /// let store = Store::open_with(&path, Options::new().encryption_key(key.clone()))?;
+    /// store.keyspace("patients")?.put("4711", "Smith")?;
+    /// store.close()?;
+    ///
+    /// assert!(matches!(Store::open(&path), Err(Error::KeyNeeded { .. })));
+    /// let store = Store::open_with(&path, Options::new().encryption_key(key))?;
+    /// assert_eq!(store.keyspace("patients")?.get("4711")?, Some("Smith".into()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[cfg(feature = "encryption")]
+    #[must_use]
+    pub fn encryption_key(mut self, key: EncryptionKey) -> Self {
+        self.key = Some(key);
+        self
+    }
+
     /// Bytes of old values that may be kept for open snapshots, all together. Beyond that the
     /// oldest snapshots expire: from then on reads through them fail with
     /// [`Error::SnapshotExpired`](crate::Error::SnapshotExpired). Default: 1 GiB.
@@ -362,4 +395,13 @@ impl Default for Options {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// The key of stores that are opened without one: none, but for the tests of everything else over
+/// encrypted stores.
+fn default_key() -> Option<EncryptionKey> {
+    #[cfg(all(feature = "encryption", adamant_encrypted))]
+    return Some(EncryptionKey::from_bytes(&[7; 32]));
+    #[cfg(not(all(feature = "encryption", adamant_encrypted)))]
+    None
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use adamant_medium::error::Error as MediumError;
+use adamant_medium::error::{Error as MediumError, NOT_AUTHENTIC};
 
 /// The result of a heap operation.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -90,7 +90,12 @@ impl Error {
 
 impl From<MediumError> for Error {
     fn from(error: MediumError) -> Self {
-        Self::Medium(error)
+        match error {
+            MediumError::NotAuthentic { path: file, offset } => {
+                Self::Damaged { file, offset, what: NOT_AUTHENTIC.into() }
+            }
+            other => Self::Medium(other),
+        }
     }
 }
 

@@ -44,6 +44,18 @@ pub enum Error {
         /// Bytes that are there.
         found_bytes: u64,
     },
+    /// Bytes of an encrypted file are not what was written there: changed, or moved from elsewhere.
+    NotAuthentic {
+        /// The file.
+        path: PathBuf,
+        /// Byte offset in the file, encrypted as it is.
+        offset: u64,
+    },
+    /// The key does not open the store.
+    WrongKey {
+        /// The key file.
+        path: PathBuf,
+    },
     /// Another process, or another handle of this process, has the lock.
     Locked {
         /// The lock file.
@@ -68,6 +80,11 @@ pub enum Error {
         source: io::Error,
     },
 }
+
+/// What is wrong with bytes that are not authentic.
+pub const NOT_AUTHENTIC: &str = "expected bytes that were encrypted for this place, found others: \
+                                 they were changed, or moved here; restore a backup, or let \
+                                 `adamant repair` save what can be read";
 
 impl Error {
     /// An I/O failure, sorted into `OutOfSpace` where the system says so.
@@ -128,6 +145,14 @@ impl fmt::Display for Error {
             Self::Truncated { path, offset, expected_bytes, found_bytes } => write!(
                 f,
                 "{} is too short: expected {expected_bytes} bytes at offset {offset}, found {found_bytes}",
+                path.display()
+            ),
+            Self::NotAuthentic { path, offset } => {
+                write!(f, "{} is damaged at byte {offset}: {NOT_AUTHENTIC}", path.display())
+            }
+            Self::WrongKey { path } => write!(
+                f,
+                "{}: expected the key that encrypts this store, found another one; nothing was changed",
                 path.display()
             ),
             Self::Locked { path, holder: Some(holder) } => {

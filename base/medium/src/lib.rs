@@ -15,4 +15,6 @@ pub mod names;
 pub mod storage;
 pub mod system;
 pub mod memory;
+#[cfg(feature = "encryption")]
+pub mod encrypted;
 pub mod bare;

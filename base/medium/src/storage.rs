@@ -26,6 +26,11 @@ pub trait Directory: Any + Send + Sync + Debug {
     fn open(&self, name: &str) -> Result<Option<Arc<dyn File>>>;
     /// Creates an empty file; an error if the name exists. Its name is durable after `sync`.
     fn create(&self, name: &str) -> Result<Arc<dyn File>>;
+    /// The same for a file that is written in order, and synced before anything needs what is in
+    /// it: a crash may leave any of its bytes undefined until then.
+    fn create_once(&self, name: &str) -> Result<Arc<dyn File>> {
+        self.create(name)
+    }
     /// Renames a file, replacing a file of the new name. Durable after `sync`.
     fn rename(&self, source: &str, target: &str) -> Result<()>;
     /// Whether a directory can be renamed or removed while it, or a file in it, is open, a lock
@@ -131,6 +136,11 @@ pub trait File: Send + Sync + Debug {
     fn expect_random(&self) {}
     /// Fills the buffer from the bytes at `offset`; `Error::Truncated` if there are fewer.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<()>;
+    /// As [`File::read_at`], for what has a checksum of its own: bytes of an encrypted file that
+    /// are not what was written are 0xFF instead of an error.
+    fn read_with_lost_at(&self, buffer: &mut [u8], offset: u64) -> Result<()> {
+        self.read_at(buffer, offset)
+    }
     /// Writes all bytes at `offset`; the file grows if needed. Not durable before `sync`.
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()>;
     /// As [`File::write_at`], for few bytes of a range that is allocated, was written and is never
@@ -179,7 +189,8 @@ pub trait File: Send + Sync + Debug {
     }
     /// Makes `len` bytes of the region at `region_offset` a private, writable image of the file's
     /// bytes at `file_offset`: later stores never reach the file. Offsets and `len` are multiples
-    /// of the page size, the range of the file exists. A medium that maps no files reads it.
+    /// of the page size, the range of the file exists. A medium that maps no files reads it, as by
+    /// [`File::read_with_lost_at`]: a mapping shows what is damaged, too.
     ///
     /// # Safety
     /// No reference into that range of the region may exist, but to bytes that are the same in the
@@ -191,7 +202,7 @@ pub trait File: Send + Sync + Debug {
         file_offset: u64,
         len: u64,
     ) -> Result<()> {
-        let read = |part: &mut [u8], at| self.read_at(part, file_offset + at);
+        let read = |part: &mut [u8], at| self.read_with_lost_at(part, file_offset + at);
         // SAFETY: our caller promises that no reference into the range exists.
         unsafe { region.fill(region_offset, len, read) }
     }

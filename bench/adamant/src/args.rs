@@ -91,6 +91,9 @@ pub(crate) struct Kv {
     /// Beside them a store with a filled image
     #[arg(long)]
     filled: bool,
+    /// Beside them an encrypted store
+    #[arg(long)]
+    encrypted: bool,
 }
 
 impl Kv {
@@ -103,6 +106,7 @@ impl Kv {
         set(&mut settings.rounds, self.common.rounds);
         set(&mut settings.log_bytes_max, self.log_bytes_max);
         settings.is_filled_beside = self.filled;
+        settings.is_encrypted_beside = self.encrypted;
         set(&mut settings.seed, self.place.seed);
         // No row does more operations than there are entries.
         settings.gets = settings.gets.min(settings.entries);

@@ -13,7 +13,7 @@ use std::thread;
 use adamant_bench::commands::{
     beside, bounded, bplus, heap, kv, large, lsm, maps, slice, splits, transactions,
 };
-use adamant_bench::engines::adamant::{AdamantEngine, FilledEngine};
+use adamant_bench::engines::adamant::{AdamantEngine, EncryptedEngine, FilledEngine};
 use adamant_bench::engines::btree_map::BTreeMapEngine;
 use adamant_bench::harness::asked::AskedRows;
 use adamant_bench::harness::engine::Engine;
@@ -285,6 +285,7 @@ fn run_kill_child(engine: &str, task: &[String]) -> Result<()> {
     match engine {
         AdamantEngine::NAME => kill::child::<AdamantEngine>(task),
         FilledEngine::NAME => kill::child::<FilledEngine>(task),
+        EncryptedEngine::NAME => kill::child::<EncryptedEngine>(task),
         _ => Err(format!("there is no engine {engine} to be killed").into()),
     }
 }
@@ -294,6 +295,7 @@ fn run_memory_child(engine: &str, task: &[String]) -> Result<()> {
     match engine {
         AdamantEngine::NAME => memory::child::<AdamantEngine>(task),
         FilledEngine::NAME => memory::child::<FilledEngine>(task),
+        EncryptedEngine::NAME => memory::child::<EncryptedEngine>(task),
         BTreeMapEngine::NAME => memory::child::<BTreeMapEngine>(task),
         _ => Err(format!("there is no engine {engine} to be loaded").into()),
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use adamant_heap::Error as HeapError;
-use adamant_medium::error::Error as MediumError;
+use adamant_medium::error::{Error as MediumError, NOT_AUTHENTIC};
 
 /// What was expected and found where a build without zstd reads what is compressed by it.
 pub(crate) const NOT_BUILT: &str = "expected bytes that are not compressed or compressed by lz4, \
@@ -162,7 +162,12 @@ impl Error {
 
 impl From<MediumError> for Error {
     fn from(error: MediumError) -> Self {
-        Self::Medium(error)
+        match error {
+            MediumError::NotAuthentic { path: file, offset } => {
+                Self::Damaged { file, offset, what: NOT_AUTHENTIC.into() }
+            }
+            other => Self::Medium(other),
+        }
     }
 }
 

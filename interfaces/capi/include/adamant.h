@@ -228,6 +228,21 @@
 #define ADAMANT_CHANGES_UNKNOWN (-34)
 
 /**
+ * The store is encrypted, and no key was given: adamant_options_set_encryption_key.
+ */
+#define ADAMANT_KEY_NEEDED (-35)
+
+/**
+ * The store is encrypted by another key than was given. Nothing was changed.
+ */
+#define ADAMANT_WRONG_KEY (-36)
+
+/**
+ * A key was given, and the store is not encrypted.
+ */
+#define ADAMANT_NOT_ENCRYPTED (-37)
+
+/**
  * A commit survives power loss: the default.
  */
 #define ADAMANT_SYNC 0
@@ -740,6 +755,15 @@ int adamant_options_set(adamant_options *options, int option, uint64_t value);
 int adamant_options_set_compression(adamant_options *options, const char *compression);
 
 /**
+ * Sets the key of an encrypted store: 32 bytes from a good source of randomness, or the same as 64
+ * hexadecimal digits; NULL for none. A store that is created is encrypted by it. The bytes are
+ * copied, and the copy is overwritten when the options and the stores that have it are freed.
+ *
+ * Fails with ADAMANT_INVALID for other bytes.
+ */
+int adamant_options_set_encryption_key(adamant_options *options, const void *key, size_t len);
+
+/**
  * Frees options; NULL is none.
  */
 void adamant_options_free(adamant_options *options);
@@ -772,7 +796,9 @@ void adamant_keyspace_options_free(adamant_keyspace_options *options);
  * created if there is none. After a crash this recovers what was committed.
  *
  * Fails with ADAMANT_LOCKED if somebody has it open, ADAMANT_NOT_A_STORE if something else is
- * there, ADAMANT_MISSING if nothing is there and nothing is to be created.
+ * there, ADAMANT_MISSING if nothing is there and nothing is to be created; ADAMANT_KEY_NEEDED,
+ * ADAMANT_WRONG_KEY or ADAMANT_NOT_ENCRYPTED if the store is encrypted otherwise than the options
+ * say.
  */
 int adamant_open(const char *path, const adamant_options *options, adamant_store **store);
 
@@ -842,6 +868,35 @@ int adamant_backup_since(const adamant_store *store, const char *parent, const c
  * Fails with ADAMANT_TARGET if something is there, ADAMANT_DAMAGED if the backup is not whole.
  */
 int adamant_restore(const char *backup, const char *path);
+
+/**
+ * As adamant_restore, for a backup that is opened with these options, such as an encrypted one:
+ * the copy is encrypted by the same key.
+ */
+int adamant_restore_with(const char *backup, const char *path, const adamant_options *options);
+
+/**
+ * Whether the files of a store are encrypted: 1, else 0.
+ */
+int adamant_is_encrypted(const adamant_store *store, int *encrypted);
+
+/**
+ * Has another key open an encrypted store from now on, instead of the one that did, at once: the
+ * files stay as they are. The key is as of adamant_options_set_encryption_key. Backups that were
+ * made before keep theirs. Somebody who has the old key and an old copy of the file "key" can read
+ * the files of today: if that may be, use adamant_encrypt.
+ *
+ * Fails with ADAMANT_NOT_ENCRYPTED for a store that is not.
+ */
+int adamant_rekey(adamant_store *store, const void *key, size_t len);
+
+/**
+ * Writes a store that nobody has open anew, encrypted by the key of the new options; not encrypted
+ * if they have none. The options open it as it is; NULL for the default ones. It takes as much
+ * space again as all entries. A crash leaves the one or the other. The old files are removed,
+ * which does not erase them from a device.
+ */
+int adamant_encrypt(const char *path, const adamant_options *options, const adamant_options *new_options);
 
 /**
  * Opens the keyspace of a name (1 to 255 bytes of UTF-8), which is created if there is none.

@@ -11,9 +11,18 @@ use std::sync::OnceLock;
 
 /// The programs: each gets a folder of its own as its argument, and returns 0 if all is as it
 /// should be.
-const PROGRAMS: [&str; 10] = [
-    "entries", "views", "changes", "expiring", "broken", "wrong", "threads", "kill", "fork",
+const PROGRAMS: [&str; 11] = [
+    "entries",
+    "views",
+    "changes",
+    "expiring",
+    "broken",
+    "wrong",
+    "threads",
+    "kill",
+    "fork",
     "follow",
+    "encrypted",
 ];
 const STRICT: [&str; 5] = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-g"];
 

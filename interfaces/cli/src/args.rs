@@ -11,6 +11,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::failure::{Code, EXIT_CODES, Failure, Result};
 use crate::follow_args::{ChangesArgs, WatchArgs};
+use crate::key_args::{DecryptArgs, EncryptArgs, KeyArgs, KeyVerbArgs};
 
 /// Looks after Adamant stores: import, export, single keys, scans, checks.
 ///
@@ -24,6 +25,9 @@ pub(crate) struct Args {
     /// Print results and failures as JSON, one object a line
     #[arg(long, global = true)]
     pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) key: KeyArgs,
 
     #[command(subcommand)]
     pub(crate) verb: Verb,
@@ -74,6 +78,14 @@ pub(crate) enum Verb {
     Compact(CompactArgs),
     /// Save what can be read of a damaged store into a new one that takes its place
     Repair(RepairArgs),
+    /// Encrypt a store that is not, or anew, by writing it anew
+    Encrypt(EncryptArgs),
+    /// Write an encrypted store anew that is not
+    Decrypt(DecryptArgs),
+    /// Have another key open an encrypted store, or an increment, at once
+    Rekey(EncryptArgs),
+    /// Make keys for encrypted stores
+    Key(KeyVerbArgs),
     /// Look at the heap below a store: figures, a map, a check
     Heap(HeapArgs),
     /// Look at keyspaces of the engine lsm: figures, levels; merge their tables
@@ -108,6 +120,13 @@ pub(crate) enum DurabilityArg {
     Buffered,
     /// Kept in memory for a bounded time
     Deferred,
+}
+
+impl Verb {
+    /// Whether it opens a store, with the key that was given.
+    pub(crate) fn opens_store(&self) -> bool {
+        !matches!(self, Self::Completions(_) | Self::Key(_))
+    }
 }
 
 impl From<DurabilityArg> for adamant::Durability {

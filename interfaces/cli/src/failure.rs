@@ -29,6 +29,8 @@ pub(crate) enum Code {
     OutOfSpace = 7,
     /// The path is no store, or one of a newer version.
     Unsupported = 8,
+    /// No key for an encrypted store, a wrong one, or one for a store that is not encrypted.
+    Key = 9,
 }
 
 /// The exit codes as `--help` shows them; clap itself exits with 2.
@@ -43,7 +45,9 @@ Exit codes:
   5  the store is damaged
   6  another process has the store open
   7  no space on the device; what was acknowledged is there
-  8  the path is no store, or one of a newer version";
+  8  the path is no store, or one of a newer version
+  9  no key for an encrypted store, a wrong one, none in the file, or one for
+     a store that is not encrypted";
 
 /// A failure: its message and its exit code.
 #[derive(Debug)]
@@ -124,6 +128,9 @@ impl From<adamant::Error> for Failure {
             | Error::ChangesNotRecorded
             | Error::ChangesUnknown { .. } => Code::NotFound,
             Error::Locked { .. } => Code::Locked,
+            Error::KeyNeeded { .. } | Error::WrongKey { .. } | Error::NotEncrypted { .. } => {
+                Code::Key
+            }
             error if error.is_out_of_space() => Code::OutOfSpace,
             error if error.is_damaged() => Code::Damaged,
             error if error.is_unsupported() => Code::Unsupported,

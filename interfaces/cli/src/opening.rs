@@ -1,43 +1,116 @@
 //! Opening stores and keyspaces for subcommands.
 
+use std::io::{self, Write};
 use std::path::Path;
+use std::process::{Child, Command, Stdio};
 
-use adamant::{Expiring, KeyBounds, Keyspace, KeyspaceKind, Options, Slice, Store};
+use adamant::{
+    EncryptionKey, Error, Expiring, KeyBounds, Keyspace, KeyspaceKind, Options, Slice, Store,
+};
 
 use crate::args::Target;
-use crate::failure::Result;
+use crate::failure::{Code, Failure, Result};
 
-/// Opens an existing store.
-pub(crate) fn existing(path: &Path) -> Result<Store> {
-    Ok(Store::open_with(path, Options::default().create(false))?)
+/// Opens stores, with the key if one was given.
+pub(crate) struct Stores {
+    key: Option<EncryptionKey>,
+    /// Whether standard input had the key.
+    input_taken: bool,
 }
 
-/// Opens a store, or creates it if there is none.
-pub(crate) fn created(path: &Path) -> Result<Store> {
-    Ok(Store::open(path)?)
-}
-
-/// Opens an existing store for reading only: it may be on a read-only medium, and other processes
-/// may read it too. Beside a process that writes it, as it is now.
-pub(crate) fn readable(path: &Path) -> Result<Store> {
-    match Store::open_read_only(path) {
-        // Where that is not allowed, the first error is the one to act on.
-        Err(locked @ adamant::Error::Locked { .. }) => {
-            Store::open_beside(path).or(Err(locked.into()))
-        }
-        opened => Ok(opened?),
+impl Stores {
+    pub(crate) fn new(key: Option<EncryptionKey>, input_taken: bool) -> Self {
+        Self { key, input_taken }
     }
-}
 
-/// Opens an existing keyspace and its store, for reading only.
-pub(crate) fn readable_keyspace(target: &Target) -> Result<(Store, Readable)> {
-    let store = readable(&target.store)?;
-    let stored = store.open_stored(&target.keyspace)?;
-    let keyspace = match stored.kind() {
-        KeyspaceKind::Expiring => Readable::Ending(store.open_expiring(&target.keyspace)?),
-        _ => Readable::Plain(stored),
-    };
-    Ok((store, keyspace))
+    /// The key, if one was given.
+    pub(crate) fn key(&self) -> Option<&EncryptionKey> {
+        self.key.as_ref()
+    }
+
+    /// The options that all stores are opened with.
+    pub(crate) fn options(&self) -> Options {
+        self.key.iter().cloned().fold(Options::new(), Options::encryption_key)
+    }
+
+    /// Opens an existing store.
+    pub(crate) fn existing(&self, path: &Path) -> Result<Store> {
+        Ok(Store::open_with(path, self.options().create(false))?)
+    }
+
+    /// Opens a store, or creates it if there is none.
+    pub(crate) fn created(&self, path: &Path) -> Result<Store> {
+        Ok(Store::open_with(path, self.options())?)
+    }
+
+    /// Opens an existing store for reading only: it may be on a read-only medium, and other
+    /// processes may read it too. Beside a process that writes it, as it is now.
+    pub(crate) fn readable(&self, path: &Path) -> Result<Store> {
+        match Store::open_with(path, self.options().read_only(true)) {
+            // Where that is not allowed, the first error is the one to act on.
+            Err(locked @ Error::Locked { .. }) => self.beside(path).or(Err(locked.into())),
+            opened => Ok(opened?),
+        }
+    }
+
+    /// Opens an existing store for reading beside a process that writes it.
+    pub(crate) fn beside(&self, path: &Path) -> Result<Store> {
+        Ok(Store::open_with(path, self.options().beside_writer(true))?)
+    }
+
+    /// Opens an existing keyspace and its store, for reading only.
+    pub(crate) fn readable_keyspace(&self, target: &Target) -> Result<(Store, Readable)> {
+        let store = self.readable(&target.store)?;
+        let stored = store.open_stored(&target.keyspace)?;
+        let keyspace = match stored.kind() {
+            KeyspaceKind::Expiring => Readable::Ending(store.open_expiring(&target.keyspace)?),
+            _ => Readable::Plain(stored),
+        };
+        Ok((store, keyspace))
+    }
+
+    /// Opens an existing keyspace and its store.
+    pub(crate) fn existing_keyspace(&self, target: &Target) -> Result<(Store, Keyspace)> {
+        let store = self.existing(&target.store)?;
+        let keyspace = store.open_keyspace(&target.keyspace)?;
+        Ok((store, keyspace))
+    }
+
+    /// Opens a keyspace and its store, or creates them if there are none.
+    pub(crate) fn created_keyspace(&self, target: &Target) -> Result<(Store, Keyspace)> {
+        let store = self.created(&target.store)?;
+        let keyspace = store.keyspace(&target.keyspace)?;
+        Ok((store, keyspace))
+    }
+
+    /// A program of ours that is to open the same stores.
+    pub(crate) fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.args(self.key.iter().flat_map(|_| ["--key-file", "-"]));
+        command
+    }
+
+    /// Starts it. It gets the key by its standard input: others on the machine see arguments.
+    pub(crate) fn start(&self, command: &mut Command) -> io::Result<Child> {
+        let mut child = command.stdin(Stdio::piped()).spawn()?;
+        if let (Some(mut input), Some(key)) = (child.stdin.take(), &self.key) {
+            // One that ends without the key says itself why.
+            let _ = input.write_all(key.to_text().as_bytes());
+        }
+        Ok(child)
+    }
+
+    /// Fails if standard input, which is to hold something else, had the key.
+    pub(crate) fn need_input(&self) -> Result<()> {
+        match self.input_taken {
+            false => Ok(()),
+            true => Err(Failure::new(
+                Code::BadInput,
+                "standard input cannot be both the key and what is stored: give the key in a file, or \
+                 by --key-command",
+            )),
+        }
+    }
 }
 
 /// A keyspace for reading: of an expiring one the entries that have not expired, without their
@@ -76,18 +149,4 @@ impl Readable {
             Self::Ending(expiring) => expiring.len(),
         }
     }
-}
-
-/// Opens an existing keyspace and its store.
-pub(crate) fn existing_keyspace(target: &Target) -> Result<(Store, Keyspace)> {
-    let store = existing(&target.store)?;
-    let keyspace = store.open_keyspace(&target.keyspace)?;
-    Ok((store, keyspace))
-}
-
-/// Opens a keyspace and its store, or creates them if there are none.
-pub(crate) fn created_keyspace(target: &Target) -> Result<(Store, Keyspace)> {
-    let store = created(&target.store)?;
-    let keyspace = store.keyspace(&target.keyspace)?;
-    Ok((store, keyspace))
 }

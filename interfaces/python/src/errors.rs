@@ -93,6 +93,9 @@ fn class(error: &Error) -> &'static str {
         Error::SnapshotExpired { .. } => "SnapshotExpired",
         Error::ChangesNotRecorded => "ChangesNotRecorded",
         Error::ChangesUnknown { .. } => "ChangesUnknown",
+        Error::KeyNeeded { .. } => "KeyNeeded",
+        Error::WrongKey { .. } => "WrongKey",
+        Error::NotEncrypted { .. } => "NotEncrypted",
         Error::Closed => "Closed",
         _ if error.is_out_of_space() => "OutOfSpace",
         _ if error.is_poisoned() => "Poisoned",
@@ -128,6 +131,9 @@ fn path(error: &Error) -> Option<&Path> {
         | Error::Increment { path }
         | Error::NotAParent { path, .. }
         | Error::TargetExists { path }
+        | Error::KeyNeeded { path }
+        | Error::WrongKey { path }
+        | Error::NotEncrypted { path }
         | Error::NotAStore { path, .. }
         | Error::NotWhole { path, .. }
         | Error::Locked { path, .. } => Some(path),
@@ -156,6 +162,11 @@ pub(crate) fn of_store(error: Error) -> PyErr {
         Error::WrongKind { name, found: KeyspaceKind::Changes } => {
             format!("the keyspace {name:?} is the history of changes; read it by Store.changes")
         }
+        Error::KeyNeeded { path } => format!(
+            "{}: expected a store that is not encrypted, or its key, found an encrypted one and no \
+             key; give the key (encryption_key, key_file)",
+            path.display()
+        ),
         Error::ChangesNotRecorded => {
             "the store does not record changes; begin by Store.record_changes".into()
         }

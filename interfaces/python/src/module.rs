@@ -24,7 +24,7 @@ mod _native {
     #[pymodule_export]
     use crate::snapshot::{Snapshot, SnapshotExpiring, SnapshotReader};
     #[pymodule_export]
-    use crate::store::{Store, restore};
+    use crate::store::{Store, encrypt, rekey, restore};
     #[pymodule_export]
     use crate::transaction::{Transaction, TransactionReader};
 

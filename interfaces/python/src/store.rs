@@ -10,6 +10,7 @@ use pyo3::sync::MutexExt;
 use pyo3::types::PyDict;
 
 use crate::convert::choices;
+use crate::convert::key::{key_in, key_of};
 use crate::convert::path::path_of;
 use crate::convert::stats;
 use crate::errors;
@@ -109,6 +110,8 @@ fn with_options(mut options: Options, given: &Bound<'_, PyDict>) -> PyResult<Opt
             "memory_bytes_max" => options.memory_bytes_max(value.extract()?),
             "address_bytes_max" => options.address_bytes_max(value.extract()?),
             "huge_bytes_max" => options.huge_bytes_max(value.extract()?),
+            "encryption_key" => options.encryption_key(key_of(&value)?),
+            "key_file" => options.encryption_key(key_in(&path_of(&value)?)?),
             "image" => options.image(choices::image(value.extract()?)?),
             "snapshot_bytes_max" => options.snapshot_bytes_max(value.extract()?),
             "cache_bytes_max" => options.cache_bytes_max(value.extract()?),
@@ -314,6 +317,19 @@ impl Store {
         self.detached(py, adamant::Store::cursors)
     }
 
+    /// Whether its files are encrypted.
+    #[getter]
+    fn is_encrypted(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.store(py)?.is_encrypted())
+    }
+
+    /// Has another key open the store.
+    #[pyo3(signature = (new, /))]
+    fn rekey(&self, py: Python<'_>, new: &Bound<'_, PyAny>) -> PyResult<()> {
+        let new = key_of(new)?;
+        self.detached(py, |store| store.rekey(&new))
+    }
+
     /// Whether it was opened for reading only.
     #[getter]
     fn read_only(&self) -> bool {
@@ -327,14 +343,47 @@ impl Store {
     }
 }
 
-/// Verifies a backup and copies it to a free path.
+/// Verifies a backup, opened with options, and copies it to a free path.
 #[pyfunction]
-#[pyo3(signature = (backup, path, /))]
+#[pyo3(signature = (backup, path, options, /))]
 pub(crate) fn restore(
     py: Python<'_>,
     backup: &Bound<'_, PyAny>,
     path: &Bound<'_, PyAny>,
+    options: &Bound<'_, PyDict>,
 ) -> PyResult<()> {
     let (backup, path) = (path_of(backup)?, path_of(path)?);
-    py.detach(|| adamant::restore(backup, path)).map_err(errors::of_store)
+    let options = with_options(Options::new(), options)?;
+    py.detach(|| adamant::restore_with(backup, path, options)).map_err(errors::of_store)
+}
+
+/// Has another key open a closed store.
+#[pyfunction]
+#[pyo3(signature = (path, old, new, /))]
+pub(crate) fn rekey(
+    py: Python<'_>,
+    path: &Bound<'_, PyAny>,
+    old: &Bound<'_, PyAny>,
+    new: &Bound<'_, PyAny>,
+) -> PyResult<()> {
+    let (path, old, new) = (path_of(path)?, key_of(old)?, key_of(new)?);
+    py.detach(|| adamant::rekey(path, &old, &new)).map_err(errors::of_store)
+}
+
+/// Writes a closed store anew, encrypted by another key; None: not encrypted.
+#[pyfunction]
+#[pyo3(signature = (path, new, /, *, old=None))]
+pub(crate) fn encrypt(
+    py: Python<'_>,
+    path: &Bound<'_, PyAny>,
+    new: Option<&Bound<'_, PyAny>>,
+    old: Option<&Bound<'_, PyAny>>,
+) -> PyResult<()> {
+    let options = |key: Option<&Bound<'_, PyAny>>| -> PyResult<Options> {
+        let key = key.map(key_of).transpose()?;
+        Ok(key.into_iter().fold(Options::new(), Options::encryption_key))
+    };
+    let (path, options, new_options) = (path_of(path)?, options(old)?, options(new)?);
+    py.detach(|| adamant::encrypt(path, options, new_options)).map_err(errors::of_store)?;
+    Ok(())
 }

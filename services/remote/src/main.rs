@@ -4,9 +4,10 @@
 
 #![forbid(unsafe_code)]
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use adamant::Engine;
+use adamant::{EncryptionKey, Engine};
 use adamant_remote::{CopyError, CopyOptions, Digest, Error, copy};
 use clap::{Parser, Subcommand};
 use serde_json::json;
@@ -22,6 +23,11 @@ struct Args {
     /// Print results and failures as JSON, one object a line
     #[arg(long, global = true)]
     json: bool,
+
+    /// The key of an encrypted store in a folder: a file with 64 hexadecimal digits or 32 bytes, -
+    /// for standard input; a store that is made there is encrypted by it, objects are not
+    #[arg(long, value_name = "FILE", global = true)]
+    key_file: Option<PathBuf>,
 
     #[command(subcommand)]
     verb: Verb,
@@ -52,7 +58,11 @@ fn main() -> ExitCode {
     let args = Args::parse();
     let Verb::Copy { source, target, replace, engine } = args.verb;
     let options = CopyOptions::new().replace(replace).engine(engine);
-    match copy(&source, &target, &options) {
+    let copied = match key_in(args.key_file.as_deref()) {
+        Ok(key) => copy(&source, &target, &options.encryption_key(key)),
+        Err(error) => Err(error.into()),
+    };
+    match copied {
         Ok(digest) if args.json => println!("{}", object(&target, &digest)),
         Ok(digest) => eprintln!("{target} is a copy: {digest}"),
         Err(error) => {
@@ -66,6 +76,14 @@ fn main() -> ExitCode {
         }
     }
     ExitCode::SUCCESS
+}
+
+fn key_in(file: Option<&Path>) -> adamant::Result<Option<EncryptionKey>> {
+    let key = file.map(|file| match file == Path::new("-") {
+        true => EncryptionKey::read_from(std::io::stdin().lock(), Path::new("standard input")),
+        false => EncryptionKey::read(file),
+    });
+    Ok(key.transpose()?)
 }
 
 fn object(target: &str, digest: &Digest) -> serde_json::Value {
@@ -87,10 +105,16 @@ fn code(error: &CopyError) -> u8 {
     const LOCKED: u8 = 6;
     const OUT_OF_SPACE: u8 = 7;
     const UNSUPPORTED: u8 = 8;
+    const KEY: u8 = 9;
     match error {
         CopyError::Local(adamant::Error::Missing { .. })
         | CopyError::Remote(Error::Missing { .. }) => NOT_FOUND,
         CopyError::Local(adamant::Error::Locked { .. }) => LOCKED,
+        CopyError::Local(
+            adamant::Error::KeyNeeded { .. }
+            | adamant::Error::WrongKey { .. }
+            | adamant::Error::NotEncrypted { .. },
+        ) => KEY,
         CopyError::Local(error) if error.is_damaged() => DAMAGED,
         CopyError::Local(error) if error.is_out_of_space() => OUT_OF_SPACE,
         CopyError::Local(error) if error.is_unsupported() => UNSUPPORTED,

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::time::Duration;
 
-use adamant::{Engine, KeyspaceOptions};
+use adamant::{EncryptionKey, Engine, KeyspaceOptions};
 use adamant_remote::{CopyError, CopyOptions, Digest, Error, Options, Store, copy};
 use fastrand::Rng;
 
@@ -81,6 +81,29 @@ fn there_and_back() {
 }
 
 /// It would be no history of the copy: that has commits of its own.
+#[test]
+fn a_store_on_a_machine_has_its_key() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let key = EncryptionKey::random().unwrap();
+    let with_key = adamant::Options::new().encryption_key(key.clone());
+    let store = adamant::Store::open_with(path("made"), with_key.clone()).unwrap();
+    store.keyspace("patients").unwrap().put("4711", "Smith").unwrap();
+    store.close().unwrap();
+    let objects = format!("slatedb+file://{}", text(&path("objects")));
+    let refused = copy(&text(&path("made")), &objects, &CopyOptions::new());
+    assert!(matches!(refused, Err(CopyError::Local(adamant::Error::KeyNeeded { .. }))));
+    let keyed = CopyOptions::new().encryption_key(Some(key));
+    let there = copy(&text(&path("made")), &objects, &keyed).unwrap();
+    assert_eq!(copy(&objects, &text(&path("back")), &keyed).unwrap(), there);
+    let back = adamant::Store::open_with(path("back"), with_key.read_only(true)).unwrap();
+    assert!(back.is_encrypted());
+    assert_eq!(back.keyspace("patients").unwrap().get("4711").unwrap(), Some("Smith".into()));
+    let other = CopyOptions::new().encryption_key(Some(EncryptionKey::random().unwrap()));
+    let refused = copy(&text(&path("back")), &text(&path("third")), &other);
+    assert!(matches!(refused, Err(CopyError::Local(adamant::Error::WrongKey { .. }))));
+}
+
 #[test]
 fn a_history_of_changes_is_left_out() {
     let directory = tempfile::tempdir().unwrap();

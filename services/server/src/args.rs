@@ -1,10 +1,13 @@
 //! Command line arguments.
 
+use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use adamant_server::{Cluster, ClusterStart, Durability, Engine, Error, Options, Result, Tls};
+use adamant_server::{
+    Cluster, ClusterStart, Durability, EncryptionKey, Engine, Error, Options, Result, Tls,
+};
 use clap::{Parser, ValueEnum};
 
 /// Serves an Adamant store to Redis clients.
@@ -13,6 +16,13 @@ use clap::{Parser, ValueEnum};
 pub(crate) struct Args {
     /// The store's directory, made if it is not there
     store: PathBuf,
+    /// The key of an encrypted store: a file with 64 hexadecimal digits or 32 bytes; a store that
+    /// is made is encrypted by it
+    #[arg(long, value_name = "FILE", conflicts_with = "cluster")]
+    key_file: Option<PathBuf>,
+    /// The same by a command of the shell, which prints the key
+    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["key_file", "cluster"])]
+    key_command: Option<OsString>,
     /// Where to listen; anything but loopback needs a password, or client certificates
     #[arg(long, default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     bind: IpAddr,
@@ -123,13 +133,14 @@ impl Args {
     /// The store's path and the server's options.
     ///
     /// # Errors
-    /// A file of a password or secret cannot be read.
+    /// A file of a password, secret or key cannot be read, or a command gives no key.
     pub(crate) fn options(self) -> Result<(PathBuf, Options)> {
         let mut options = Options::default();
         options.address = SocketAddr::new(self.bind, self.port);
         options.http = self.http.map(|port| SocketAddr::new(self.http_bind, port));
         options.password = self.password_file.as_deref().map(first_line).transpose()?;
         options.cluster = self.cluster()?;
+        options.encryption_key = self.encryption_key()?;
         if let (Some(certificate), Some(key)) = (self.tls_certificate, self.tls_key) {
             let mut tls = Tls::new(certificate, key);
             tls.client_ca = self.tls_client_ca;
@@ -153,6 +164,15 @@ impl Args {
         options.reply_wait = Duration::from_secs(self.reply_seconds.max(1));
         options.threads = self.threads.unwrap_or(options.threads);
         Ok((self.store, options))
+    }
+
+    fn encryption_key(&self) -> Result<Option<EncryptionKey>> {
+        let key = match (&self.key_file, &self.key_command) {
+            (Some(file), _) => EncryptionKey::read(file),
+            (None, Some(command)) => EncryptionKey::from_command(command),
+            (None, None) => return Ok(None),
+        };
+        key.map(Some).map_err(|error| Error::Store(error.into()))
     }
 
     fn cluster(&self) -> Result<Option<Cluster>> {

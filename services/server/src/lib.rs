@@ -36,7 +36,7 @@ use cluster::{Member, Opened};
 #[cfg(not(feature = "cluster"))]
 use no_cluster::{Member, Opened};
 
-pub use adamant::{Durability, Engine};
+pub use adamant::{Durability, EncryptionKey, Engine};
 pub use error::{Error, Result};
 pub use options::{Cluster, ClusterStart, Options, Tls};
 pub use server::Server;

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use adamant::{Durability, Engine};
+use adamant::{Durability, EncryptionKey, Engine};
 
 use crate::error::{Error, Result};
 
@@ -27,6 +27,9 @@ pub struct Options {
     pub handshake_wait: Duration,
     /// Databases, 1 to 1,024: number N is the keyspace `dbN` of expiring entries. Default: 16.
     pub databases: usize,
+    /// The key of the store, which is encrypted by it if it is created. Not for a node of a
+    /// cluster, whose snapshots go to other nodes. Default: none.
+    pub encryption_key: Option<EncryptionKey>,
     /// How durable a write is before its reply is sent. With [`Durability::Buffered`] the device
     /// has it a second later. Default: [`Durability::Sync`].
     pub durability: Durability,
@@ -134,6 +137,7 @@ impl Default for Options {
             tls: None,
             handshake_wait: Duration::from_secs(10),
             databases: 16,
+            encryption_key: None,
             durability: Durability::Sync,
             engine: Engine::default(),
             clients_max: 10_000,
@@ -208,6 +212,9 @@ impl Options {
         }
         if self.durability != Durability::Sync {
             return refuse("--durability", "sync in a cluster: a node promises what it has");
+        }
+        if self.encryption_key.is_some() {
+            return refuse("--key-file or --key-command", "left out in a cluster");
         }
         if self.engine != Engine::Bplus {
             return refuse("--engine", "bplus in a cluster");

@@ -78,6 +78,8 @@ impl Server {
             return Self::start_with(opened.store(), Some(opened), options);
         }
         let opening = adamant::Options::new().durability(options.durability);
+        let opening =
+            options.encryption_key.iter().cloned().fold(opening, adamant::Options::encryption_key);
         Self::start_on(Store::open_with(path, opening)?, options)
     }
 

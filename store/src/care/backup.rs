@@ -11,6 +11,7 @@ use std::sync::Arc;
 use adamant_medium::storage::Directory;
 
 use crate::care::unfinished::{Unfinished, parent_of, split};
+use crate::encryption::created_alike;
 use crate::error::{Error, Result};
 use crate::store::handle::Store;
 use crate::store::open::plain;
@@ -80,7 +81,7 @@ impl Store {
         (suffix, links): (&str, bool),
     ) -> Result<()> {
         let unfinished = Unfinished::create(parent, name, suffix)?;
-        self.back_up(&*unfinished.directory()?, links)?;
+        self.back_up(&*self.encrypted_alike(unfinished.directory()?)?, links)?;
         unfinished.finish()
     }
 
@@ -90,7 +91,17 @@ impl Store {
     /// # Errors
     /// As [`Store::backup`]; the directory holds no store then, but maybe a part of one.
     pub fn backup_into(&self, directory: &Arc<dyn Directory>) -> Result<()> {
-        self.back_up(&**directory, false).map(|_| ())
+        self.back_up(&*self.encrypted_alike(Arc::clone(directory))?, false).map(|_| ())
+    }
+
+    /// An empty directory for a copy of this store, encrypted as it is.
+    pub(crate) fn encrypted_alike(
+        &self,
+        directory: Arc<dyn Directory>,
+    ) -> Result<Arc<dyn Directory>> {
+        let heap = self.shared.heap()?;
+        let key = self.shared.options().key.as_ref();
+        created_alike(directory, heap.directory().as_ref(), key)
     }
 
     /// Copies the store into an empty directory; returns the number of the commit that it shows.

@@ -12,6 +12,7 @@ use adamant_medium::system::os::OsDirectory;
 
 use crate::care::backup::UNFINISHED_SUFFIX;
 use crate::care::unfinished::{Unfinished, split};
+use crate::encryption::EncryptionKey;
 use crate::error::{Error, Result};
 use crate::increment::{Chain, Increment, Making};
 use crate::store::handle::Store;
@@ -73,7 +74,7 @@ impl Store {
         if parent.canonicalize().map(plain).ok().is_some_and(|parent| Some(parent) == store) {
             return Err(not_a_parent("the store itself".into()));
         }
-        let chain = Chain::open(&open_read_only(&folder)?, &parent_name)?;
+        let chain = Chain::open(&open_read_only(&folder)?, &parent_name, self.key())?;
         self.difference_to(chain, Arc::new(OsDirectory::open(&folder)?), (&parent_name, &name))
     }
 
@@ -88,8 +89,13 @@ impl Store {
         parent: &str,
         name: &str,
     ) -> Result<Increment> {
-        let chain = Chain::open(siblings, parent)?;
+        let chain = Chain::open(siblings, parent, self.key())?;
         self.difference_to(chain, Arc::clone(siblings), (parent, name))
+    }
+
+    /// The key that opened the store, if it is encrypted.
+    fn key(&self) -> Option<&EncryptionKey> {
+        self.shared.options().key.as_ref()
     }
 
     fn difference_to(
@@ -99,7 +105,8 @@ impl Store {
         (parent, name): (&str, &str),
     ) -> Result<Increment> {
         let unfinished = Unfinished::create(siblings, name, UNFINISHED_SUFFIX)?;
-        let making = Making::begin(unfinished.directory()?, chain)?;
+        let directory = self.encrypted_alike(unfinished.directory()?)?;
+        let making = Making::begin(directory, chain)?;
         let sequence = self.back_up(&making, false)?;
         let made = making.finish(parent, sequence)?;
         // Where what is open cannot be renamed.

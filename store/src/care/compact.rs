@@ -96,10 +96,25 @@ impl Store {
 /// open, [`Error::OtherObjects`] if its heap holds more than keyspaces; no space, damage, a file
 /// system that cannot exchange two directories in one step. The store is then unchanged.
 pub fn compact(path: impl AsRef<Path>) -> Result<Compacted> {
-    let path = resolved(path.as_ref())?;
-    let store = Store::open_with(&path, Options::new().create(false))?;
+    compact_with(path, Options::new())
+}
+
+/// As [`compact`], for a store that is opened with these options, such as an encrypted one: the new
+/// store has another data key then, encrypted by the same key.
+///
+/// # Errors
+/// As [`compact`].
+pub fn compact_with(path: impl AsRef<Path>, options: Options) -> Result<Compacted> {
+    let new_options = options.clone();
+    anew(path.as_ref(), options, new_options)
+}
+
+/// Makes a store anew, opened with `options` and made with `new_options`.
+pub(crate) fn anew(path: &Path, options: Options, new_options: Options) -> Result<Compacted> {
+    let path = resolved(path)?;
+    let store = Store::open_with(&path, options.create(false))?;
     let (parent, name) = parent_of(&path)?;
-    let unfinished = rebuild_beside(&store, parent, &name, Options::new())?;
+    let unfinished = rebuild_beside(&store, parent, &name, new_options.create(true))?;
     let bytes_before = bytes_of(&path);
     unfinished.replace()?;
     drop(store);

@@ -6,6 +6,8 @@ pub(crate) mod backup;
 pub(crate) mod backup_since;
 pub(crate) mod restore;
 pub(crate) mod compact;
+#[cfg(feature = "encryption")]
+pub(crate) mod encrypt;
 pub(crate) mod rescue_ending;
 pub(crate) mod rescue;
 pub(crate) mod repair;

@@ -14,14 +14,14 @@ use adamant_medium::names::name_of;
 use adamant_medium::storage::Directory;
 
 use crate::care::rescue::{RepairReport, rescue};
-use crate::care::unfinished::{LOCK_NAME, Unfinished, parent_of};
+use crate::care::unfinished::{Unfinished, parent_of};
 use crate::engine::lsm_trees::LsmTrees;
 use crate::error::{Error, Result};
 use crate::increment::is_increment;
 use crate::options::Options;
 use crate::store::handle::Store;
 use crate::store::inspect::{Finding, check_salvage};
-use crate::store::open::{directory_at, lsm_trees_in, resolved};
+use crate::store::open::{LOCK_NAME, directory_at, lsm_trees_in, plain_of, resolved};
 
 /// The suffix of the new store's name while it is written.
 const UNFINISHED_SUFFIX: &str = ".repairing";
@@ -50,8 +50,18 @@ const DAMAGED_SUFFIX: &str = ".damaged";
 /// cannot read, for it is without a feature; no space, and the like: the damaged store is then
 /// unchanged.
 pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
+    repair_with(path, Options::new())
+}
+
+/// As [`repair`], for a store that is opened with these options, such as an encrypted one: the new
+/// store is encrypted by the same key.
+///
+/// # Errors
+/// As [`repair`].
+pub fn repair_with(path: impl AsRef<Path>, options: Options) -> Result<RepairReport> {
     let path = resolved(path.as_ref())?;
-    let source = directory_at(&path, &Options::new().create(false))?;
+    let options = options.create(false);
+    let source = plain_of(directory_at(&path, &options)?, &options)?.0;
     if is_increment(&source.list()?) {
         return Err(Error::Increment { path });
     }
@@ -60,12 +70,12 @@ pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
         && check_salvage(&salvage, &lsm_trees_at(&source))?.is_empty();
     drop(salvage);
     // Only intact files are opened as a store, which recovers: damaged ones are kept as they are.
-    let findings = if is_readable { findings_of(&path)? } else { Vec::new() };
+    let findings = if is_readable { findings_of(&path, options.clone())? } else { Vec::new() };
     if is_readable && findings.is_empty() {
         return Ok(RepairReport::default());
     }
     let (parent, name) = parent_of(&path)?;
-    let mut report = save(&source, &parent, &name, Options::new())?;
+    let mut report = save(&source, &parent, &name, options.create(true))?;
     report.findings.extend(findings);
     Ok(report)
 }
@@ -81,9 +91,10 @@ pub fn repair_into(
     target: Arc<dyn Directory>,
     options: Options,
 ) -> Result<RepairReport> {
-    let salvage = Salvage::open(source)?;
+    let source = plain_of(Arc::clone(source), &options.clone().create(false))?.0;
+    let salvage = Salvage::open(&source)?;
     let target = Store::open_directory(target, options)?;
-    let report = rescue(&salvage, &lsm_trees_at(source), &target)?;
+    let report = rescue(&salvage, &lsm_trees_at(&source), &target)?;
     target.close()?;
     Ok(report)
 }
@@ -157,8 +168,8 @@ fn take_place(parent: &dyn Directory, new: &str, name: &str, damaged: &str) -> R
 }
 
 /// The findings of opening and checking a store whose pages are intact; none if it is intact.
-fn findings_of(path: &Path) -> Result<Vec<Finding>> {
-    let outcome = Store::open_with(path, Options::new().create(false)).and_then(|store| {
+fn findings_of(path: &Path, options: Options) -> Result<Vec<Finding>> {
+    let outcome = Store::open_with(path, options).and_then(|store| {
         let report = store.check()?;
         store.close()?;
         Ok(report.findings)

@@ -7,6 +7,7 @@
 use std::path::Path;
 
 use crate::error::{Error, Result};
+use crate::options::Options;
 use crate::store::handle::Store;
 
 /// The suffix of a store's name while it is restored.
@@ -37,8 +38,21 @@ const UNFINISHED_SUFFIX: &str = ".restoring";
 /// [`Error::Missing`] or [`Error::NotAStore`] if there is no backup, [`Error::NotWhole`] if it is
 /// damaged; as [`Store::backup`](crate::Store::backup) for the copy.
 pub fn restore(backup: impl AsRef<Path>, path: impl AsRef<Path>) -> Result<()> {
+    restore_with(backup, path, Options::new())
+}
+
+/// As [`restore`], for a backup that is opened with these options, such as an encrypted one: the
+/// copy is encrypted by the same key.
+///
+/// # Errors
+/// As [`restore`].
+pub fn restore_with(
+    backup: impl AsRef<Path>,
+    path: impl AsRef<Path>,
+    options: Options,
+) -> Result<()> {
     let (backup, path) = (backup.as_ref(), path.as_ref());
-    let store = Store::open_read_only(backup)?;
+    let store = Store::open_with(backup, options.read_only(true))?;
     let report = store.check()?;
     if let Some(first) = report.findings.first() {
         return Err(Error::NotWhole {

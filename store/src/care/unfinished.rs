@@ -16,13 +16,22 @@ use adamant_medium::storage::Directory;
 use adamant_medium::system::os::OsDirectory;
 
 use crate::error::{Error, Result};
-use crate::store::open::{NO_FOLDER, plain};
+use crate::store::open::{LOCK_NAME, NO_FOLDER, plain};
 
 /// The names that may be in a directory that becomes a store.
-const OUR_NAMES: [&str; 9] =
-    ["blobs", "increment", "lock", "log", "log.new", "pool", "pool.new", "readers", "tables"];
-/// The lock file: its holder may use a store.
-pub(crate) const LOCK_NAME: &str = "lock";
+const OUR_NAMES: [&str; 11] = [
+    "blobs",
+    "increment",
+    "key",
+    "key.new",
+    "lock",
+    "log",
+    "log.new",
+    "pool",
+    "pool.new",
+    "readers",
+    "tables",
+];
 
 /// A directory that becomes a store.
 #[derive(Debug)]

@@ -246,7 +246,7 @@ impl LsmTrees {
                     }
                 }
                 let Some(source) = from.open(&file)? else { continue };
-                let copy = to.create(&file)?;
+                let copy = to.create_once(&file)?;
                 let (len, mut at) = (source.len()?, 0);
                 while at < len {
                     let bytes = (len - at).min(COPY_BYTES as u64) as usize;

@@ -19,6 +19,7 @@ use adamant_medium::names::name_of;
 use adamant_medium::storage::{Directory, File, Lock};
 use parking_lot::Mutex;
 
+use crate::encryption::{EncryptionKey, decrypted};
 use crate::error::{Error, Result};
 use crate::increment::folder::Folder;
 use crate::increment::index::{Index, damaged};
@@ -80,10 +81,14 @@ impl Chain {
     /// [`Error::Missing`] or [`Error::NotAParent`] for that link, [`Error::MissingLink`] and
     /// [`Error::WrongLink`] for one below it; [`Error::Locked`] if the full backup is open for
     /// writing; damage; those of the storage backend.
-    pub(crate) fn open(siblings: &Arc<dyn Directory>, name: &str) -> Result<Self> {
+    pub(crate) fn open(
+        siblings: &Arc<dyn Directory>,
+        name: &str,
+        key: Option<&EncryptionKey>,
+    ) -> Result<Self> {
         let (mut differences, mut needed, mut name) = (Vec::new(), None, name.to_string());
         loop {
-            let directory = link_in(siblings, &name, &needed)?;
+            let directory = decrypted(link_in(siblings, &name, &needed)?, (key, false), is_link)?;
             let Some(file) = directory.open(INCREMENT_NAME)? else {
                 return Self::over(directory, &needed, differences);
             };
@@ -339,6 +344,11 @@ fn link_in(
     };
     // A handle of its own, which the chain closes.
     Ok(opened.open_again()?.unwrap_or(opened))
+}
+
+/// Whether the names in a directory are those of a link.
+fn is_link(names: &[String]) -> bool {
+    names.iter().any(|name| name == POOL_NAME || name == INCREMENT_NAME)
 }
 
 /// The message for a parent that is not there.

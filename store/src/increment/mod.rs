@@ -25,16 +25,21 @@ pub(crate) use making::Making;
 
 use crate::error::Result;
 use crate::increment::layout::INCREMENT_NAME;
-use crate::increment::view::View;
+pub(crate) use crate::increment::view::View;
+use crate::options::Options;
 
 /// The increment of that name as the directory of a store that is opened for reading only; all
-/// links of its chain lie in `siblings`. The simulator of `testing/sim` uses this in place of a
+/// links of its chain lie in `siblings`, encrypted if the options have a key. The simulator of `testing/sim` uses this in place of a
 /// file system; programs use [`Store::open_read_only`](crate::Store::open_read_only).
 ///
 /// # Errors
 /// As [`Store::open_read_only`](crate::Store::open_read_only).
-pub fn increment_in(siblings: &Arc<dyn Directory>, name: &str) -> Result<Arc<dyn Directory>> {
-    Ok(Arc::new(View::new(Chain::open(siblings, name)?)))
+pub fn increment_in(
+    siblings: &Arc<dyn Directory>,
+    name: &str,
+    options: &Options,
+) -> Result<Arc<dyn Directory>> {
+    Ok(Arc::new(View::new(Chain::open(siblings, name, options.key.as_ref())?)))
 }
 
 /// Whether the names in a directory are those of an increment.

@@ -17,7 +17,7 @@ use crate::increment::layout::INCREMENT_NAME;
 
 /// The directory that a chain shows, or a folder in it.
 #[derive(Debug)]
-pub(super) struct View {
+pub(crate) struct View {
     chain: Arc<Chain>,
     folder: Option<Folder>,
 }

@@ -176,6 +176,7 @@ impl Store {
     /// As [`Store::open_with`].
     pub fn open_directory(directory: Arc<dyn Directory>, options: Options) -> Result<Self> {
         let path = directory.path().to_path_buf();
+        let (directory, options) = open::plain_of(directory, &options)?;
         let (heap, recovery) = open::heap_in(directory, &options)?;
         let lsm_trees = open::lsm_trees_in(Arc::clone(heap.directory()), &options);
         let shared = Arc::new(Shared::new(Arc::new(heap), lsm_trees, &options)?);

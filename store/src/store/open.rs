@@ -3,6 +3,7 @@
 //! Purpose: a clear answer for every path: a store, room for a new one, or what it is instead.
 //! Invariants: a directory with foreign files is never written to.
 
+use std::any::Any;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,15 +16,18 @@ use adamant_medium::storage::Directory;
 use adamant_medium::system::memory_limit::process_memory_bytes;
 use adamant_medium::system::os::OsDirectory;
 
+use crate::encryption::{created, decrypted, is_encrypted};
 use crate::engine::lsm_trees::LsmTrees;
 use crate::error::{Error, Result};
-use crate::increment::{increment_in, is_increment};
+use crate::increment::{View, increment_in, is_increment};
 use crate::options::Options;
 
 /// The file that makes a directory a store.
 const POOL_NAME: &str = "pool";
 /// The only files in a directory whose store was not created completely.
-const UNFINISHED_NAMES: [&str; 4] = ["lock", "log", "log.new", "pool.new"];
+const UNFINISHED_NAMES: [&str; 5] = ["key.new", "lock", "log", "log.new", "pool.new"];
+/// The lock file: its holder may use a store.
+pub(crate) const LOCK_NAME: &str = "lock";
 /// Messages for paths without a store.
 const NOTHING: &str = "expected a store, found nothing; check the path, or let one be created";
 const DANGLING: &str =
@@ -75,9 +79,42 @@ pub(crate) fn shown(
         return Err(Error::NotAStore { path, found: "a path without a name".into() });
     };
     let siblings: Arc<dyn Directory> = Arc::new(OsDirectory::open_read_only(siblings)?);
-    let directory = increment_in(&siblings, &text_of(name))?;
+    let directory = increment_in(&siblings, &text_of(name), &options)?;
     let options = options.beside_writer(false).read_only(true).image(ImageKind::Filled);
     Ok((directory, options))
+}
+
+/// The directory of a store with plain contents, and the options for it: where it is encrypted, the
+/// image is filled. A directory that is to become that of an encrypted store gets its key file.
+///
+/// # Errors
+/// As [`decrypted`]; [`Error::NotAStore`] for a directory with foreign files, [`Error::Locked`] if
+/// another process makes a store there.
+pub(crate) fn plain_of(
+    directory: Arc<dyn Directory>,
+    options: &Options,
+) -> Result<(Arc<dyn Directory>, Options)> {
+    let is_store = |names: &[String]| names.iter().any(|name| name == POOL_NAME);
+    let key = options.key.as_ref();
+    let find = |directory| decrypted(directory, (key, options.beside_writer), is_store);
+    // What shows an increment has opened its links already.
+    let is_shown = (directory.as_ref() as &dyn Any).is::<View>();
+    let mut plain = if is_shown { directory } else { find(directory)? };
+    let makes = !is_shown && key.is_some() && options.create && !options.only_reads();
+    if makes && !is_encrypted(&plain) {
+        refuse_foreign(plain.path(), &plain.list()?)?;
+        let _lock = plain.lock(LOCK_NAME)?;
+        // Another process may have made one before.
+        plain = find(plain)?;
+        if !is_encrypted(&plain) {
+            plain = created(plain, key)?;
+        }
+    }
+    let options = match is_encrypted(&plain) {
+        true => options.clone().image(ImageKind::Filled),
+        false => options.clone(),
+    };
+    Ok((plain, options))
 }
 
 /// A new directory for a store.

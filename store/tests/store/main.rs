@@ -12,6 +12,8 @@ mod clear;
 mod compact;
 #[cfg(unix)]
 mod doors;
+#[cfg(feature = "encryption")]
+mod encryption;
 mod exclusive;
 mod kinds;
 mod lent;

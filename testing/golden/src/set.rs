@@ -2,9 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use adamant::{LsmOptions, Options, Result, Store};
+use adamant::{EncryptionKey, LsmOptions, Options, Result, Store};
 
 use crate::content::{fill, fill_engines, fill_lsm};
+
+/// The key of the encrypted store.
+const KEY: [u8; 32] = *b"a key that everyone knows, 32 by";
 
 /// A store of which there are two images, closed and crashed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,11 +20,14 @@ pub enum Set {
     Tagged,
     /// Log-structured merge trees of several levels, with blob files, beside a tree on the heap.
     Lsm,
+    /// The same, encrypted.
+    Encrypted,
 }
 
 impl Set {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::First, Self::Engines, Self::Tagged, Self::Lsm];
+    pub const ALL: [Self; 5] =
+        [Self::First, Self::Engines, Self::Tagged, Self::Lsm, Self::Encrypted];
 
     /// The folder of its images.
     pub fn folder(self) -> PathBuf {
@@ -31,6 +37,7 @@ impl Set {
             Self::Engines => format.join("engines"),
             Self::Tagged => format.join("bplus-2"),
             Self::Lsm => format.join("lsm-2"),
+            Self::Encrypted => format.join("encrypted"),
         }
     }
 
@@ -47,7 +54,11 @@ impl Set {
         lsm.blob_bytes_min = Some(600);
         lsm.blob_file_bytes_max = 4 << 10;
         lsm.blob_stale_percent_max = 95;
-        Options::new().lsm(lsm)
+        let options = Options::new().lsm(lsm);
+        match self {
+            Self::Encrypted => options.encryption_key(EncryptionKey::from_bytes(&KEY)),
+            _ => options,
+        }
     }
 
     /// Puts into an empty store what it is to hold.
@@ -58,7 +69,7 @@ impl Set {
         match self {
             Self::First => fill(store),
             Self::Engines | Self::Tagged => fill_engines(store),
-            Self::Lsm => fill_lsm(store),
+            Self::Lsm | Self::Encrypted => fill_lsm(store),
         }
     }
 }

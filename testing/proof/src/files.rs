@@ -17,6 +17,7 @@ pub(crate) enum Place {
     Log,
     Tables,
     Blobs,
+    Key,
 }
 
 impl fmt::Display for Place {
@@ -26,6 +27,7 @@ impl fmt::Display for Place {
             Place::Log => "log",
             Place::Tables => "tables",
             Place::Blobs => "blobs",
+            Place::Key => "key",
         })
     }
 }
@@ -46,6 +48,7 @@ impl Files {
                 "log" => add_all(&mut files, &root, Place::Log, &name),
                 "tables" => add_all(&mut files, &root, Place::Tables, &name),
                 "blobs" => add_all(&mut files, &root, Place::Blobs, &name),
+                "key" => add(&mut files, &root, Place::Key, &name),
                 _ => {}
             }
         }
@@ -54,7 +57,7 @@ impl Files {
 
     /// The number of one of them; each kind as often as any other.
     pub(crate) fn some(&self, random: &mut fastrand::Rng) -> usize {
-        let places = [Place::Pool, Place::Log, Place::Tables, Place::Blobs];
+        let places = [Place::Pool, Place::Log, Place::Tables, Place::Blobs, Place::Key];
         let place = places[random.usize(..places.len())];
         let of_place = (0..self.files.len()).filter(|&at| self.files[at].0 == place);
         let of_place: Vec<usize> = of_place.collect();

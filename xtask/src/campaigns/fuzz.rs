@@ -15,7 +15,8 @@ use crate::testing::tools::{host, missing_nightly};
 use crate::testing::workers::side_by_side;
 
 /// All targets.
-const TARGETS: [&str; 7] = ["slice", "table", "blob", "store", "log", "operations", "import"];
+const TARGETS: [&str; 8] =
+    ["slice", "table", "blob", "encrypted", "store", "log", "operations", "import"];
 /// Default seconds of a target, and those of a short run.
 const SECONDS: u64 = 60;
 const SECONDS_SMOKE: u64 = 5;

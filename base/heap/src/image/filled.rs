@@ -88,7 +88,7 @@ impl Image {
     /// Those of the medium.
     pub(super) fn fill_page(&self, page: u64) -> Result<()> {
         let mut bytes = [0; PAGE_BYTES as usize];
-        match self.file().read_at(&mut bytes, file_offset(page * PAGE_BYTES)) {
+        match self.file().read_with_lost_at(&mut bytes, file_offset(page * PAGE_BYTES)) {
             Err(MediumError::Truncated { .. }) => bytes.fill(0),
             read => read?,
         }

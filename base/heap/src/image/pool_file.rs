@@ -481,7 +481,7 @@ impl PoolFile {
         let mut newest: Option<Checkpoint> = None;
         for offset in CHECKPOINT_OFFSETS {
             let mut bytes = [0; size_of::<Checkpoint>()];
-            match self.file.read_at(&mut bytes, offset) {
+            match self.file.read_with_lost_at(&mut bytes, offset) {
                 // The file was cut.
                 Err(MediumError::Truncated { .. }) => continue,
                 read => read?,
@@ -588,8 +588,8 @@ impl PoolFile {
         piece.offset = offset;
         piece.bytes.resize(bytes, 0);
         piece.checksums.resize(bytes / PAGE_BYTES as usize * 4, 0);
-        self.file.read_at(&mut piece.bytes, file_offset(offset))?;
-        Ok(self.file.read_at(&mut piece.checksums, checksum_file_offset(offset))?)
+        self.file.read_with_lost_at(&mut piece.bytes, file_offset(offset))?;
+        Ok(self.file.read_with_lost_at(&mut piece.checksums, checksum_file_offset(offset))?)
     }
 
     /// Verifies the pages of a piece; calls `on_damage` for each that is damaged.
@@ -658,8 +658,18 @@ pub(crate) fn verify_pages(
     let offset = pages.start * PAGE_BYTES;
     let count = (pages.end - pages.start) as usize;
     let (mut bytes, mut checksums) = (vec![0; count * PAGE_BYTES as usize], vec![0; count * 4]);
-    file.read_at(&mut bytes, file_offset(offset))?;
-    file.read_at(&mut checksums, checksum_file_offset(offset))?;
+    let read = file
+        .read_at(&mut bytes, file_offset(offset))
+        .and_then(|()| file.read_at(&mut checksums, checksum_file_offset(offset)));
+    if count > 1 && matches!(read, Err(MediumError::NotAuthentic { .. })) {
+        // Some of an encrypted file are lost.
+        let mut verified = Ok(());
+        for page in pages {
+            verified = verified.and(verify_pages(file, page..page + 1, whole));
+        }
+        return verified;
+    }
+    read?;
     let (checksums, _) = checksums.as_chunks();
     let mut verified = Ok(());
     for ((number, page), checksum) in pages.zip(bytes.chunks(PAGE_BYTES as usize)).zip(checksums) {

@@ -3,6 +3,8 @@
 #[cfg(target_os = "linux")]
 mod direct;
 mod directories;
+#[cfg(feature = "encryption")]
+mod encrypted;
 mod mapped;
 mod processes;
 mod regions;

@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::engines::adamant::{AdamantEngine, FilledEngine};
+use crate::engines::adamant::{AdamantEngine, EncryptedEngine, FilledEngine};
 use crate::engines::btree_map::BTreeMapEngine;
 use crate::harness::data::{Data, KEY_BYTES};
 use crate::harness::engine::Engine;
@@ -53,6 +53,8 @@ pub struct Settings {
     pub log_bytes_max: u64,
     /// Whether a store with a filled image takes part, too.
     pub is_filled_beside: bool,
+    /// Whether an encrypted store does.
+    pub is_encrypted_beside: bool,
     /// Seed of all randomness.
     pub seed: u64,
     /// A working directory, whose content is removed at the end.
@@ -74,6 +76,7 @@ impl Settings {
             killed_puts: 50_000,
             log_bytes_max: 128 << 20,
             is_filled_beside: false,
+            is_encrypted_beside: false,
             seed: 1,
             path,
         }
@@ -112,10 +115,17 @@ pub fn run(settings: &Settings, tell: &mut dyn FnMut(&str)) -> Result<Report> {
             if settings.is_filled_beside {
                 run.memory::<FilledEngine>(&data)?;
             }
+            if settings.is_encrypted_beside {
+                run.memory::<EncryptedEngine>(&data)?;
+            }
         }
         if settings.is_filled_beside {
             run.all::<FilledEngine>(&data)?;
             run.large::<FilledEngine>(&large_data)?;
+        }
+        if settings.is_encrypted_beside {
+            run.all::<EncryptedEngine>(&data)?;
+            run.large::<EncryptedEngine>(&large_data)?;
         }
         if round % 2 == 0 {
             run.all::<AdamantEngine>(&data)?;
@@ -211,7 +221,7 @@ impl Round<'_> {
         self.say(E::NAME, "single puts and mixtures");
         let (turns, time) = (settings.turns, settings.turn_time);
         // They take turns with the raw disk, whose rows are one series, and hardly ask the image.
-        if E::NAME != FilledEngine::NAME {
+        if ![FilledEngine::NAME, EncryptedEngine::NAME].contains(&E::NAME) {
             durable_puts(&mut session, self.report, directory.path(), turns, time, &|_| ())?;
         }
         singles(&mut session, self.report, settings.puts, settings.row_time)?;

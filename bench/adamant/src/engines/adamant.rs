@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use ::adamant::{
-    Engine as Kind, ImageKind, Keyspace, KeyspaceOptions, LsmOptions, Options, Slice, Store,
-    Transaction,
+    EncryptionKey, Engine as Kind, ImageKind, Keyspace, KeyspaceOptions, LsmOptions, Options,
+    Slice, Store, Transaction,
 };
 
 use crate::harness::engine::{
@@ -16,18 +16,24 @@ use crate::harness::error::Result;
 use crate::harness::key::Key;
 use crate::harness::measure::disk_bytes;
 
-/// A store with one keyspace, whose image is of the default kind or filled.
-pub struct Adamant<const IS_FILLED: bool> {
+/// A store with one keyspace, as it is by default, with a filled image, or encrypted.
+pub struct Adamant<const KIND: u8> {
     store: Store,
     keyspace: Keyspace,
 }
 
-/// The store as it is by default.
-pub type AdamantEngine = Adamant<false>;
-/// The store with a filled image.
-pub type FilledEngine = Adamant<true>;
+const DEFAULT: u8 = 0;
+const FILLED: u8 = 1;
+const ENCRYPTED: u8 = 2;
 
-impl<const IS_FILLED: bool> Adamant<IS_FILLED> {
+/// The store as it is by default.
+pub type AdamantEngine = Adamant<DEFAULT>;
+/// The store with a filled image.
+pub type FilledEngine = Adamant<FILLED>;
+/// The store with encrypted files.
+pub type EncryptedEngine = Adamant<ENCRYPTED>;
+
+impl<const KIND: u8> Adamant<KIND> {
     /// The store.
     pub fn store(&self) -> &Store {
         &self.store
@@ -39,8 +45,12 @@ impl<const IS_FILLED: bool> Adamant<IS_FILLED> {
     }
 }
 
-impl<const IS_FILLED: bool> Engine for Adamant<IS_FILLED> {
-    const NAME: &'static str = if IS_FILLED { "filled" } else { "adamant" };
+impl<const KIND: u8> Engine for Adamant<KIND> {
+    const NAME: &'static str = match KIND {
+        FILLED => "filled",
+        ENCRYPTED => "encrypted",
+        _ => "adamant",
+    };
     const DURABILITIES: &'static [Durability] =
         &[Durability::Sync, Durability::Buffered, Durability::Deferred];
     const IS_PERSISTENT: bool = true;
@@ -54,8 +64,10 @@ impl<const IS_FILLED: bool> Engine for Adamant<IS_FILLED> {
         };
         let mut options =
             Options::default().durability(durability).log_bytes_max(setup.log_bytes_max);
-        if IS_FILLED {
-            options = options.image(ImageKind::Filled);
+        match KIND {
+            FILLED => options = options.image(ImageKind::Filled),
+            ENCRYPTED => options = options.encryption_key(EncryptionKey::from_bytes(&[5; 32])),
+            _ => {}
         }
         let store = Store::open_with(directory, options)?;
         let keyspace = store.keyspace("bench")?;

@@ -180,7 +180,7 @@ pub fn owner_of(directory: &dyn Directory, name: &str) -> Result<Option<[u8; 16]
     if file.len()? < bytes.len() as u64 {
         return Ok(None);
     }
-    file.read_at(&mut bytes, 0)?;
+    file.read_with_lost_at(&mut bytes, 0)?;
     let header = FileHeader::read_from_bytes(&bytes).ok();
     let header = header.filter(|header| header.checksum.get() == checksum(header));
     Ok(header.map(|header| header.uuid))

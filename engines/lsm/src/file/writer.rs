@@ -67,7 +67,7 @@ impl FileWriter {
         if directory.open(&name_new)?.is_some() {
             directory.remove(&name_new)?;
         }
-        let file = directory.create(&name_new)?;
+        let file = directory.create_once(&name_new)?;
         Ok(Self {
             directory: Arc::clone(directory),
             identity,

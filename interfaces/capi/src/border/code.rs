@@ -83,6 +83,12 @@ pub const ADAMANT_CHANGES_NOT_RECORDED: c_int = -33;
 /// The history of changes does not have all commits behind that one: adamant_changes_info tells
 /// those that it has.
 pub const ADAMANT_CHANGES_UNKNOWN: c_int = -34;
+/// The store is encrypted, and no key was given: adamant_options_set_encryption_key.
+pub const ADAMANT_KEY_NEEDED: c_int = -35;
+/// The store is encrypted by another key than was given. Nothing was changed.
+pub const ADAMANT_WRONG_KEY: c_int = -36;
+/// A key was given, and the store is not encrypted.
+pub const ADAMANT_NOT_ENCRYPTED: c_int = -37;
 
 /// A commit survives power loss: the default.
 pub const ADAMANT_SYNC: c_int = 0;

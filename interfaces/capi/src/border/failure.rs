@@ -85,6 +85,9 @@ fn code_of(error: &Error) -> c_int {
         Error::WrongKind { .. } => ADAMANT_WRONG_KIND,
         Error::ChangesNotRecorded => ADAMANT_CHANGES_NOT_RECORDED,
         Error::ChangesUnknown { .. } => ADAMANT_CHANGES_UNKNOWN,
+        Error::KeyNeeded { .. } => ADAMANT_KEY_NEEDED,
+        Error::WrongKey { .. } => ADAMANT_WRONG_KEY,
+        Error::NotEncrypted { .. } => ADAMANT_NOT_ENCRYPTED,
         Error::Closed => ADAMANT_CLOSED,
         Error::Reentrant => ADAMANT_REENTRANT,
         _ if error.is_out_of_space() => ADAMANT_OUT_OF_SPACE,
@@ -171,6 +174,9 @@ fn name_of(code: c_int) -> &'static CStr {
         ADAMANT_TIMED_OUT => c"ADAMANT_TIMED_OUT",
         ADAMANT_CHANGES_NOT_RECORDED => c"ADAMANT_CHANGES_NOT_RECORDED",
         ADAMANT_CHANGES_UNKNOWN => c"ADAMANT_CHANGES_UNKNOWN",
+        ADAMANT_KEY_NEEDED => c"ADAMANT_KEY_NEEDED",
+        ADAMANT_WRONG_KEY => c"ADAMANT_WRONG_KEY",
+        ADAMANT_NOT_ENCRYPTED => c"ADAMANT_NOT_ENCRYPTED",
         _ => c"?",
     }
 }

@@ -2,11 +2,12 @@
 //!
 //! One function with numbered options, so that a new option does not change the binary interface.
 
-use std::ffi::{c_char, c_int};
+use std::ffi::{c_char, c_int, c_void};
 use std::sync::Mutex;
 
 use adamant::{
-    Compression, Durability, Flushing, ImageKind, LevelCompression, LsmError, LsmOptions, Options,
+    Compression, Durability, EncryptionKey, Flushing, ImageKind, LevelCompression, LsmError,
+    LsmOptions, Options,
 };
 
 use crate::border::code::{ADAMANT_BUFFERED, ADAMANT_DEFERRED, ADAMANT_OK, ADAMANT_SYNC};
@@ -78,12 +79,14 @@ pub enum OptionsHandle {}
 pub struct Settings {
     store: Options,
     lsm: LsmOptions,
+    key: Option<EncryptionKey>,
 }
 
 impl Settings {
     /// The options for the store.
     pub(crate) fn options(&self) -> Options {
-        self.store.clone().lsm(self.lsm.clone())
+        let options = self.store.clone().lsm(self.lsm.clone());
+        self.key.iter().cloned().fold(options, Options::encryption_key)
     }
 }
 
@@ -137,6 +140,44 @@ pub extern "C" fn adamant_options_set_compression(
         hold(options.get()?)?.lsm.compression = compression_of(&compression)?;
         Ok(ADAMANT_OK)
     })
+}
+
+/// Sets the key of an encrypted store: 32 bytes from a good source of randomness, or the same as 64
+/// hexadecimal digits; NULL for none. A store that is created is encrypted by it. The bytes are
+/// copied, and the copy is overwritten when the options and the stores that have it are freed.
+///
+/// Fails with ADAMANT_INVALID for other bytes.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_options_set_encryption_key(
+    options: Changed<OptionsHandle>,
+    key: In<c_void>,
+    len: usize,
+) -> c_int {
+    run(|| {
+        let mut settings = hold(options.get()?)?;
+        settings.key = match key.is_null() {
+            true => None,
+            false => Some(key_of(&key, len)?),
+        };
+        Ok(ADAMANT_OK)
+    })
+}
+
+/// The key in bytes of C.
+pub(crate) fn key_of(key: &In<c_void>, len: usize) -> Result<EncryptionKey> {
+    EncryptionKey::parse(key.bytes(len).bytes()?).ok_or_else(|| {
+        Failure::invalid(format!(
+            "expected a key of 32 bytes or 64 hexadecimal digits, found {len}"
+        ))
+    })
+}
+
+/// The options of a handle; the default ones for NULL.
+pub(crate) fn options_of(options: &In<OptionsHandle>) -> Result<Options> {
+    match options.is_null() {
+        true => Ok(Options::new()),
+        false => Ok(hold(options.get()?)?.options()),
+    }
 }
 
 /// The compressions that a text names.

@@ -4,12 +4,11 @@ use std::ffi::{CStr, c_char, c_int};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use adamant::{Options, Store};
+use adamant::Store;
 
 use crate::border::code::{ADAMANT_MISUSE, ADAMANT_OK};
 use crate::border::failure::{Failure, Result, run};
-use crate::border::hold::hold;
-use crate::border::options::OptionsHandle;
+use crate::border::options::{OptionsHandle, options_of};
 use crate::border::pointers::{Changed, In, Opaque, Out, Taken};
 
 /// An open store. To be closed by adamant_close and freed by adamant_store_free.
@@ -66,14 +65,14 @@ impl In<StoreHandle> {
 
 /// A path of any bytes.
 #[cfg(unix)]
-fn path_of(text: &CStr) -> Result<&Path> {
+pub(crate) fn path_of(text: &CStr) -> Result<&Path> {
     use std::os::unix::ffi::OsStrExt;
     Ok(Path::new(std::ffi::OsStr::from_bytes(text.to_bytes())))
 }
 
 /// A path in UTF-8: those of this system are text.
 #[cfg(not(unix))]
-fn path_of(text: &CStr) -> Result<&Path> {
+pub(crate) fn path_of(text: &CStr) -> Result<&Path> {
     let path = text.to_str().map(Path::new);
     path.map_err(|error| {
         let words = format!("expected a path in UTF-8, found {text:?}: {error}");
@@ -85,7 +84,9 @@ fn path_of(text: &CStr) -> Result<&Path> {
 /// created if there is none. After a crash this recovers what was committed.
 ///
 /// Fails with ADAMANT_LOCKED if somebody has it open, ADAMANT_NOT_A_STORE if something else is
-/// there, ADAMANT_MISSING if nothing is there and nothing is to be created.
+/// there, ADAMANT_MISSING if nothing is there and nothing is to be created; ADAMANT_KEY_NEEDED,
+/// ADAMANT_WRONG_KEY or ADAMANT_NOT_ENCRYPTED if the store is encrypted otherwise than the options
+/// say.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_open(
     path: In<c_char>,
@@ -95,11 +96,7 @@ pub extern "C" fn adamant_open(
     run(|| {
         store.need_handle()?;
         let path = path_of(path.text("path")?)?;
-        let options = match options.is_null() {
-            true => Options::new(),
-            false => hold(options.get()?)?.options(),
-        };
-        store.give(Content::new(Store::open_with(path, options)?));
+        store.give(Content::new(Store::open_with(path, options_of(&options)?)?));
         Ok(ADAMANT_OK)
     })
 }
@@ -207,6 +204,22 @@ pub extern "C" fn adamant_restore(backup: In<c_char>, path: In<c_char>) -> c_int
     run(|| {
         let backup = path_of(backup.text("path of the backup")?)?;
         adamant::restore(backup, path_of(path.text("path")?)?)?;
+        Ok(ADAMANT_OK)
+    })
+}
+
+/// As adamant_restore, for a backup that is opened with these options, such as an encrypted one:
+/// the copy is encrypted by the same key.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_restore_with(
+    backup: In<c_char>,
+    path: In<c_char>,
+    options: In<OptionsHandle>,
+) -> c_int {
+    run(|| {
+        let backup = path_of(backup.text("path of the backup")?)?;
+        let path = path_of(path.text("path")?)?;
+        adamant::restore_with(backup, path, options_of(&options)?)?;
         Ok(ADAMANT_OK)
     })
 }

@@ -5,13 +5,14 @@ use serde_json::json;
 use crate::args::CompactArgs;
 use crate::failure::Result;
 use crate::figures::bytes;
+use crate::opening::Stores;
 use crate::output::Output;
 use crate::progress;
 
 /// Compacts a store.
-pub(crate) fn run(args: &CompactArgs, output: &Output) -> Result<()> {
+pub(crate) fn run(args: &CompactArgs, stores: &Stores, output: &Output) -> Result<()> {
     let bar = progress::spinner("compacting");
-    let compacted = adamant::compact(&args.store);
+    let compacted = adamant::compact_with(&args.store, stores.options());
     bar.finish_and_clear();
     let compacted = compacted?;
     let (before, after) = (compacted.bytes_before, compacted.bytes_after);

@@ -6,7 +6,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use adamant::{Keyspace, Store};
@@ -16,7 +16,7 @@ use serde_json::json;
 use crate::cmd::demo_child;
 use crate::failure::{Code, Failure, Result};
 use crate::figures::{per_second, thousands};
-use crate::opening;
+use crate::opening::Stores;
 use crate::output::Output;
 
 /// The child is killed after so many acknowledged commits, ...
@@ -35,12 +35,12 @@ struct Row {
 }
 
 /// Runs the demo.
-pub(crate) fn run(output: &Output) -> Result<()> {
+pub(crate) fn run(stores: &Stores, output: &Output) -> Result<()> {
     let folder = Folder::create()?;
     let path = folder.path.join("packages.adamant");
     output.talk(&format!("A store in {}, gone when this ends.", path.display()));
     let records = demo_child::sample()?;
-    let store = opening::created(&path)?;
+    let store = stores.created(&path)?;
     let packages = store.keyspace("packages")?;
     let mut rows = vec![
         import(&store, &packages, &records)?,
@@ -49,9 +49,9 @@ pub(crate) fn run(output: &Output) -> Result<()> {
     ];
     store.close()?;
     output.talk("A child process commits one record after the other, each durable; it is killed.");
-    let (acknowledged, row) = kill_child(&path)?;
+    let (acknowledged, row) = kill_child(&path, stores)?;
     rows.push(row);
-    rows.extend(recover(&path, &records, acknowledged)?);
+    rows.extend(recover(&path, stores, &records, acknowledged)?);
     print(&rows, output)
 }
 
@@ -110,12 +110,12 @@ fn scan(packages: &Keyspace, records: &[Record]) -> Result<Row> {
 }
 
 /// Lets a child commit, kills it in the middle, and counts what it had acknowledged.
-fn kill_child(path: &Path) -> Result<(u64, Row)> {
+fn kill_child(path: &Path, stores: &Stores) -> Result<(u64, Row)> {
     let failed = |error| Failure::file(Path::new("the child process"), &error);
     let program = std::env::current_exe().map_err(failed)?;
-    let mut command = Command::new(program);
-    command.arg("demo-child").arg(path).stdin(Stdio::null()).stdout(Stdio::piped());
-    let mut child = Killed(command.spawn().map_err(failed)?);
+    let mut command = stores.command(&program);
+    command.arg("demo-child").arg(path).stdout(Stdio::piped());
+    let mut child = Killed(stores.start(&mut command).map_err(failed)?);
     let start = Instant::now();
     let mut acknowledged = 0;
     let mut time = Duration::ZERO;
@@ -144,9 +144,14 @@ fn kill_child(path: &Path) -> Result<(u64, Row)> {
 }
 
 /// Opens the store after the kill and compares.
-fn recover(path: &Path, records: &[Record], acknowledged: u64) -> Result<[Row; 2]> {
+fn recover(
+    path: &Path,
+    stores: &Stores,
+    records: &[Record],
+    acknowledged: u64,
+) -> Result<[Row; 2]> {
     let start = Instant::now();
-    let store = opening::existing(path)?;
+    let store = stores.existing(path)?;
     let opened = start.elapsed();
     let imported = store.open_keyspace(demo_child::KEYSPACE)?;
     let mut count = 0;

@@ -5,7 +5,7 @@ use adamant_cli::record::{self, Record};
 
 use crate::args::DemoChildArgs;
 use crate::failure::{Code, Failure, Result};
-use crate::opening;
+use crate::opening::Stores;
 use crate::output::Output;
 
 /// The keyspace that the child imports into.
@@ -33,9 +33,9 @@ pub(crate) fn change(records: &[Record], number: u64) -> Record {
 
 /// Commits one record after the other, durably, and prints the number of each when its commit has
 /// returned, until it is killed or its output is closed.
-pub(crate) fn run(args: &DemoChildArgs, output: &Output) -> Result<()> {
+pub(crate) fn run(args: &DemoChildArgs, stores: &Stores, output: &Output) -> Result<()> {
     let records = sample()?;
-    let store: Store = opening::existing(&args.store)?;
+    let store: Store = stores.existing(&args.store)?;
     let keyspace = store.keyspace(KEYSPACE)?;
     for number in 0.. {
         let (key, value) = change(&records, number);

@@ -4,6 +4,7 @@ pub(crate) mod transfer;
 pub(crate) mod entries;
 pub(crate) mod inspect;
 pub(crate) mod follow;
+pub(crate) mod encryption;
 pub(crate) mod compact;
 pub(crate) mod repair;
 pub(crate) mod completions;

@@ -6,13 +6,14 @@ use serde_json::{Value, json};
 use crate::args::RepairArgs;
 use crate::failure::Result;
 use crate::figures::thousands;
+use crate::opening::Stores;
 use crate::output::Output;
 use crate::progress;
 
 /// Repairs a store and says what was lost.
-pub(crate) fn run(args: &RepairArgs, output: &Output) -> Result<()> {
+pub(crate) fn run(args: &RepairArgs, stores: &Stores, output: &Output) -> Result<()> {
     let bar = progress::spinner("repairing");
-    let report = adamant::repair(&args.store);
+    let report = adamant::repair_with(&args.store, stores.options());
     bar.finish_and_clear();
     let report = report?;
     if !output.is_json() {

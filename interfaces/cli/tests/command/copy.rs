@@ -30,7 +30,7 @@ fn a_copy_is_left_to_its_program() {
     assert_eq!(missing.status.code(), Some(8), "{words}");
     assert!(words.contains("adamant-remote") && words.contains("cargo install"), "{words}");
 
-    let script = "printf '#!/bin/sh\\nprintf \"<%%s>\" \"$@\"\\nexit 6\\n' > adamant-remote \
+    let script = "printf '#!/bin/sh\\nprintf \"<%%s>\" \"$@\"\\n/bin/cat; exit 6\\n' > adamant-remote \
                   && chmod +x adamant-remote";
     let made = Command::new("sh").args(["-c", script]).current_dir(&folder).status();
     assert!(made.expect("run sh").success());
@@ -41,4 +41,10 @@ fn a_copy_is_left_to_its_program() {
     assert_eq!(String::from_utf8_lossy(&ran.stdout), told);
     let plain = run(&folder, &["copy", "a", "b"]);
     assert_eq!(String::from_utf8_lossy(&plain.stdout), "<copy><--><a><b>");
+    // The key goes by standard input.
+    let key = "07".repeat(32);
+    let file = shell.write("key", &key).display().to_string();
+    let keyed = run(&folder, &["copy", "a", "b", "--key-file", &file, "--json"]);
+    let told = format!("<--key-file><-><--json><copy><--><a><b>{key}");
+    assert_eq!(String::from_utf8_lossy(&keyed.stdout), told);
 }

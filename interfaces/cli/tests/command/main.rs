@@ -5,6 +5,7 @@ mod support;
 mod backup;
 mod bad_input;
 mod copy;
+mod encryption;
 mod csv;
 mod follow;
 mod full_disk;

@@ -37,6 +37,16 @@ impl Shell {
         path
     }
 
+    /// The command in the folder.
+    pub(crate) fn command<S: AsRef<OsStr>>(
+        &self,
+        arguments: impl IntoIterator<Item = S>,
+    ) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_adamant"));
+        command.args(arguments).current_dir(self.folder.path());
+        command
+    }
+
     /// Runs the command in the folder with empty input.
     pub(crate) fn run<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Run {
         self.run_with(arguments, b"")
@@ -48,9 +58,8 @@ impl Shell {
         arguments: impl IntoIterator<Item = S>,
         input: &[u8],
     ) -> Run {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_adamant"))
-            .args(arguments)
-            .current_dir(self.folder.path())
+        let mut child = self
+            .command(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -21,11 +21,13 @@ from adamant._errors import (
     Error,
     Forked,
     InvalidArgument,
+    KeyNeeded,
     KeyspaceDropped,
     KeyspaceExists,
     Locked,
     Missing,
     NotAKey,
+    NotEncrypted,
     NotExpiring,
     OutOfSpace,
     Poisoned,
@@ -38,6 +40,7 @@ from adamant._errors import (
     UnknownKeyspace,
     Unsupported,
     WrongEngine,
+    WrongKey,
     WrongKind,
 )
 from adamant._mapping import (
@@ -49,8 +52,8 @@ from adamant._mapping import (
     TransactionExpiring,
     TransactionKeyspace,
 )
-from adamant._native import restore
 from adamant._native import __VERSION__ as __version__
+from adamant._native import encrypt, rekey
 from adamant._store import (
     Batch,
     Finding,
@@ -61,6 +64,7 @@ from adamant._store import (
     Transaction,
     in_memory,
     open,
+    restore,
 )
 
 __all__ = [
@@ -81,6 +85,7 @@ __all__ = [
     "Finding",
     "Forked",
     "InvalidArgument",
+    "KeyNeeded",
     "Keyspace",
     "KeyspaceDropped",
     "KeyspaceExists",
@@ -89,6 +94,7 @@ __all__ = [
     "LsmOptions",
     "Missing",
     "NotAKey",
+    "NotEncrypted",
     "NotExpiring",
     "OutOfSpace",
     "Poisoned",
@@ -109,9 +115,12 @@ __all__ = [
     "UnknownKeyspace",
     "Unsupported",
     "WrongEngine",
+    "WrongKey",
     "WrongKind",
     "__version__",
+    "encrypt",
     "in_memory",
     "open",
+    "rekey",
     "restore",
 ]

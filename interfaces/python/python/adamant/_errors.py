@@ -154,6 +154,27 @@ class Locked(_System, BlockingIOError):
     _errno = errno.EAGAIN
 
 
+class KeyNeeded(_System, PermissionError):
+    """The store is encrypted, and no key was given."""
+
+    __module__ = "adamant"
+    _errno = errno.EACCES
+
+
+class WrongKey(_System, PermissionError):
+    """The store is encrypted by another key than was given. Nothing was changed."""
+
+    __module__ = "adamant"
+    _errno = errno.EACCES
+
+
+class NotEncrypted(_System):
+    """A key was given, and the store is not encrypted."""
+
+    __module__ = "adamant"
+    _errno = errno.EINVAL
+
+
 class TimedOut(_System, TimeoutError):
     """Others wrote for longer than was to be waited. Nothing was done: try again later."""
 

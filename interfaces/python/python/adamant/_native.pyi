@@ -33,6 +33,8 @@ __all__ = [
     "TransactionReader",
     "__VERSION__",
     "after_fork_in_child",
+    "encrypt",
+    "rekey",
     "restore",
     "run",
     "run_exclusive",
@@ -62,8 +64,20 @@ def run_exclusive(
     """What a function of a transaction returns beside which nobody else writes, once that is
     committed."""
 
-def restore(backup: _Path, path: _Path, /) -> None:
-    """Verifies a backup and copies it to a path where nothing is."""
+def restore(backup: _Path, path: _Path, options: dict[str, Any], /) -> None: ...
+def rekey(path: _Path, old: bytes | str, new: bytes | str, /) -> None:
+    """Has another key open an encrypted store, or an increment, that is closed, at once.
+
+    The files stay as they are. Somebody who has the old key and an old copy of the file key can read
+    them: if that may be, use encrypt().
+    """
+
+def encrypt(path: _Path, new: bytes | str | None, /, *, old: bytes | str | None = None) -> None:
+    """Writes a store that is closed anew, encrypted by a key; None: not encrypted.
+
+    old: the key that opens it as it is, if it is encrypted. Takes as much space again as its contents.
+    The old files are removed, which does not erase them from a device.
+    """
 
 @final
 class Begun:
@@ -164,6 +178,16 @@ class Store:
     def _cursor(self, name: str, /) -> int | None: ...
     def _set_cursor(self, name: str, number: int | None, /) -> None: ...
     def _cursors(self) -> list[tuple[str, int]]: ...
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether its files are encrypted."""
+
+    def rekey(self, new: bytes | str, /) -> None:
+        """Has another key open the store from now on, at once: the files stay as they are.
+
+        Backups that were made before keep their key.
+        """
+
     @property
     def read_only(self) -> bool:
         """Whether it was opened for reading only."""

@@ -455,12 +455,16 @@ def open(
     cache_bytes_max: int | None = None,
     pinned_bytes_max: int | None = None,
     open_files_max: int | None = None,
+    encryption_key: bytes | str | None = None,
+    key_file: Path | None = None,
 ) -> Store:
     """Opens the store at a path, which is a directory; creates it if there is nothing.
 
     create: whether to. read_only: beside other processes that only read. beside_writer: for reading, as
     the store is now, beside a process that may write it. durability: what commits wait for: "sync",
     survives power loss; "buffered", survives the process; "deferred", may be lost with it.
+    encryption_key: of an encrypted store, 32 random bytes or as many in hexadecimal digits; key_file: a
+    file of either. A store that is created is encrypted by it.
     The other options are those of the Rust crate, with the same defaults.
     """
     options = {
@@ -482,8 +486,27 @@ def open(
         "cache_bytes_max": cache_bytes_max,
         "pinned_bytes_max": pinned_bytes_max,
         "open_files_max": open_files_max,
+        **_key(encryption_key, key_file),
     }
     return Store(path, options)
+
+
+def restore(
+    backup: Path,
+    path: Path,
+    /,
+    *,
+    encryption_key: bytes | str | None = None,
+    key_file: Path | None = None,
+) -> None:
+    """Verifies a backup and copies it to a path where nothing is, encrypted by the same key if it is."""
+    _native.restore(backup, path, _key(encryption_key, key_file))
+
+
+def _key(key: bytes | str | None, file: Path | None) -> dict[str, Any]:
+    if key is not None and file is not None:
+        raise InvalidArgument("give encryption_key or key_file, not both")
+    return {"encryption_key": key, "key_file": file}
 
 
 def in_memory() -> Store:

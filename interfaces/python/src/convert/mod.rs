@@ -2,6 +2,7 @@
 
 pub(crate) mod codec;
 pub(crate) mod choices;
+pub(crate) mod key;
 pub(crate) mod keyspace_options;
 pub(crate) mod path;
 pub(crate) mod span;

@@ -10,8 +10,8 @@
 
 mod digest;
 mod error;
-mod options;
 mod source;
+mod options;
 mod target;
 
 use std::path::Path;
@@ -50,7 +50,7 @@ pub fn copy(source: &str, target: &str, options: &CopyOptions) -> Result<Digest,
     let is_url = |place: &str| place.starts_with(SCHEME_PREFIX);
     let mut source = match is_url(source) {
         true => Source::remote(source, false)?,
-        false => Source::local(Path::new(source))?,
+        false => Source::local(Path::new(source), options.local())?,
     };
     let target = match is_url(target) {
         true => Target::remote(target, options)?,
@@ -68,7 +68,7 @@ pub fn copy(source: &str, target: &str, options: &CopyOptions) -> Result<Digest,
     }
     source.close()?;
     let sealed = target.seal()?;
-    let (expected, found) = (digester.digest(), digest_of(sealed.source()?)?);
+    let (expected, found) = (digester.digest(), digest_of(sealed.source(options.local())?)?);
     if expected != found {
         return Err(CopyError::Differs { target: sealed.place(), expected, found });
     }

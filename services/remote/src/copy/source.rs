@@ -21,14 +21,9 @@ use crate::shared::{Database, Shared};
 const READING_MS_MAX: u64 = 6 * 60 * 60 * 1000;
 
 /// Bytes of pages of a store on a machine that stay in memory.
-const MEMORY_BYTES_MAX: u64 = 64 << 20;
+pub(super) const MEMORY_BYTES_MAX: u64 = 64 << 20;
 /// Bytes of a cache, for which a copy has little use: it reads everything once, in order.
 pub(super) const CACHE_BYTES_MAX: u64 = 8 << 20;
-
-/// Options of a store on a machine that is copied or filled.
-pub(super) fn bounded() -> adamant::Options {
-    adamant::Options::new().memory_bytes_max(MEMORY_BYTES_MAX).cache_bytes_max(CACHE_BYTES_MAX)
-}
 
 /// The entries of a keyspace, in order.
 pub(super) type Entries<'s> = Box<dyn Iterator<Item = Result<(Slice, Slice), CopyError>> + 's>;
@@ -55,8 +50,8 @@ pub(super) struct Objects {
 
 impl Source {
     /// A store on a machine, which is not written meanwhile.
-    pub(super) fn local(path: &Path) -> Result<Self, CopyError> {
-        let store = adamant::Store::open_with(path, bounded().read_only(true))?;
+    pub(super) fn local(path: &Path, options: adamant::Options) -> Result<Self, CopyError> {
+        let store = adamant::Store::open_with(path, options.read_only(true))?;
         if has_other_objects(&store)? {
             return Err(CopyError::OtherObjects { source: path.display().to_string() });
         }

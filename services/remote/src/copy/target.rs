@@ -11,7 +11,7 @@ use adamant::{Durability, Engine, KeyspaceKind, KeyspaceOptions, Slice};
 
 use super::error::CopyError;
 use super::options::CopyOptions;
-use super::source::{CACHE_BYTES_MAX, Entries, Source, bounded};
+use super::source::{CACHE_BYTES_MAX, Entries, Source};
 use crate::location::Location;
 use crate::open;
 use crate::options::Options;
@@ -20,7 +20,8 @@ use crate::store::Store;
 /// The name suffix of a directory that is to become a store.
 const SUFFIX: &str = ".copying";
 /// The names that may be in it.
-const OUR_NAMES: [&str; 7] = ["blobs", "lock", "log", "log.new", "pool", "pool.new", "tables"];
+const OUR_NAMES: [&str; 9] =
+    ["blobs", "key", "key.new", "lock", "log", "log.new", "pool", "pool.new", "tables"];
 /// Bytes of a commit on objects: a few times as many are in memory at once.
 const BATCH_BYTES: usize = 4 << 20;
 
@@ -43,9 +44,9 @@ impl Target {
         unfinished.push(SUFFIX);
         let unfinished = PathBuf::from(unfinished);
         if unfinished.exists() {
-            remove_left(&unfinished)?;
+            remove_left(&unfinished, options.local())?;
         }
-        let store = adamant::Store::open_with(&unfinished, bounded())?;
+        let store = adamant::Store::open_with(&unfinished, options.local())?;
         Ok(Self::Local { store, unfinished, path: path.to_owned(), engine: options.engine })
     }
 
@@ -171,9 +172,9 @@ pub(super) enum Sealed {
 
 impl Sealed {
     /// The content, read from the disk or the objects and not from memory.
-    pub(super) fn source(&self) -> Result<Source, CopyError> {
+    pub(super) fn source(&self, local: adamant::Options) -> Result<Source, CopyError> {
         match self {
-            Self::Local { unfinished, .. } => Source::local(unfinished),
+            Self::Local { unfinished, .. } => Source::local(unfinished, local),
             Self::Remote { url, .. } => Source::remote(url, true),
         }
     }
@@ -211,7 +212,7 @@ impl Sealed {
 }
 
 /// Removes what an interrupted copy left: nothing else, and not while it is running.
-fn remove_left(unfinished: &Path) -> Result<(), CopyError> {
+fn remove_left(unfinished: &Path, options: adamant::Options) -> Result<(), CopyError> {
     let failed = |why: String| CopyError::Directory { path: unfinished.to_owned(), why };
     let listed = fs::read_dir(unfinished).map_err(|error| failed(error.to_string()))?;
     for entry in listed {
@@ -222,8 +223,16 @@ fn remove_left(unfinished: &Path) -> Result<(), CopyError> {
             )));
         }
     }
-    let opened = adamant::Store::open_with(unfinished, adamant::Options::new().create(false));
-    if let Err(error @ adamant::Error::Locked { .. }) = opened {
+    use adamant::Error;
+    let opened = adamant::Store::open_with(unfinished, options.create(false));
+    // With another key nobody knows whether a copy is running.
+    if let Err(
+        error @ (Error::Locked { .. }
+        | Error::KeyNeeded { .. }
+        | Error::WrongKey { .. }
+        | Error::NotEncrypted { .. }),
+    ) = opened
+    {
         return Err(error.into());
     }
     // It may be unusable: it was never to be opened.

@@ -9,5 +9,6 @@ mod nodes;
 mod answers;
 mod clients;
 mod differential;
+mod encryption;
 mod tls;
 mod transactions;

@@ -32,7 +32,7 @@ fn expected_keyspaces(set: Set) -> Vec<(&'static str, Engine)> {
             all.sort_unstable_by_key(|(name, _)| *name);
             all
         }
-        Set::Lsm => vec![
+        Set::Lsm | Set::Encrypted => vec![
             ("blobs", Engine::Lsm),
             ("empty", Engine::Lsm),
             ("log", Engine::Lsm),
@@ -119,6 +119,16 @@ fn lsm_closed() {
 #[test]
 fn lsm_crashed() {
     opens_and_holds_what_it_held(Set::Lsm, "crashed.runs");
+}
+
+#[test]
+fn encrypted_closed() {
+    opens_and_holds_what_it_held(Set::Encrypted, "clean.runs");
+}
+
+#[test]
+fn encrypted_crashed() {
+    opens_and_holds_what_it_held(Set::Encrypted, "crashed.runs");
 }
 
 /// The images show what they are for: several levels, blob files of which part is stale, tombstones

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adamant::{Engine, ImageKind, LsmOptions, Options, Result, Store};
+use adamant::{EncryptionKey, Engine, ImageKind, LsmOptions, Options, Result, Store};
 use adamant_sim::{SimDirectory, SimDisk};
 
 /// The engine of the keyspaces.
@@ -10,18 +10,28 @@ use adamant_sim::{SimDirectory, SimDisk};
 pub struct Setup {
     /// The number of the engine in [`Engine::ALL`]; `None`: all of them, by name of the keyspace.
     pub engine: Option<usize>,
+    /// Whether its files are encrypted.
+    pub is_encrypted: bool,
 }
 
 impl Setup {
-    /// One engine each, or all together.
+    /// One engine each, or all together, encrypted or not.
     pub fn all() -> Vec<Setup> {
         let engines = (0..Engine::ALL.len()).map(Some).chain([None]);
-        engines.map(|engine| Self { engine }).collect()
+        let plain = engines.map(|engine| Self { engine, is_encrypted: false });
+        plain.chain([Self::ENCRYPTED]).collect()
     }
+
+    /// All engines in one store that is encrypted.
+    pub const ENCRYPTED: Self = Self { engine: None, is_encrypted: true };
 
     /// The name for messages: `btree`.
     pub fn name(self) -> &'static str {
-        self.engine.map_or("all engines", |number| Engine::ALL[number].name())
+        match self.engine {
+            Some(number) => Engine::ALL[number].name(),
+            None if self.is_encrypted => "all engines, encrypted",
+            None => "all engines",
+        }
     }
 
     /// The engine of the keyspace with a name.
@@ -46,7 +56,11 @@ impl Setup {
         lsm.level0_tables_max = 4;
         lsm.blob_bytes_min = Some(60);
         let image = if self.engine.is_none() { ImageKind::Filled } else { ImageKind::default() };
-        Options::new()
+        let options = match self.is_encrypted {
+            true => Options::new().encryption_key(EncryptionKey::from_bytes(&[3; 32])),
+            false => Options::new(),
+        };
+        options
             .image(image)
             .log_bytes_max(4 << 20)
             .deferred_bytes_max(64 << 10)

@@ -10,6 +10,7 @@ mod seals;
 mod usage;
 
 pub mod blob;
+pub mod encrypted;
 pub mod log;
 pub mod operations;
 pub mod store;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use adamant_scenarios::fuzz::log::Logs;
 use adamant_scenarios::fuzz::store::Stores;
-use adamant_scenarios::fuzz::{blob, operations};
+use adamant_scenarios::fuzz::{blob, encrypted, operations};
 use fastrand::Rng;
 
 /// The corpus of a target.
@@ -81,6 +81,14 @@ fn logs_of_others_and_changed_ones() {
 fn blob_files_with_changed_bytes() {
     let whole = blob::run(&[0]);
     let (harmed, tried) = try_all("blob", 300, |program| blob::run(program) < whole);
+    assert!((tried / 4..tried).contains(&harmed), "{harmed} of {tried} did harm");
+}
+
+#[test]
+fn encrypted_files_with_changed_bytes() {
+    let whole = encrypted::run(&[]);
+    assert_eq!(whole, 3, "what nobody changed is read");
+    let (harmed, tried) = try_all("encrypted", 400, |program| encrypted::run(program) < whole);
     assert!((tried / 4..tried).contains(&harmed), "{harmed} of {tried} did harm");
 }
 

@@ -8,8 +8,9 @@ use adamant_scenarios::crashes::{Content, Mix, Setup, Workload, assert_clean};
 use adamant_sim::tally::{seed, states_max};
 use adamant_sim::{Call, Choice, Fault, Hooked, SimDirectory, SimDisk, Tally};
 
+/// Every other one is encrypted.
 fn mix(number: u64) -> Mix {
-    let setup = Setup { engine: None };
+    let setup = if number.is_multiple_of(2) { Setup::ENCRYPTED } else { Setup::default() };
     Mix { seed: seed(number), rare_one_in: 12, large_one_in: 15, setup, ..Mix::default() }
 }
 
@@ -46,10 +47,13 @@ fn chain(number: u64) -> Chain {
 }
 
 fn open(disk: &SimDisk, name: &str) -> Result<Store> {
-    let options = Setup { engine: None }.options().image(ImageKind::Filled).read_only(true);
+    // A full backup has a key file if its store has.
+    let is_encrypted = root(disk).subdirectory("0")?.open("key")?.is_some();
+    let setup = if is_encrypted { Setup::ENCRYPTED } else { Setup::default() };
+    let options = setup.options().image(ImageKind::Filled).read_only(true);
     match name {
         "0" => Store::open_directory(root(disk).subdirectory(name)?, options),
-        _ => Store::open_directory(increment_in(&root(disk), name)?, options),
+        _ => Store::open_directory(increment_in(&root(disk), name, &options)?, options),
     }
 }
 

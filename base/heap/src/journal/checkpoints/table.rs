@@ -153,7 +153,7 @@ impl Doubt {
     pub(in crate::journal) fn look_at(&self, pool: &PoolFile, each: OnPage<'_>) -> Result<()> {
         let mut bytes = [0; PAGE_BYTES as usize];
         for (page, checksums) in &self.pages {
-            pool.file().read_at(&mut bytes, file_offset(*page))?;
+            pool.file().read_with_lost_at(&mut bytes, file_offset(*page))?;
             each(*page, &bytes, !checksums.contains(&page_checksum(&bytes)))?;
         }
         Ok(())
@@ -209,7 +209,7 @@ pub(in crate::journal) fn newest_begun(file: &dyn File) -> Result<BatchId> {
     let mut newest = BatchId::default();
     for offset in DOUBT_OFFSETS {
         let mut bytes = [0; size_of::<DoubtHeader>()];
-        file.read_at(&mut bytes, offset)?;
+        file.read_with_lost_at(&mut bytes, offset)?;
         if let Ok(header) = DoubtHeader::read_from_bytes(&bytes) {
             newest = newest.max(batch_of(&header));
         }
@@ -238,7 +238,7 @@ pub(in crate::journal) fn write_unkept(pool: &PoolFile, id: BatchId) -> Result<(
 /// Those of the medium.
 pub(in crate::journal) fn unkept(pool: &PoolFile) -> Result<BatchId> {
     let mut bytes = [0; size_of::<Unkept>()];
-    pool.file().read_at(&mut bytes, UNKEPT_OFFSET)?;
+    pool.file().read_with_lost_at(&mut bytes, UNKEPT_OFFSET)?;
     let found = Unkept::read_from_bytes(&bytes).ok().filter(|it| {
         bytes == [0; size_of::<Unkept>()] || it.checksum.get() == unkept_checksum(pool, it)
     });
@@ -259,14 +259,14 @@ pub(in crate::journal) type OnPage<'a> = &'a mut dyn FnMut(u64, &[u8], bool) -> 
 /// The table at an offset of the pool, if there is a whole one.
 fn read_table(pool: &PoolFile, offset: u64) -> Result<Option<(DoubtHeader, Vec<DoubtEntry>)>> {
     let mut bytes = [0; size_of::<DoubtHeader>()];
-    pool.file().read_at(&mut bytes, offset)?;
+    pool.file().read_with_lost_at(&mut bytes, offset)?;
     let Ok(header) = DoubtHeader::read_from_bytes(&bytes) else { return Ok(None) };
     let count = header.count.get() as usize;
     if header.number.get() == 0 || count > DOUBT_PAGES_MAX {
         return Ok(None);
     }
     let mut entries = vec![0; count * size_of::<DoubtEntry>()];
-    pool.file().read_at(&mut entries, offset + bytes.len() as u64)?;
+    pool.file().read_with_lost_at(&mut entries, offset + bytes.len() as u64)?;
     if header.checksum.get() != checksum(pool, &header, &entries) {
         return Ok(None);
     }

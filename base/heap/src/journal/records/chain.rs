@@ -164,7 +164,7 @@ impl<'f> ChainReader<'f> {
             let left = (used.file.bytes - self.position) as usize;
             self.buffer_position = self.position;
             self.buffer.resize(needed.max(READ_BYTES).min(left), 0);
-            used.file.file.read_at(&mut self.buffer, self.position)?;
+            used.file.file.read_with_lost_at(&mut self.buffer, self.position)?;
             return Ok(&self.buffer);
         }
         Ok(&self.buffer[skip..])

@@ -258,7 +258,7 @@ pub(in crate::journal) fn list(directory: &dyn Directory) -> Result<Vec<LogFile>
         }
         let mut listed_header = [0; size_of::<LogHeader>()];
         if bytes >= listed_header.len() as u64 {
-            file.read_at(&mut listed_header, 0)?;
+            file.read_with_lost_at(&mut listed_header, 0)?;
         }
         // A file that was in use was written in full, except for the last one.
         let is_used = listed_header.starts_with(&LOG_MAGIC);
@@ -307,7 +307,7 @@ pub(in crate::journal) fn remove_abandoned(directory: &dyn Directory) -> Result<
         let bytes = file.bytes;
         let mut head = [0; LOG_HEAD_BYTES as usize];
         if bytes >= LOG_HEAD_BYTES {
-            file.file.read_at(&mut head, 0)?;
+            file.file.read_with_lost_at(&mut head, 0)?;
         }
         if head.iter().any(|&byte| byte != 0) {
             return Err(Error::Unsupported {

@@ -100,7 +100,7 @@ impl Search {
             let left = (file.bytes - position) as usize;
             let searched = left.min(SEARCH_BYTES);
             piece.resize(searched, 0);
-            file.file.read_at(&mut piece, position)?;
+            file.file.read_with_lost_at(&mut piece, position)?;
             let (mut at, mut checksums) = (0, None);
             while at + FRAME_HEADER_BYTES <= searched {
                 if at.is_multiple_of(SKIP_BYTES) && has_no_kind(&piece[at..searched]) {
@@ -114,7 +114,7 @@ impl Search {
                             let end = left.min(searched + BEHIND_BYTES);
                             piece.resize(end, 0);
                             let behind = position + searched as u64;
-                            file.file.read_at(&mut piece[searched..], behind)?;
+                            file.file.read_with_lost_at(&mut piece[searched..], behind)?;
                             checksums.insert(checksums_before(&piece))
                         }
                     };

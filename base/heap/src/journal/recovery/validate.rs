@@ -299,7 +299,7 @@ fn leads_to(used: &Used, seed: u32, place: &Cursor) -> Result<bool> {
     let most = frame_bytes(FRAME_PAYLOAD_BYTES_MAX) as u64;
     let start = place.position.saturating_sub(most).max(LOG_HEAD_BYTES);
     let mut bytes = vec![0; (place.position - start) as usize];
-    used.file.file.read_at(&mut bytes, start)?;
+    used.file.file.read_with_lost_at(&mut bytes, start)?;
     let mut starts =
         (0..bytes.len()).rev().filter(|at| (bytes.len() - at).is_multiple_of(FRAME_ALIGN_BYTES));
     Ok(starts.any(|at| {
@@ -316,7 +316,7 @@ fn first_record(used: &Used, seed: u32) -> Result<Option<u64>> {
     if used.file.bytes < LOG_HEAD_BYTES + head.len() as u64 {
         return Ok(None);
     }
-    used.file.file.read_at(&mut head, LOG_HEAD_BYTES)?;
+    used.file.file.read_with_lost_at(&mut head, LOG_HEAD_BYTES)?;
     // The reader needs the sequence number beforehand; the stored one will do.
     let sequence = le::u64_at(&head, FRAME_HEADER_BYTES - 8).unwrap_or(0);
     let previous = used.previous;

@@ -5,13 +5,13 @@ use adamant_cli::record;
 use crate::args::DeleteArgs;
 use crate::cmd::entries::get;
 use crate::failure::Result;
-use crate::opening;
+use crate::opening::Stores;
 use crate::output::Output;
 
 /// Deletes a key, whether it exists or not.
-pub(crate) fn delete(args: &DeleteArgs, output: &Output) -> Result<()> {
+pub(crate) fn delete(args: &DeleteArgs, stores: &Stores, output: &Output) -> Result<()> {
     let key = args.encoding.bytes(&args.key)?;
-    let (store, keyspace) = opening::existing_keyspace(&args.target)?;
+    let (store, keyspace) = stores.existing_keyspace(&args.target)?;
     keyspace.delete(&key)?;
     store.close()?;
     if output.is_json() {
@@ -22,9 +22,9 @@ pub(crate) fn delete(args: &DeleteArgs, output: &Output) -> Result<()> {
 }
 
 /// Removes a key; fails if there is none.
-pub(crate) fn remove(args: &DeleteArgs, output: &Output) -> Result<()> {
+pub(crate) fn remove(args: &DeleteArgs, stores: &Stores, output: &Output) -> Result<()> {
     let key = args.encoding.bytes(&args.key)?;
-    let (store, keyspace) = opening::existing_keyspace(&args.target)?;
+    let (store, keyspace) = stores.existing_keyspace(&args.target)?;
     let removed = keyspace.remove(&key)?;
     store.close()?;
     if !removed {

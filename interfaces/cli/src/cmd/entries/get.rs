@@ -4,13 +4,13 @@ use adamant_cli::record;
 
 use crate::args::GetArgs;
 use crate::failure::{Code, Failure, Result};
-use crate::opening;
+use crate::opening::Stores;
 use crate::output::Output;
 
 /// Prints the value of a key.
-pub(crate) fn run(args: &GetArgs, output: &Output) -> Result<()> {
+pub(crate) fn run(args: &GetArgs, stores: &Stores, output: &Output) -> Result<()> {
     let key = args.encoding.bytes(&args.key)?;
-    let (store, keyspace) = opening::readable_keyspace(&args.target)?;
+    let (store, keyspace) = stores.readable_keyspace(&args.target)?;
     let value = keyspace.get(&key)?;
     match &value {
         Some(value) if output.is_json() => output.line(&record::format(&key, value.as_ref()))?,

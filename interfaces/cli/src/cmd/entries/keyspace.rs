@@ -8,25 +8,31 @@ use serde_json::json;
 use crate::args::{KeyspaceAction, KeyspaceArgs, OwnArgs};
 use crate::failure::{Code, Failure, Result};
 use crate::figures::thousands;
-use crate::opening;
+use crate::opening::Stores;
 use crate::output::Output;
 
 /// Runs the action.
-pub(crate) fn run(args: &KeyspaceArgs, output: &Output) -> Result<()> {
+pub(crate) fn run(args: &KeyspaceArgs, stores: &Stores, output: &Output) -> Result<()> {
     match &args.action {
-        KeyspaceAction::List { store } => list(store, output),
+        KeyspaceAction::List { store } => list(store, stores, output),
         KeyspaceAction::Create { store, name, engine, lsm } => {
-            create(store, name, lsm.over(KeyspaceOptions::new().engine(*engine)), output)
+            create((store, name), lsm.over(KeyspaceOptions::new().engine(*engine)), stores, output)
         }
-        KeyspaceAction::Options { store, name, lsm } => options(store, name, *lsm, output),
-        KeyspaceAction::Convert { store, name, engine } => convert(store, name, *engine, output),
-        KeyspaceAction::Rename { store, name, new_name } => rename(store, name, new_name, output),
-        KeyspaceAction::Drop { store, name } => drop_one(store, name, output),
+        KeyspaceAction::Options { store, name, lsm } => {
+            options((store, name), *lsm, stores, output)
+        }
+        KeyspaceAction::Convert { store, name, engine } => {
+            convert((store, name), *engine, stores, output)
+        }
+        KeyspaceAction::Rename { store, name, new_name } => {
+            rename((store, name), new_name, stores, output)
+        }
+        KeyspaceAction::Drop { store, name } => drop_one((store, name), stores, output),
     }
 }
 
-fn list(path: &Path, output: &Output) -> Result<()> {
-    let store = opening::readable(path)?;
+fn list(path: &Path, stores: &Stores, output: &Output) -> Result<()> {
+    let store = stores.readable(path)?;
     for keyspace in store.keyspaces()? {
         let (name, engine, entries) = (keyspace.name, keyspace.engine.name(), keyspace.entries);
         let (kind, types) = (keyspace.kind, keyspace.types);
@@ -52,17 +58,27 @@ fn list(path: &Path, output: &Output) -> Result<()> {
     Ok(store.close()?)
 }
 
-fn create(path: &Path, name: &str, options: KeyspaceOptions, output: &Output) -> Result<()> {
-    let store = opening::created(path)?;
+fn create(
+    (path, name): (&Path, &str),
+    options: KeyspaceOptions,
+    stores: &Stores,
+    output: &Output,
+) -> Result<()> {
+    let store = stores.created(path)?;
     store.create_keyspace_with(name, options)?;
     store.close()?;
     output.result(&json!({"created": name}), &format!("created the keyspace {name:?}"))
 }
 
-fn options(path: &Path, name: &str, given: OwnArgs, output: &Output) -> Result<()> {
+fn options(
+    (path, name): (&Path, &str),
+    given: OwnArgs,
+    stores: &Stores,
+    output: &Output,
+) -> Result<()> {
     let store = match given.is_empty() {
-        true => opening::readable(path)?,
-        false => opening::existing(path)?,
+        true => stores.readable(path)?,
+        false => stores.existing(path)?,
     };
     // One that is missing is not to be made.
     store.open_stored(name)?;
@@ -98,8 +114,13 @@ fn options(path: &Path, name: &str, given: OwnArgs, output: &Output) -> Result<(
     output.line(&line)
 }
 
-fn convert(path: &Path, name: &str, engine: Engine, output: &Output) -> Result<()> {
-    let store = opening::existing(path)?;
+fn convert(
+    (path, name): (&Path, &str),
+    engine: Engine,
+    stores: &Stores,
+    output: &Output,
+) -> Result<()> {
+    let store = stores.existing(path)?;
     let is_new = store.convert_keyspace(name, engine)?;
     store.close()?;
     let text = match is_new {
@@ -109,8 +130,13 @@ fn convert(path: &Path, name: &str, engine: Engine, output: &Output) -> Result<(
     output.result(&json!({"converted": name, "engine": engine.name(), "changed": is_new}), &text)
 }
 
-fn rename(path: &Path, name: &str, new_name: &str, output: &Output) -> Result<()> {
-    let store = opening::existing(path)?;
+fn rename(
+    (path, name): (&Path, &str),
+    new_name: &str,
+    stores: &Stores,
+    output: &Output,
+) -> Result<()> {
+    let store = stores.existing(path)?;
     store.rename_keyspace(name, new_name)?;
     store.close()?;
     output.result(
@@ -119,8 +145,8 @@ fn rename(path: &Path, name: &str, new_name: &str, output: &Output) -> Result<()
     )
 }
 
-fn drop_one(path: &Path, name: &str, output: &Output) -> Result<()> {
-    let store = opening::existing(path)?;
+fn drop_one((path, name): (&Path, &str), stores: &Stores, output: &Output) -> Result<()> {
+    let store = stores.existing(path)?;
     let dropped = store.drop_keyspace(name)?;
     store.close()?;
     if !dropped {

@@ -6,14 +6,14 @@ use adamant_cli::record;
 
 use crate::args::PutArgs;
 use crate::failure::{Code, Failure, Result};
-use crate::opening;
+use crate::opening::Stores;
 use crate::output::Output;
 
 /// Sets the value of a key.
-pub(crate) fn put(args: &PutArgs, output: &Output) -> Result<()> {
+pub(crate) fn put(args: &PutArgs, stores: &Stores, output: &Output) -> Result<()> {
     let key = args.encoding.bytes(&args.key)?;
-    let value = value_of(args)?;
-    let (store, keyspace) = opening::created_keyspace(&args.target)?;
+    let value = value_of(args, stores)?;
+    let (store, keyspace) = stores.created_keyspace(&args.target)?;
     keyspace.put(&key, &value)?;
     store.close()?;
     if output.is_json() {
@@ -24,10 +24,10 @@ pub(crate) fn put(args: &PutArgs, output: &Output) -> Result<()> {
 }
 
 /// Sets the value of a key, and reports whether it had one.
-pub(crate) fn insert(args: &PutArgs, output: &Output) -> Result<()> {
+pub(crate) fn insert(args: &PutArgs, stores: &Stores, output: &Output) -> Result<()> {
     let key = args.encoding.bytes(&args.key)?;
-    let value = value_of(args)?;
-    let (store, keyspace) = opening::created_keyspace(&args.target)?;
+    let value = value_of(args, stores)?;
+    let (store, keyspace) = stores.created_keyspace(&args.target)?;
     let replaced = keyspace.insert(&key, &value)?;
     store.close()?;
     if output.is_json() {
@@ -38,10 +38,11 @@ pub(crate) fn insert(args: &PutArgs, output: &Output) -> Result<()> {
     output.line(if replaced { "replaced" } else { "new" })
 }
 
-fn value_of(args: &PutArgs) -> Result<Vec<u8>> {
+fn value_of(args: &PutArgs, stores: &Stores) -> Result<Vec<u8>> {
     if args.value != "-" {
         return args.encoding.bytes(&args.value);
     }
+    stores.need_input()?;
     let mut value = Vec::new();
     std::io::stdin()
         .read_to_end(&mut value)

@@ -6,15 +6,15 @@ use adamant_cli::record;
 use crate::args::RenameArgs;
 use crate::cmd::entries::get;
 use crate::failure::Result;
-use crate::opening;
+use crate::opening::Stores;
 use crate::output::Output;
 
 /// Moves the value of a key to another key, also of another keyspace; fails if there is no such
 /// key.
-pub(crate) fn run(args: &RenameArgs, output: &Output) -> Result<()> {
+pub(crate) fn run(args: &RenameArgs, stores: &Stores, output: &Output) -> Result<()> {
     let key = args.encoding.bytes(&args.key)?;
     let new_key = args.encoding.bytes(&args.new_key)?;
-    let (store, keyspace) = opening::existing_keyspace(&args.target)?;
+    let (store, keyspace) = stores.existing_keyspace(&args.target)?;
     let moved = match &args.to {
         Some(name) => keyspace.move_to(&key, &store.open_keyspace(name)?, &new_key)?,
         None => keyspace.rename(&key, &new_key)?,

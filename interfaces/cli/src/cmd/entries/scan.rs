@@ -11,17 +11,17 @@ use serde_json::json;
 
 use crate::args::ScanArgs;
 use crate::failure::Result;
-use crate::opening::Readable;
+use crate::opening::{Readable, Stores};
 use crate::output::{Output, escape};
-use crate::{opening, progress};
+use crate::progress;
 
 /// First key and end of a range.
 type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
 /// Prints the entries.
-pub(crate) fn run(args: &ScanArgs, output: &Output) -> Result<()> {
+pub(crate) fn run(args: &ScanArgs, stores: &Stores, output: &Output) -> Result<()> {
     let bounds = bounds(args)?;
-    let (store, keyspace) = opening::readable_keyspace(&args.target)?;
+    let (store, keyspace) = stores.readable_keyspace(&args.target)?;
     if args.count {
         let count = count(&keyspace, bounds, args.limit)?;
         match output.is_json() {

@@ -6,15 +6,15 @@ use serde_json::{Map, json};
 use crate::failure::Result;
 use crate::figures::{bytes, thousands};
 use crate::follow_args::ChangesArgs;
-use crate::opening;
+use crate::opening::Stores;
 use crate::output::Output;
 
 /// Begins, bounds or ends it; otherwise says what there is.
-pub(crate) fn run(args: &ChangesArgs, output: &Output) -> Result<()> {
+pub(crate) fn run(args: &ChangesArgs, stores: &Stores, output: &Output) -> Result<()> {
     if args.keep.is_none() && !args.stop {
-        return show(args, output);
+        return show(args, stores, output);
     }
-    let store = opening::existing(&args.store)?;
+    let store = stores.existing(&args.store)?;
     store.record_changes(args.keep)?;
     store.close()?;
     match args.keep {
@@ -26,8 +26,8 @@ pub(crate) fn run(args: &ChangesArgs, output: &Output) -> Result<()> {
     }
 }
 
-fn show(args: &ChangesArgs, output: &Output) -> Result<()> {
-    let store = opening::readable(&args.store)?;
+fn show(args: &ChangesArgs, stores: &Stores, output: &Output) -> Result<()> {
+    let store = stores.readable(&args.store)?;
     let info = match store.changes_info() {
         Err(Error::ChangesNotRecorded) => {
             store.close()?;

@@ -5,13 +5,13 @@
 
 use std::time::Duration;
 
-use adamant::{Change, Changes, Commit, Store};
+use adamant::{Change, Changes, Commit};
 use serde_json::{Value, json};
 
 use crate::cmd::follow::describe::{concerns, object, text};
 use crate::failure::Result;
 use crate::follow_args::WatchArgs;
-use crate::opening;
+use crate::opening::Stores;
 use crate::output::Output;
 
 /// How long it waits for a commit, before it waits again.
@@ -19,10 +19,10 @@ const WAIT: Duration = Duration::from_secs(60);
 
 /// Prints commits until it is stopped, or there are as many as asked for. A signal may end it at
 /// any moment: it holds nothing but its place as a reader, which the next one removes.
-pub(crate) fn run(args: &WatchArgs, output: &Output) -> Result<()> {
+pub(crate) fn run(args: &WatchArgs, stores: &Stores, output: &Output) -> Result<()> {
     let store = match args.once {
-        true => opening::readable(&args.store)?,
-        false => Store::open_beside(&args.store)?,
+        true => stores.readable(&args.store)?,
+        false => stores.beside(&args.store)?,
     };
     let after = match args.from {
         Some(number) => number.saturating_sub(1),

@@ -5,12 +5,13 @@ use serde_json::json;
 use crate::args::CheckArgs;
 use crate::failure::{Code, Failure, Result};
 use crate::figures::{bytes, thousands};
+use crate::opening::Stores;
 use crate::output::Output;
-use crate::{opening, progress};
+use crate::progress;
 
 /// Checks a store; fails if there are findings.
-pub(crate) fn run(args: &CheckArgs, output: &Output) -> Result<()> {
-    let store = opening::readable(&args.store)?;
+pub(crate) fn run(args: &CheckArgs, stores: &Stores, output: &Output) -> Result<()> {
+    let store = stores.readable(&args.store)?;
     let bar = progress::spinner("checking");
     let report = store.check()?;
     bar.finish_and_clear();

@@ -10,24 +10,28 @@ use crate::args::{HeapAction, HeapArgs};
 use crate::cmd::inspect::heap_map;
 use crate::failure::{Code, Failure, Result};
 use crate::figures::{bytes, thousands};
-use crate::opening;
+use crate::opening::Stores;
 use crate::output::Output;
 
 /// Bytes of a page of the heap.
 const PAGE_BYTES: u64 = 4096;
 
 /// Runs the action.
-pub(crate) fn run(args: &HeapArgs, output: &Output) -> Result<()> {
+pub(crate) fn run(args: &HeapArgs, stores: &Stores, output: &Output) -> Result<()> {
     match &args.action {
-        HeapAction::Stat { store } => stat(&read(store, Store::occupancy)?, output),
-        HeapAction::Map { store, svg: None } => map(&read(store, Store::occupancy)?, output),
+        HeapAction::Stat { store } => stat(&read(stores, store, Store::occupancy)?, output),
+        HeapAction::Map { store, svg: None } => {
+            map(&read(stores, store, Store::occupancy)?, output)
+        }
         HeapAction::Map { store, svg: Some(file) } => {
-            let picture = heap_map::svg(&read(store, Store::occupancy)?);
+            let picture = heap_map::svg(&read(stores, store, Store::occupancy)?);
             fs::write(file, picture).map_err(|error| Failure::file(file, &error))
         }
-        HeapAction::Check { store } => check(store, &read(store, Store::check_heap)?, output),
+        HeapAction::Check { store } => {
+            check(store, &read(stores, store, Store::check_heap)?, output)
+        }
         HeapAction::Shrink { store: path } => {
-            let store = opening::existing(path)?;
+            let store = stores.existing(path)?;
             let shrunk = store.shrink()?;
             store.close()?;
             shrink(&shrunk, output)
@@ -35,8 +39,12 @@ pub(crate) fn run(args: &HeapArgs, output: &Output) -> Result<()> {
     }
 }
 
-fn read<T>(path: &Path, look: impl FnOnce(&Store) -> adamant::Result<T>) -> Result<T> {
-    let store = opening::readable(path)?;
+fn read<T>(
+    stores: &Stores,
+    path: &Path,
+    look: impl FnOnce(&Store) -> adamant::Result<T>,
+) -> Result<T> {
+    let store = stores.readable(path)?;
     let found = look(&store)?;
     store.close()?;
     Ok(found)

@@ -10,7 +10,7 @@ use crate::args::{LsmAction, LsmArgs, LsmTarget};
 use crate::cmd::inspect::lsm_map;
 use crate::failure::{Code, Failure, Result};
 use crate::figures::{bytes, thousands};
-use crate::opening;
+use crate::opening::Stores;
 use crate::output::{Output, escape};
 use crate::progress;
 
@@ -18,25 +18,25 @@ use crate::progress;
 const KEY_BYTES_SHOWN: usize = 32;
 
 /// Runs the action.
-pub(crate) fn run(args: &LsmArgs, output: &Output) -> Result<()> {
+pub(crate) fn run(args: &LsmArgs, stores: &Stores, output: &Output) -> Result<()> {
     match &args.action {
         LsmAction::Stat(target) => {
-            for (name, stats) in read(target, |lsm| lsm.stats())? {
+            for (name, stats) in read(stores, target, |lsm| lsm.stats())? {
                 stat(&name, &stats, output)?;
             }
             Ok(())
         }
         LsmAction::Levels { target, svg: None } => {
-            for (name, levels) in read(target, |lsm| lsm.levels())? {
+            for (name, levels) in read(stores, target, |lsm| lsm.levels())? {
                 print_levels(&name, &levels, output)?;
             }
             Ok(())
         }
         LsmAction::Levels { target, svg: Some(file) } => {
-            let picture = lsm_map::svg(&read(target, |lsm| lsm.levels())?);
+            let picture = lsm_map::svg(&read(stores, target, |lsm| lsm.levels())?);
             fs::write(file, picture).map_err(|error| Failure::file(file, &error))
         }
-        LsmAction::Compact(target) => compact(target, output),
+        LsmAction::Compact(target) => compact(target, stores, output),
     }
 }
 
@@ -64,10 +64,11 @@ fn keyspaces(store: &Store, target: &LsmTarget) -> Result<Vec<Keyspace>> {
 
 /// Reads each keyspace of a read-only store.
 fn read<T>(
+    stores: &Stores,
     target: &LsmTarget,
     look: impl Fn(&LsmKeyspace<'_>) -> adamant::Result<T>,
 ) -> Result<Vec<(String, T)>> {
-    let store = opening::readable(&target.store)?;
+    let store = stores.readable(&target.store)?;
     let mut found = Vec::new();
     for keyspace in keyspaces(&store, target)? {
         found.push((keyspace.name().to_owned(), look(&keyspace.lsm()?)?));
@@ -208,8 +209,8 @@ fn table_object(name: &str, level: usize, table: &LsmTable) -> Value {
     })
 }
 
-fn compact(target: &LsmTarget, output: &Output) -> Result<()> {
-    let store = opening::existing(&target.store)?;
+fn compact(target: &LsmTarget, stores: &Stores, output: &Output) -> Result<()> {
+    let store = stores.existing(&target.store)?;
     let held = |stats: &LsmStats| {
         let tables: u64 = stats.levels.iter().map(|level| level.bytes).sum();
         tables + stats.blobs.bytes

@@ -6,13 +6,13 @@ use serde_json::{Map, Value};
 use crate::args::StatArgs;
 use crate::failure::Result;
 use crate::figures::thousands;
-use crate::opening;
+use crate::opening::Stores;
 use crate::output::Output;
 
 /// Prints the figures.
-pub(crate) fn run(args: &StatArgs, output: &Output) -> Result<()> {
-    let store = opening::readable(&args.store)?;
-    let stats = store.stats()?;
+pub(crate) fn run(args: &StatArgs, stores: &Stores, output: &Output) -> Result<()> {
+    let store = stores.readable(&args.store)?;
+    let (stats, is_encrypted) = (store.stats()?, store.is_encrypted());
     store.close()?;
     let heap = &stats.heap;
     let figures = [
@@ -29,10 +29,12 @@ pub(crate) fn run(args: &StatArgs, output: &Output) -> Result<()> {
     ];
     if output.is_json() {
         let object = figures.iter().map(|&(name, value)| (name.to_owned(), value.into()));
-        return output.line(&Value::Object(Map::from_iter(object)).to_string());
+        let mut object: Map<String, Value> = object.collect();
+        object.insert("encrypted".into(), is_encrypted.into());
+        return output.line(&Value::Object(object).to_string());
     }
     for (name, value) in figures {
         output.line(&format!("{name:<20} {:>22}", thousands(value)))?;
     }
-    Ok(())
+    output.line(&format!("{:<20} {:>22}", "encrypted", if is_encrypted { "yes" } else { "no" }))
 }

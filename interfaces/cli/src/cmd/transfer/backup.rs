@@ -5,12 +5,13 @@ use serde_json::json;
 
 use crate::args::BackupArgs;
 use crate::failure::Result;
+use crate::opening::Stores;
 use crate::output::Output;
-use crate::{opening, progress};
+use crate::progress;
 
 /// Copies a store.
-pub(crate) fn run(args: &BackupArgs, output: &Output) -> Result<()> {
-    let store = opening::readable(&args.store)?;
+pub(crate) fn run(args: &BackupArgs, stores: &Stores, output: &Output) -> Result<()> {
+    let store = stores.readable(&args.store)?;
     let bar = progress::spinner("copying");
     let made = match (&args.since, args.link) {
         (Some(parent), _) => store.backup_since(parent, &args.target).map(Some),

@@ -6,25 +6,27 @@
 use std::env;
 use std::io::ErrorKind;
 use std::path::PathBuf;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 use crate::args::CopyArgs;
 use crate::failure::{Code, Failure, Result};
+use crate::opening::Stores;
 
 /// The program to run: beside this one, or on the search path.
 const PROGRAM: &str = "adamant-remote";
 
 /// Runs the program. Its exit codes are those of this one.
-pub(crate) fn run(args: &CopyArgs, is_json: bool) -> Result<ExitCode> {
+pub(crate) fn run(args: &CopyArgs, stores: &Stores, is_json: bool) -> Result<ExitCode> {
     let beside = env::current_exe().ok().map(|own| own.with_file_name(PROGRAM));
     let program = beside.filter(|path| path.is_file()).unwrap_or_else(|| PathBuf::from(PROGRAM));
-    let mut command = Command::new(&program);
+    let mut command = stores.command(&program);
     command.args(is_json.then_some("--json")).arg("copy");
     command.args(args.replace.then_some("--replace"));
     if let Some(engine) = args.engine {
         command.args(["--engine", engine.name()]);
     }
-    let status = command.arg("--").arg(&args.source).arg(&args.target).status();
+    command.arg("--").arg(&args.source).arg(&args.target);
+    let status = stores.start(&mut command).and_then(|mut child| child.wait());
     let status = status.map_err(|error| match error.kind() {
         ErrorKind::NotFound => Failure::new(
             Code::Unsupported,

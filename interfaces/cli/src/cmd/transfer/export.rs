@@ -11,13 +11,13 @@ use serde_json::json;
 use crate::args::ExportArgs;
 use crate::failure::{Code, Failure, Result};
 use crate::figures::{per_second, thousands};
-use crate::opening::Readable;
+use crate::opening::{Readable, Stores};
 use crate::output::Output;
-use crate::{opening, progress};
+use crate::progress;
 
 /// Writes all entries.
-pub(crate) fn run(args: &ExportArgs, output: &Output) -> Result<()> {
-    let (store, keyspace) = opening::readable_keyspace(&args.target)?;
+pub(crate) fn run(args: &ExportArgs, stores: &Stores, output: &Output) -> Result<()> {
+    let (store, keyspace) = stores.readable_keyspace(&args.target)?;
     let start = Instant::now();
     let to_stdout = args.file == Path::new("-");
     let count = if to_stdout {

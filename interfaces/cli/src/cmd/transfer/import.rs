@@ -20,8 +20,9 @@ use serde_json::json;
 use crate::args::{DurabilityArg, ImportArgs};
 use crate::failure::{Code, Failure, Result};
 use crate::figures::{self, per_second, thousands};
+use crate::opening::Stores;
 use crate::output::Output;
-use crate::{opening, progress};
+use crate::progress;
 
 /// A batch is committed early when its keys and values take so many bytes.
 const BATCH_BYTES_MAX: usize = 8 << 20;
@@ -29,8 +30,11 @@ const BATCH_BYTES_MAX: usize = 8 << 20;
 const NAMED_LINES_MAX: u64 = 10;
 
 /// Imports a file.
-pub(crate) fn run(args: &ImportArgs, output: &Output) -> Result<()> {
+pub(crate) fn run(args: &ImportArgs, stores: &Stores, output: &Output) -> Result<()> {
     let layout = args.csv.layout().map_err(|what| Failure::new(Code::BadInput, what))?;
+    if args.file == Path::new("-") {
+        stores.need_input()?;
+    }
     let mut source = Source::open(&args.file)?;
     if !args.partial {
         let bar = progress::bytes("checking", source.len());
@@ -44,7 +48,7 @@ pub(crate) fn run(args: &ImportArgs, output: &Output) -> Result<()> {
         bar.finish_and_clear();
     }
     let start = Instant::now();
-    let (store, keyspace) = opening::created_keyspace(&args.target)?;
+    let (store, keyspace) = stores.created_keyspace(&args.target)?;
     let imported = all_of(&mut source, layout.as_ref(), &store, &keyspace, args, output)?;
     store.close().map_err(|error| Failure::from(error).before(imported.all_durable()))?;
     let time = start.elapsed();

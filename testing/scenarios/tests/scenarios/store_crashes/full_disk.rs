@@ -24,15 +24,17 @@ struct Outcomes {
 
 #[test]
 fn a_full_disk_refuses_and_loses_nothing() {
-    let outcomes = run_with(Setup::default(), STEP_BYTES);
-    assert!(outcomes.closed > 3 && outcomes.refused > 10, "{outcomes:?}");
+    for setup in [Setup::default(), Setup::ENCRYPTED] {
+        let outcomes = run_with(setup, STEP_BYTES);
+        assert!(outcomes.closed > 3 && outcomes.refused > 10, "{outcomes:?}");
+    }
 }
 
 /// Their removes take room, which was reserved for them.
 #[test]
 fn a_full_disk_takes_removes_of_log_structured_trees() {
     let number = Engine::ALL.iter().position(|engine| *engine == Engine::Lsm);
-    let outcomes = run_with(Setup { engine: number }, 8 * STEP_BYTES);
+    let outcomes = run_with(Setup { engine: number, ..Setup::default() }, 8 * STEP_BYTES);
     assert!(outcomes.closed > 1 && outcomes.refused > 5, "{outcomes:?}");
 }
 
@@ -41,7 +43,7 @@ fn a_full_disk_takes_removes_of_log_structured_trees() {
 fn small_keyspaces_on_a_full_disk_take_removes() {
     const KEYSPACES: usize = 60;
     let number = Engine::ALL.iter().position(|engine| *engine == Engine::Lsm);
-    let setup = Setup { engine: number };
+    let setup = Setup { engine: number, ..Setup::default() };
     let disk = SimDisk::new(seed(23));
     let store = setup.open(&disk).unwrap();
     let options = || KeyspaceOptions::new().engine(Engine::Lsm);
