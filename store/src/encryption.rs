@@ -20,12 +20,12 @@ pub(crate) const KEY_NAME: &str = "key";
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum EncryptionKey {}
 
-/// A directory of a store, an increment or neither, with plain contents, and whether another process
-/// may write there.
+/// A directory of a store, an increment or neither, with plain contents, and whether another
+/// process may write there.
 ///
 /// # Errors
-/// [`Error::KeyNeeded`], [`Error::WrongKey`], [`Error::NotEncrypted`]; damage of the key file; those
-/// of the medium.
+/// [`Error::KeyNeeded`], [`Error::WrongKey`], [`Error::NotEncrypted`]; damage of the key file;
+/// those of the medium.
 pub(crate) fn decrypted(
     directory: Arc<dyn Directory>,
     (key, is_beside): (Option<&EncryptionKey>, bool),

@@ -29,8 +29,9 @@ pub(crate) use crate::increment::view::View;
 use crate::options::Options;
 
 /// The increment of that name as the directory of a store that is opened for reading only; all
-/// links of its chain lie in `siblings`, encrypted if the options have a key. The simulator of `testing/sim` uses this in place of a
-/// file system; programs use [`Store::open_read_only`](crate::Store::open_read_only).
+/// links of its chain lie in `siblings`, encrypted if the options have a key. The simulator of
+/// `testing/sim` uses this in place of a file system; programs use
+/// [`Store::open_read_only`](crate::Store::open_read_only).
 ///
 /// # Errors
 /// As [`Store::open_read_only`](crate::Store::open_read_only).

@@ -25,8 +25,8 @@ pub(super) const HEAD_KEY_ID: Range<usize> = 16..32;
 pub(super) const HEAD_FILE_ID: Range<usize> = 32..48;
 pub(super) const HEAD_NONCE: Range<usize> = 48..60;
 pub(super) const HEAD_TAG: Range<usize> = 60..76;
-/// Where these are: twice, in case that one of them is damaged. Without them nothing of the file can
-/// be read.
+/// Where these are: twice, in case that one of them is damaged. Without them nothing of the file
+/// can be read.
 pub(super) const HEAD_OFFSETS: [usize; 2] = [0, 3584];
 /// Where a bell is in the head, whatever place in the plain file was asked for.
 pub(super) const HEAD_BELL: u64 = 2048;
