@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use adamant::{
     Durability, Engine, Keyspace, KeyspaceOptions, LsmOptions, LsmStats, Options, Slice, Store,
 };
-use adamant_sim::{SimDirectory, SimDisk};
+use adamant_sim::{Call, Hooked, SimDirectory, SimDisk};
 
 use crate::device_bytes;
 
@@ -600,11 +600,19 @@ fn a_log_beyond_its_limit_gives_way_on_a_full_disk() {
     let mut lsm = LsmOptions::default();
     lsm.memtable_bytes_max = 12 << 20;
     let options = Options::new().durability(Durability::Buffered).lsm(lsm).log_bytes_max(LIMIT);
-    let store = Store::open_directory(Arc::new(SimDirectory::root(&disk)), options).unwrap();
+    // The log gets that long only if flushes are slower than the puts beside them.
+    let slowly = |call, path: &Path| {
+        let is_table = path.parent().is_some_and(|parent| parent.ends_with("tables"));
+        if call == Call::Write && is_table {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Ok(())
+    };
+    let directory = Hooked::new(SimDirectory::root(&disk), slowly).within();
+    let store = Store::open_directory(Arc::new(directory), options).unwrap();
     let (data, tree) = (keyspace(&store, "data"), store.keyspace("tree").unwrap());
     let log_bytes = || store.stats().unwrap().heap.journal.log_allocated_bytes;
     let (mut random, mut most) = (fastrand::Rng::with_seed(1), 0);
-    // Made before: the log gets that long only if puts are faster than the flushes beside them.
     let noise: Vec<u8> = (0..1 << 20).map(|_| random.u8(..)).collect();
     let mut value = |bytes| &noise[random.usize(..noise.len() - bytes)..][..bytes];
     for number in 0..30_000_u32 {
