@@ -99,6 +99,22 @@ pub const OPTION_HASH_INDEX: u16 = 4;
 /// only those that no table can hold.
 pub const OPTION_BLOB_BYTES_MIN: u16 = 5;
 
+/// The compression of values in a tree, each of which then ends with one of the `VALUE_` bytes: the
+/// method (1 LZ4, 2 zstd; 0: new values stay plain), the level of zstd or 0, and in 4 bytes the
+/// least bytes of a value that is compressed.
+pub const OPTION_VALUES: u16 = 6;
+/// The dictionary of that: the heap offset of its block in 8 bytes, and its bytes in 4.
+pub const OPTION_DICTIONARY: u16 = 7;
+
+/// The last byte of a stored value that is plain before it.
+pub const VALUE_PLAIN: u8 = 0;
+/// That of a value compressed by LZ4, behind the bytes of the plain value as a varint.
+pub const VALUE_LZ4: u8 = 1;
+/// That of a frame of zstd.
+pub const VALUE_ZSTD: u8 = 2;
+/// That of a frame of zstd that was made with the dictionary of the keyspace.
+pub const VALUE_ZSTD_DICTIONARY: u8 = 3;
+
 /// The engine `bplus`.
 pub const ENGINE_BPLUS: u16 = 1;
 /// The engine `btree`.

@@ -24,10 +24,11 @@ use zerocopy::FromBytes;
 
 use crate::batch::builder::Batch;
 use crate::care::rescue_ending::{are_halves, keyspace_in, match_deadlines};
-use crate::common::catalogue::{hidden_name, is_visible};
+use crate::common::catalogue::{codec_of, dictionary, hidden_name, is_visible};
 use crate::common::recorded_options;
 use crate::engine::lsm_trees::LsmTrees;
 use crate::engine::tree::{Engine, Tree};
+use crate::engine::value_codec::{Found, ValueCodec};
 use crate::error::{Error, Result};
 use crate::keyspace::handle::Keyspace;
 use crate::kind::{KeyspaceKind, deadlines_of, entries_of};
@@ -35,6 +36,7 @@ use crate::layout::{
     KIND_DEADLINES, KIND_EXPIRING, KIND_PLAIN, KeyspaceEntry, STORE_MAGIC, STORE_ROOT, StoreHead,
 };
 use crate::limits::check_name;
+use crate::own_options::OwnOptions;
 use crate::store::handle::Store;
 use crate::store::inspect::{CATALOGUE, Finding, check_salvage};
 use crate::types::KeyspaceTypes;
@@ -179,7 +181,7 @@ struct Rescue<'s> {
     /// The recorded types of keyspaces.
     types: BTreeMap<String, KeyspaceTypes>,
     /// The recorded options of keyspaces.
-    options: BTreeMap<String, TreeOptions>,
+    options: BTreeMap<String, OwnOptions>,
     /// Whether there may be leaves whose tree is lost.
     lost_trees: bool,
 }
@@ -338,6 +340,7 @@ impl<'s> Rescue<'s> {
         let expected = tree.and_then(|tree| tree.len(self.salvage)).ok();
         let keyspace = self.keyspace_of(name, engine, kind)?;
         let mut writer = Writer::new(keyspace, expected);
+        self.set_codec(name, &mut writer)?;
         let lost = &mut self.lost;
         Tree::salvage(self.salvage, engine, head, &mut self.leaves, &mut |found| {
             // Only leaves of a bplus tree can be found again.
@@ -381,9 +384,28 @@ impl<'s> Rescue<'s> {
     fn keyspace_of(&self, name: &str, engine: Engine, kind: u16) -> Result<Keyspace> {
         let keyspace = keyspace_in(self.target, name, engine, kind)?;
         if let Some(own) = self.options.get(name) {
-            self.target.shared.give_options(&keyspace.state, own)?;
+            let here = OwnOptions { dictionary: None, ..*own };
+            self.target.shared.give_options(&keyspace.state, &here)?;
+            let bytes = own.dictionary.and_then(|place| dictionary(self.salvage, place).ok());
+            if let (Some(values), Some(bytes)) = (own.values, bytes) {
+                self.target.shared.convert_values(name, (values, Some(bytes)))?;
+            }
         }
         Ok(keyspace)
+    }
+
+    /// Has a writer decode the values of a tree of the damaged store. Without its dictionary, values
+    /// that need that are lost, and the others are saved.
+    fn set_codec(&self, name: &str, writer: &mut Writer) -> Result<()> {
+        let Some(own) = self.options.get(name) else { return Ok(()) };
+        writer.codec = match codec_of(self.salvage, name, own) {
+            Err(error) if !error.is_not_built() => {
+                writer.note(Some(format!("the dictionary of the values: {error}")));
+                codec_of(self.salvage, name, &OwnOptions { dictionary: None, ..*own })?
+            }
+            codec => codec?,
+        };
+        Ok(())
     }
 
     fn log_of(&self, tree: &Lsm, writer: &mut Writer) -> adamant_lsm::Result<()> {
@@ -466,9 +488,16 @@ impl<'s> Rescue<'s> {
         let mut leaves = Vec::new();
         for (owner, leaf) in orphans {
             let mut pairs: Vec<(Slice, Slice)> = Vec::new();
+            let codec = match owner {
+                Some(owner) => self.options.get(&keyspaces[owner].name),
+                None => None,
+            };
+            let codec = codec.map(|own| codec_of(self.salvage, "", own)).transpose()?.flatten();
             let _ = Bplus::salvage_orphan(self.salvage, leaf, &mut |found| {
-                if let Salvaged::Pair((key, value)) = found {
-                    pairs.push((key.into(), value.into()));
+                if let Salvaged::Pair((key, stored)) = found {
+                    let value = codec.as_ref().map(|codec| codec.decode(key, stored));
+                    let value = value.transpose().ok().flatten().map(Found::into_slice);
+                    pairs.push((key.into(), value.unwrap_or_else(|| stored.into())));
                 }
             });
             leaves.push((owner, leaf, pairs));
@@ -514,6 +543,10 @@ impl<'s> Rescue<'s> {
         let report = known.unwrap_or(&mut fresh);
         let keyspace = keyspace_in(self.target, &report.name, Engine::Bplus, KIND_PLAIN)?;
         let mut writer = Writer::new(keyspace, None);
+        if !is_fresh {
+            // Of an unknown keyspace nothing says whether its values are compressed.
+            self.set_codec(&report.name, &mut writer)?;
+        }
         writer.only_absent = true;
         for leaf in leaves {
             let saved = Bplus::salvage_orphan(self.salvage, *leaf, &mut |found| writer.take(found));
@@ -560,6 +593,8 @@ fn keyspace_entry<'b>(name: &[u8], bytes: &'b [u8]) -> Option<NamedTree<'b>> {
 /// Writes saved pairs to a keyspace of the new store, in batches.
 struct Writer {
     keyspace: Keyspace,
+    /// How the tree that pairs are read from stores values.
+    codec: Option<Arc<ValueCodec>>,
     pending: Vec<(Vec<u8>, Vec<u8>)>,
     pending_bytes: usize,
     /// Whether existing pairs stay.
@@ -573,6 +608,7 @@ impl Writer {
         let name = keyspace.name().into();
         Self {
             keyspace: keyspace.with_durability(Durability::Deferred),
+            codec: None,
             pending: Vec::new(),
             pending_bytes: 0,
             only_absent: false,
@@ -583,7 +619,13 @@ impl Writer {
 
     fn take(&mut self, found: Salvaged<'_>) {
         let loss = match found {
-            Salvaged::Pair((key, value)) => return self.add(key, value),
+            Salvaged::Pair((key, stored)) => match self.codec.clone() {
+                None => return self.add(key, stored),
+                Some(codec) => match codec.decode(key, stored) {
+                    Ok(value) => return self.add(key, &value),
+                    Err(error) => error.to_string(),
+                },
+            },
             Salvaged::LostValue { key, why } => {
                 format!("the value of key {}: {why}", key.escape_ascii())
             }

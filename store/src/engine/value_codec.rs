@@ -1,0 +1,284 @@
+//! Compressed values: how a tree of a keyspace with compression stores each value.
+//!
+//! Purpose: a stored value ends with a byte that says how it is stored (`docs/format/store.md`), so
+//! one that stays as it is begins where its block does, and is lent without a copy.
+//! Invariants: what `encode` makes, `decode` of any codec with the same dictionary gives back. No
+//! bytes make `decode` panic, or allocate more than a value may have.
+//! Thread safety: any thread. Compressors are kept for the next caller, one for each that was busy
+//! at once.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use adamant_lsm::Compression;
+use adamant_lsm::compression::{
+    Compressor, Dictionary, Method, Refused, decompress, zstd_plain_bytes,
+};
+use adamant_slice::Slice;
+use adamant_wire::varint;
+use parking_lot::Mutex;
+
+use crate::error::{Error, Result};
+use crate::layout::{VALUE_LZ4, VALUE_PLAIN, VALUE_ZSTD, VALUE_ZSTD_DICTIONARY};
+use crate::limits::VALUE_BYTES_MAX;
+use crate::value_compression::ValueCompression;
+
+/// Compressors kept for later callers, and bytes of output that each of them may keep.
+const COMPRESSORS_MAX: usize = 8;
+const KEPT_BYTES_MAX: usize = 1 << 20;
+
+/// A value that was found.
+#[derive(Debug)]
+pub(crate) enum Found<'a> {
+    Lent(&'a [u8]),
+    Own(Slice),
+}
+
+impl Deref for Found<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Lent(bytes) => bytes,
+            Self::Own(slice) => slice,
+        }
+    }
+}
+
+impl Found<'_> {
+    /// The value as a slice of its own.
+    pub(crate) fn into_slice(self) -> Slice {
+        match self {
+            Self::Lent(bytes) => Slice::from(bytes),
+            Self::Own(slice) => slice,
+        }
+    }
+}
+
+/// Encodes and decodes the values of one keyspace.
+pub(crate) struct ValueCodec {
+    /// The keyspace when it was opened, for messages.
+    name: Box<str>,
+    values: ValueCompression,
+    /// Also where another method is chosen by now, for what was written before.
+    dictionary: Option<Dictionary>,
+    compressors: Mutex<Vec<Compressor>>,
+}
+
+impl fmt::Debug for ValueCodec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut codec = f.debug_struct("ValueCodec");
+        codec.field("values", &self.values).field("dictionary", &self.dictionary);
+        codec.finish_non_exhaustive()
+    }
+}
+
+impl ValueCodec {
+    /// The codec of the keyspace with this name.
+    ///
+    /// # Errors
+    /// [`Error::Lsm`]: this build is without the compression, or the bytes are no dictionary.
+    pub(crate) fn new(
+        name: &str,
+        values: ValueCompression,
+        dictionary: Option<&[u8]>,
+    ) -> Result<Arc<Self>> {
+        values.check().map_err(Error::of_lsm(name))?;
+        let level = match values.compression() {
+            zstd @ Compression::Zstd(_) => zstd,
+            // Nothing more is written with it.
+            _ => Compression::zstd(),
+        };
+        let dictionary = dictionary.map(|bytes| Dictionary::new(bytes, level)).transpose();
+        let dictionary = dictionary.map_err(Error::of_lsm(name))?;
+        Ok(Arc::new(Self { name: name.into(), values, dictionary, compressors: Mutex::default() }))
+    }
+
+    /// Whether it decodes whatever the other one has encoded.
+    pub(crate) fn decodes_all_of(&self, other: &Self) -> bool {
+        let bytes = |codec: &Self| codec.dictionary.as_ref().map(|it| it.bytes().to_vec());
+        std::ptr::eq(self, other) || other.dictionary.is_none() || bytes(self) == bytes(other)
+    }
+
+    /// Appends the stored form of a value.
+    ///
+    /// # Errors
+    /// [`Error::ValueTooLong`] for one of the most bytes that a value may have, if it does not
+    /// shrink: there is no room for another one.
+    pub(crate) fn encode(&self, plain: &[u8], to: &mut Vec<u8>) -> Result<()> {
+        if plain.len() as u64 >= u64::from(self.values.bytes_min()) && self.compress(plain, to) {
+            return Ok(());
+        }
+        if plain.len() as u64 >= VALUE_BYTES_MAX {
+            let (bytes, bytes_max) = (plain.len() as u64, VALUE_BYTES_MAX - 1);
+            return Err(Error::ValueTooLong { bytes, bytes_max });
+        }
+        to.reserve(plain.len() + 1);
+        to.extend_from_slice(plain);
+        to.push(VALUE_PLAIN);
+        Ok(())
+    }
+
+    /// Appends the compressed form, if that saves an eighth.
+    fn compress(&self, plain: &[u8], to: &mut Vec<u8>) -> bool {
+        let mut compressor = self.compressors.lock().pop().unwrap_or_default();
+        let compression = self.values.compression();
+        let dictionary = match compression {
+            Compression::Zstd(_) => self.dictionary.as_ref(),
+            _ => None,
+        };
+        let (stored, how) = match dictionary {
+            Some(dictionary) => {
+                (compressor.compress_with(plain, dictionary), VALUE_ZSTD_DICTIONARY)
+            }
+            None => match compressor.compress(plain, compression) {
+                (_, Method::None) => (None, VALUE_PLAIN),
+                (stored, Method::Lz4) => (Some(stored), VALUE_LZ4),
+                (stored, Method::Zstd) => (Some(stored), VALUE_ZSTD),
+            },
+        };
+        if let Some(stored) = stored {
+            to.reserve(stored.len() + varint::len(plain.len() as u64) + 1);
+            if how == VALUE_LZ4 {
+                // A frame of zstd has it in itself.
+                varint::put(to, plain.len() as u64);
+            }
+            to.extend_from_slice(stored);
+            to.push(how);
+        }
+        let is_compressed = stored.is_some();
+        if compressor.kept_bytes() <= KEPT_BYTES_MAX {
+            let mut kept = self.compressors.lock();
+            if kept.len() < COMPRESSORS_MAX {
+                kept.push(compressor);
+            }
+        }
+        is_compressed
+    }
+
+    /// The value of a key, given its stored form.
+    ///
+    /// # Errors
+    /// Damage; [`Error::Lsm`] if this build is without the compression.
+    pub(crate) fn decode<'a>(&self, key: &[u8], stored: &'a [u8]) -> Result<Found<'a>> {
+        match self.plain(stored) {
+            Ok(found) => Ok(found),
+            Err(Refused::Malformed) => Err(self.damaged(key, stored)),
+            Err(Refused::NotBuilt) => {
+                Err(Error::of_lsm(&self.name)(adamant_lsm::Error::InvalidOption {
+                    option: "value_compression",
+                    expected: "a value that is plain or compressed by lz4, since this program is \
+                               built without the feature zstd"
+                        .into(),
+                    found: format!("one compressed by zstd under key {}", key.escape_ascii()),
+                }))
+            }
+        }
+    }
+
+    fn plain<'a>(&self, stored: &'a [u8]) -> std::result::Result<Found<'a>, Refused> {
+        let (&how, mut bytes) = stored.split_last().ok_or(Refused::Malformed)?;
+        let (method, dictionary, plain_bytes) = match how {
+            VALUE_PLAIN => return Ok(Found::Lent(bytes)),
+            VALUE_LZ4 => (Method::Lz4, None, varint::take(&mut bytes)),
+            // Without zstd nothing is known of a frame, and `decompress` says so.
+            VALUE_ZSTD | VALUE_ZSTD_DICTIONARY if !Compression::zstd().is_built() => {
+                return Err(Refused::NotBuilt);
+            }
+            VALUE_ZSTD => (Method::Zstd, None, zstd_plain_bytes(bytes)),
+            VALUE_ZSTD_DICTIONARY => {
+                let dictionary = self.dictionary.as_ref().ok_or(Refused::Malformed)?;
+                (Method::Zstd, Some(dictionary), zstd_plain_bytes(bytes))
+            }
+            _ => return Err(Refused::Malformed),
+        };
+        let plain_bytes = plain_bytes.filter(|bytes| *bytes <= VALUE_BYTES_MAX);
+        let plain_bytes = plain_bytes.and_then(|bytes| usize::try_from(bytes).ok());
+        let plain_bytes = plain_bytes.ok_or(Refused::Malformed)?;
+        decompress(method, bytes, plain_bytes, dictionary).map(Found::Own)
+    }
+
+    #[cold]
+    fn damaged(&self, key: &[u8], stored: &[u8]) -> Error {
+        Error::Damaged {
+            what: format!(
+                "expected a stored value of keyspace {:?} under key {}, found {} bytes that do not \
+                 decode as the last of them says; repair the store (`adamant repair`)",
+                self.name,
+                key.escape_ascii(),
+                stored.len()
+            ),
+        }
+    }
+}
+
+/// A value that is about to be written, encoded before any lock is taken if its keyspace encodes:
+/// writers do not hold the image while they compress.
+pub(crate) struct Prepared<'v> {
+    plain: &'v [u8],
+    ahead: Option<(Arc<ValueCodec>, Vec<u8>)>,
+}
+
+impl<'v> Prepared<'v> {
+    /// As [`ValueCodec::encode`], with the codec that the keyspace has at the moment.
+    pub(crate) fn new(plain: &'v [u8], codec: Option<Arc<ValueCodec>>) -> Result<Self> {
+        let Some(codec) = codec else { return Ok(plain.into()) };
+        let mut stored = Vec::new();
+        codec.encode(plain, &mut stored)?;
+        Ok(Self { plain, ahead: Some((codec, stored)) })
+    }
+
+    /// The value.
+    pub(crate) fn plain(&self) -> &'v [u8] {
+        self.plain
+    }
+
+    /// What was stored ahead for this codec: none if the keyspace has got another one meanwhile.
+    pub(crate) fn stored_for(&self, codec: &Arc<ValueCodec>) -> Option<&[u8]> {
+        let (of, stored) = self.ahead.as_ref()?;
+        Arc::ptr_eq(of, codec).then_some(&stored[..])
+    }
+}
+
+impl<'v> From<&'v [u8]> for Prepared<'v> {
+    fn from(plain: &'v [u8]) -> Self {
+        Self { plain, ahead: None }
+    }
+}
+
+/// The values of many writes to one keyspace, encoded as those of [`Prepared`] are.
+pub(crate) struct PreparedRun {
+    codec: Arc<ValueCodec>,
+    bytes: Vec<u8>,
+    /// The end of each in `bytes`; that of the one before for a removal.
+    ends: Vec<usize>,
+}
+
+impl PreparedRun {
+    /// `None` for a keyspace that does not encode.
+    ///
+    /// # Errors
+    /// As [`ValueCodec::encode`].
+    pub(crate) fn new<'v>(
+        codec: Option<Arc<ValueCodec>>,
+        values: impl Iterator<Item = Option<&'v [u8]>>,
+    ) -> Result<Option<Self>> {
+        let Some(codec) = codec else { return Ok(None) };
+        let (mut bytes, mut ends) = (Vec::new(), Vec::new());
+        for value in values {
+            if let Some(value) = value {
+                codec.encode(value, &mut bytes)?;
+            }
+            ends.push(bytes.len());
+        }
+        Ok(Some(Self { codec, bytes, ends }))
+    }
+
+    /// The stored form of the value at an index, if it is for this codec.
+    pub(crate) fn stored_for(&self, codec: &Arc<ValueCodec>, index: usize) -> Option<&[u8]> {
+        let start = index.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).copied());
+        let stored = self.bytes.get(start?..*self.ends.get(index)?);
+        stored.filter(|_| Arc::ptr_eq(&self.codec, codec))
+    }
+}
