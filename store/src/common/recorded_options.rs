@@ -151,7 +151,7 @@ mod tests {
         options.blob_bytes_min = Some(Some(1000));
         let mut own = OwnOptions::from(options);
         own.values = Some(ValueCompression::from(Compression::Zstd(9)).with_bytes_min(200));
-        own.dictionary = Some(DictionaryPlace { block: 0x1234_5678_90, bytes: 60_000 });
+        own.dictionary = Some(DictionaryPlace { block: 0x0012_3456_7890, bytes: 60_000 });
         own
     }
 

@@ -282,3 +282,118 @@ impl PreparedRun {
         stored.filter(|_| Arc::ptr_eq(&self.codec, codec))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Those that this build has, with and without a dictionary.
+    fn codecs() -> Vec<Arc<ValueCodec>> {
+        let dictionary = b"a dictionary has what values have in common: name, license, version";
+        let zstd = Compression::zstd();
+        let all = [
+            (Compression::None, None),
+            (Compression::Lz4, None),
+            (zstd, None),
+            (zstd, Some(&dictionary[..])),
+        ];
+        let built = all.into_iter().filter(|(compression, _)| compression.is_built());
+        let codec = |(compression, dictionary)| {
+            let values = ValueCompression::from(compression).with_bytes_min(20);
+            ValueCodec::new("main", values, dictionary).unwrap()
+        };
+        built.map(codec).collect()
+    }
+
+    fn encoded(codec: &ValueCodec, plain: &[u8]) -> Vec<u8> {
+        let mut stored = Vec::new();
+        codec.encode(plain, &mut stored).unwrap();
+        stored
+    }
+
+    #[test]
+    fn values_of_all_lengths_come_back() {
+        let mut random = fastrand::Rng::with_seed(3);
+        for (number, codec) in codecs().into_iter().enumerate() {
+            for bytes in [0, 1, 19, 20, 100, 4095, 4096, 70_000, 1 << 20] {
+                let text = b"name: serde, license: MIT, version: 1.0.".iter().cycle();
+                let text: Vec<u8> = text.copied().take(bytes).collect();
+                let noise: Vec<u8> = (0..bytes).map(|_| random.u8(..)).collect();
+                for plain in [&text, &noise] {
+                    let stored = encoded(&codec, plain);
+                    assert_eq!(codec.decode(b"key", &stored).unwrap()[..], plain[..]);
+                    assert!(stored.len() <= plain.len() + 1);
+                }
+                let is_smaller = encoded(&codec, &text).len() < bytes;
+                assert_eq!(is_smaller, number > 0 && bytes >= 100, "{codec:?}, {bytes} bytes");
+                assert!(matches!(codec.decode(b"", &encoded(&codec, &noise)), Ok(Found::Lent(_))));
+            }
+        }
+    }
+
+    /// Bytes that were changed, cut off, or are none of ours give an error or another value, and
+    /// never more than a value may have.
+    #[test]
+    fn no_bytes_make_it_panic_or_allocate_without_bound() {
+        let mut random = fastrand::Rng::with_seed(5);
+        let plain = b"name: serde, license: MIT, version: 1.0.".repeat(9);
+        for codec in codecs() {
+            let stored = encoded(&codec, &plain);
+            for at in 0..stored.len() {
+                for how in [1, 2, 3, 4, 0x80, 0xFF] {
+                    let mut changed = stored.clone();
+                    changed[at] ^= how;
+                    let _ = codec.decode(b"key", &changed);
+                }
+                let _ = codec.decode(b"key", &stored[..at]);
+            }
+            for _ in 0..20_000 {
+                let mut bytes: Vec<u8> = (0..random.usize(..40)).map(|_| random.u8(..)).collect();
+                if let Some(last) = bytes.last_mut() {
+                    *last = random.u8(..5);
+                }
+                let _ = codec.decode(b"key", &bytes);
+            }
+            let error = codec.decode(b"a key", &[]).unwrap_err().to_string();
+            assert!(error.contains("\"main\" under key a key"), "{error}");
+            // The length of more than 4 GiB, and of 4 GiB out of ten bytes.
+            for claim in [u64::MAX, VALUE_BYTES_MAX + 1, VALUE_BYTES_MAX] {
+                let mut bomb = Vec::new();
+                varint::put(&mut bomb, claim);
+                bomb.extend_from_slice(&[0; 10]);
+                bomb.push(VALUE_LZ4);
+                assert!(codec.decode(b"key", &bomb).unwrap_err().is_damaged());
+            }
+            assert!(codec.decode(b"key", b"bytes\x04").unwrap_err().is_damaged());
+        }
+    }
+
+    #[test]
+    fn what_was_prepared_counts_for_its_codec_alone() {
+        let all = codecs();
+        let plain = b"value ".repeat(20);
+        let prepared = Prepared::new(&plain, Some(Arc::clone(&all[1]))).unwrap();
+        assert_eq!(prepared.stored_for(&all[1]).unwrap(), encoded(&all[1], &plain));
+        assert_eq!(prepared.stored_for(&all[0]), None);
+        let values = [Some(&plain[..]), None, Some(b""), Some(&plain[..])];
+        let run = PreparedRun::new(Some(Arc::clone(&all[1])), values.into_iter());
+        let run = run.unwrap().unwrap();
+        for (index, value) in values.iter().enumerate() {
+            let expected = value.map_or(Vec::new(), |value| encoded(&all[1], value));
+            assert_eq!(run.stored_for(&all[1], index).unwrap(), expected);
+            assert_eq!(run.stored_for(&all[0], index), None);
+        }
+        assert_eq!(run.stored_for(&all[1], 4), None);
+        assert!(PreparedRun::new(None, values.into_iter()).unwrap().is_none());
+    }
+
+    /// Values move between keyspaces as they are only if none needs a dictionary that is not there.
+    #[test]
+    fn a_dictionary_is_needed_to_decode_all() {
+        let all = codecs();
+        let Some([zstd, dictionary]) = all.get(2..4) else { return };
+        assert!(zstd.decodes_all_of(&all[0]) && all[0].decodes_all_of(zstd));
+        assert!(dictionary.decodes_all_of(zstd) && !zstd.decodes_all_of(dictionary));
+        assert!(dictionary.decodes_all_of(&codecs()[3]));
+    }
+}

@@ -25,6 +25,7 @@ mod pieces;
 mod read_only;
 mod rename;
 mod types;
+mod value_compression;
 mod waiting;
 
 /// Bytes that the file at a path takes of the device: it may have holes.

@@ -2,26 +2,50 @@
 
 use std::sync::Arc;
 
-use adamant::{Engine, ImageKind, LsmOptions, Options, Result, Store};
+use adamant::{
+    Compression, Engine, ImageKind, LsmOptions, Options, Result, Store, ValueCompression,
+};
 use adamant_sim::{SimDirectory, SimDisk};
 
-/// The engine of the keyspaces.
+/// The engine of the keyspaces, and how they store values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Setup {
     /// The number of the engine in [`Engine::ALL`]; `None`: all of them, by name of the keyspace.
     pub engine: Option<usize>,
+    /// Whether values are compressed, where a tree keeps them.
+    pub packs: bool,
 }
 
 impl Setup {
-    /// One engine each, or all together.
+    /// One engine each, or all together; the first and all together also with compressed values.
     pub fn all() -> Vec<Setup> {
         let engines = (0..Engine::ALL.len()).map(Some).chain([None]);
-        engines.map(|engine| Self { engine }).collect()
+        let plain = engines.map(|engine| Self { engine, packs: false });
+        let packed = [Some(0), None].map(|engine| Self { engine, packs: true });
+        plain.chain(packed).collect()
+    }
+
+    /// That of one engine, by its number in [`Engine::ALL`].
+    pub fn of(number: usize) -> Self {
+        Self { engine: Some(number), packs: false }
     }
 
     /// The name for messages: `btree`.
     pub fn name(self) -> &'static str {
-        self.engine.map_or("all engines", |number| Engine::ALL[number].name())
+        match (self.engine, self.packs) {
+            (Some(0), true) => "bplus, compressed values",
+            (_, true) => "compressed values",
+            (engine, _) => engine.map_or("all engines", |number| Engine::ALL[number].name()),
+        }
+    }
+
+    /// The compression of values in the keyspace with a name, when it is created.
+    pub fn values_of(self, name: &str) -> Option<ValueCompression> {
+        if !self.packs || self.engine_of(name) == Engine::Lsm {
+            return None;
+        }
+        let compression = if name == "second" { Compression::Zstd(1) } else { Compression::Lz4 };
+        Some(ValueCompression::from(compression).with_bytes_min(10))
     }
 
     /// The engine of the keyspace with a name.

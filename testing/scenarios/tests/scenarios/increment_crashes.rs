@@ -9,7 +9,7 @@ use adamant_sim::tally::{seed, states_max};
 use adamant_sim::{Call, Choice, Fault, Hooked, SimDirectory, SimDisk, Tally};
 
 fn mix(number: u64) -> Mix {
-    let setup = Setup { engine: None };
+    let setup = Setup { engine: None, packs: false };
     Mix { seed: seed(number), rare_one_in: 12, large_one_in: 15, setup, ..Mix::default() }
 }
 
@@ -46,7 +46,8 @@ fn chain(number: u64) -> Chain {
 }
 
 fn open(disk: &SimDisk, name: &str) -> Result<Store> {
-    let options = Setup { engine: None }.options().image(ImageKind::Filled).read_only(true);
+    let options =
+        Setup { engine: None, packs: false }.options().image(ImageKind::Filled).read_only(true);
     match name {
         "0" => Store::open_directory(root(disk).subdirectory(name)?, options),
         _ => Store::open_directory(increment_in(&root(disk), name)?, options),

@@ -30,10 +30,12 @@ fn fill(number: u64) -> Plan {
 
 #[test]
 fn a_power_cut_leaves_all_or_nothing() {
-    for setup in (0..Engine::ALL.len()).map(|engine| Setup { engine: Some(engine) }) {
+    for setup in (0..Engine::ALL.len()).map(Setup::of) {
         let mix = Mix { seed: seed(31), setup, ..Mix::default() };
         let mut workload = Workload::create(&SimDisk::new(mix.seed), mix).unwrap();
-        workload.commit(&Plan::Create(NAME, setup.engine_of(NAME)), Durability::Sync).unwrap();
+        workload
+            .commit(&Plan::Create(NAME, setup.engine_of(NAME), None), Durability::Sync)
+            .unwrap();
         for (round, durability) in ALL.iter().enumerate() {
             workload.commit(&fill(round as u64), *durability).unwrap();
             let snapshot = (round == 1).then(|| workload.store().snapshot().unwrap());
@@ -82,7 +84,7 @@ fn full(disk: &SimDisk, setup: Setup, entries: u64) -> (Store, Keyspace) {
 /// The log that every store has is room for the removal of some ten thousand entries.
 #[test]
 fn a_full_disk_has_room_for_removals() {
-    for setup in (0..Engine::ALL.len()).map(|engine| Setup { engine: Some(engine) }) {
+    for setup in (0..Engine::ALL.len()).map(Setup::of) {
         println!("{}", setup.name());
         let disk = SimDisk::new(seed(33));
         let (store, keyspace) = full(&disk, setup, 10_000);
@@ -106,7 +108,7 @@ fn a_full_disk_has_room_for_removals() {
 fn a_removal_that_is_too_large_for_a_full_disk_changes_nothing() {
     const MANY: u64 = 150_000;
     let number = Engine::ALL.iter().position(|engine| *engine == Engine::Btree);
-    let setup = Setup { engine: number };
+    let setup = Setup { engine: number, packs: false };
     let disk = SimDisk::new(seed(34));
     let (store, keyspace) = full(&disk, setup, MANY);
     let before = store.snapshot().unwrap();

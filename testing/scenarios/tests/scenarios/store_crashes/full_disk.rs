@@ -32,7 +32,7 @@ fn a_full_disk_refuses_and_loses_nothing() {
 #[test]
 fn a_full_disk_takes_removes_of_log_structured_trees() {
     let number = Engine::ALL.iter().position(|engine| *engine == Engine::Lsm);
-    let outcomes = run_with(Setup { engine: number }, 8 * STEP_BYTES);
+    let outcomes = run_with(Setup { engine: number, packs: false }, 8 * STEP_BYTES);
     assert!(outcomes.closed > 1 && outcomes.refused > 5, "{outcomes:?}");
 }
 
@@ -41,7 +41,7 @@ fn a_full_disk_takes_removes_of_log_structured_trees() {
 fn small_keyspaces_on_a_full_disk_take_removes() {
     const KEYSPACES: usize = 60;
     let number = Engine::ALL.iter().position(|engine| *engine == Engine::Lsm);
-    let setup = Setup { engine: number };
+    let setup = Setup { engine: number, packs: false };
     let disk = SimDisk::new(seed(23));
     let store = setup.open(&disk).unwrap();
     let options = || KeyspaceOptions::new().engine(Engine::Lsm);

@@ -1,0 +1,397 @@
+//! Compressed values of trees: their space, their options, conversions, and random work against a
+//! model.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use adamant::{
+    Change, Compression, Engine, Error, Keyspace, KeyspaceOptions, Options, Store, ValueCompression,
+};
+use adamant_heap::MemoryDirectory;
+
+/// Text of some hundred bytes, as records are.
+fn record(number: u32) -> Vec<u8> {
+    let text = format!(
+        "{{\"name\": \"package-{number}\", \"license\": \"MIT OR Apache-2.0\", \"downloads\": {}, \
+         \"description\": \"The package number {number} of many that do what others do, too: it \
+         reads records, writes records and compares records\", \"keywords\": [\"records\", \
+         \"packages\", \"keyspace {}\"]}}",
+        number * 7919 % 100_000,
+        number % 13
+    );
+    text.into_bytes()
+}
+
+fn compressions() -> impl Iterator<Item = Compression> {
+    [Compression::Lz4, Compression::zstd()].into_iter().filter(|one| one.is_built())
+}
+
+fn options(values: impl Into<ValueCompression>) -> KeyspaceOptions {
+    KeyspaceOptions::new().value_compression(values)
+}
+
+fn assert_whole(store: &Store) {
+    let report = store.check().unwrap();
+    assert!(report.is_clean(), "{:#?}", report.findings);
+}
+
+fn pool_bytes_of(work: impl FnOnce(&Store)) -> u64 {
+    let store = Store::in_memory().unwrap();
+    work(&store);
+    store.compact().unwrap();
+    assert_whole(&store);
+    store.stats().unwrap().heap.pool_bytes
+}
+
+#[test]
+fn records_take_half_of_the_space_and_with_a_dictionary_a_third() {
+    let records = || (0..20_000).map(|number| (format!("{number:05}"), record(number)));
+    let plain = pool_bytes_of(|store| {
+        store.keyspace("all").unwrap().load_sorted(records()).unwrap();
+    });
+    for compression in compressions() {
+        let packed = pool_bytes_of(|store| {
+            let all = store.keyspace_with("all", options(compression)).unwrap();
+            all.load_sorted(records()).unwrap();
+            assert_eq!(all.get("00007").unwrap().unwrap(), record(7));
+        });
+        assert!(packed * 4 < plain * 3, "{compression}: {packed} of {plain} bytes");
+        let Compression::Zstd(_) = compression else { continue };
+        let with_dictionary = pool_bytes_of(|store| {
+            let all = store.keyspace("all").unwrap();
+            all.load_sorted(records()).unwrap();
+            let dictionary = store.train_dictionary("all", 8 << 10).unwrap();
+            assert!(store.compress_values("all", compression, Some(&dictionary)).unwrap());
+            assert!(!store.compress_values("all", compression, Some(&dictionary)).unwrap());
+            assert_eq!(all.get("00007").unwrap().unwrap(), record(7));
+            let info = &store.keyspaces().unwrap()[0];
+            assert_eq!(info.values, Some(compression.into()));
+            assert_eq!(info.dictionary_bytes as usize, dictionary.len());
+        });
+        assert!(with_dictionary * 2 < plain, "{with_dictionary} of {plain} bytes");
+        assert!(with_dictionary < packed, "{with_dictionary} of {packed} bytes");
+    }
+}
+
+#[test]
+fn an_option_is_for_a_new_keyspace_or_for_new_values() {
+    let directory: Arc<MemoryDirectory> = Arc::new(MemoryDirectory::new());
+    let open = || Store::open_directory(directory.clone(), Options::new().background(false));
+    let store = open().unwrap();
+    // To have none is no option, and an empty keyspace can get any.
+    let main = store.keyspace_with("main", options(Compression::None)).unwrap();
+    assert_eq!(store.keyspaces().unwrap()[0].values, None);
+    main.put("before", record(1)).unwrap();
+    let refused = store.keyspace_with("main", options(Compression::Lz4)).unwrap_err();
+    assert!(matches!(&refused, Error::PlainValues { name } if name == "main"), "{refused}");
+    main.delete("before").unwrap();
+    store.keyspace_with("main", options(Compression::Lz4)).unwrap();
+    main.put("by lz4", record(2)).unwrap();
+    // Another threshold, another method: what is there stays.
+    let longer = ValueCompression::from(Compression::Lz4).with_bytes_min(5000);
+    store.keyspace_with("main", options(longer)).unwrap();
+    main.put("plain", record(3)).unwrap();
+    store.keyspace_with("main", options(Compression::None)).unwrap();
+    main.put("plain, too", record(4)).unwrap();
+    for compression in compressions() {
+        store.keyspace_with("main", options(compression)).unwrap();
+        main.put(format!("by {compression}"), record(5)).unwrap();
+    }
+    store.keyspace("main").unwrap();
+    let last = compressions().last().unwrap();
+    store.close().unwrap();
+    let store = open().unwrap();
+    let main = store.open_keyspace("main").unwrap();
+    assert_eq!(store.keyspaces().unwrap()[0].values, Some(last.into()));
+    for (key, number) in [("by lz4", 2), ("plain", 3), ("plain, too", 4)] {
+        let number = if key == "by lz4" { 5 } else { number };
+        assert_eq!(main.get(key).unwrap().unwrap(), record(number), "{key}");
+    }
+    let lsm = KeyspaceOptions::new().engine(Engine::Lsm).value_compression(Compression::Lz4);
+    assert!(matches!(store.keyspace_with("log", lsm), Err(Error::WrongEngine { .. })));
+    let wrong = store.keyspace_with("other", options(Compression::Zstd(23))).unwrap_err();
+    assert!(wrong.to_string().contains("value_compression"), "{wrong}");
+    let wrong = store.compress_values("main", Compression::Lz4, Some(b"bytes")).unwrap_err();
+    assert!(wrong.to_string().contains("dictionary"), "{wrong}");
+    assert!(store.compress_values("none", Compression::Lz4, None).is_err());
+    assert!(store.train_dictionary("main", 1024).is_err(), "too few values");
+    assert_whole(&store);
+}
+
+/// All the ways to store values, by the number of each.
+fn ways() -> Vec<(Compression, Option<Vec<u8>>)> {
+    let mut ways = vec![(Compression::None, None), (Compression::Lz4, None)];
+    if Compression::zstd().is_built() {
+        ways.push((Compression::zstd(), None));
+        ways.push((Compression::zstd(), Some(record(0))));
+        ways.push((Compression::Zstd(1), Some([record(1), record(2)].concat())));
+    }
+    ways
+}
+
+type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn entries(keyspace: &Keyspace) -> Model {
+    keyspace.iter().map(|entry| entry.unwrap()).map(|(k, v)| (k.to_vec(), v.to_vec())).collect()
+}
+
+/// Every way to write, over keyspaces of all engines that are converted to and fro meanwhile, with
+/// snapshots open and changes recorded.
+#[test]
+fn random_work_agrees_with_a_model() {
+    for seed in 0..6 {
+        println!("seed {seed}");
+        let mut random = fastrand::Rng::with_seed(seed);
+        let directory: Arc<MemoryDirectory> = Arc::new(MemoryDirectory::new());
+        let open = || Store::open_directory(directory.clone(), Options::new()).unwrap();
+        let mut store = open();
+        store.record_changes(Some(64 << 20)).unwrap();
+        let name = |number: usize| Engine::ALL[number % 5].name();
+        for engine in Engine::ALL {
+            store.keyspace_with(engine.name(), KeyspaceOptions::new().engine(engine)).unwrap();
+        }
+        let mut models: Vec<Model> = vec![Model::new(); 5];
+        let mut kept = None;
+        for step in 0..600 {
+            let (at, other) = (random.usize(..5), random.usize(..5));
+            let keyspace = store.open_keyspace(name(at)).unwrap();
+            let target = store.open_keyspace(name(other)).unwrap();
+            let key = vec![b'a' + random.u8(..20)];
+            let value = match random.u8(..6) {
+                0 => Vec::new(),
+                1 => record(random.u32(..99)).repeat(20),
+                2 => (0..random.usize(..300)).map(|_| random.u8(..)).collect(),
+                _ => record(random.u32(..999)),
+            };
+            match random.u8(..19) {
+                0..=3 => {
+                    keyspace.put(&key, &value).unwrap();
+                    models[at].insert(key, value);
+                }
+                4 => {
+                    let had = keyspace.insert(&key, &value).unwrap();
+                    assert_eq!(had, models[at].insert(key, value).is_some());
+                }
+                5 => {
+                    let taken = keyspace.take(&key).unwrap();
+                    assert_eq!(taken.map(|it| it.to_vec()), models[at].remove(&key));
+                }
+                6 => {
+                    let expected = models[at].get(&key).cloned();
+                    let swapped = keyspace.compare_and_swap(&key, expected.as_ref(), Some(&value));
+                    swapped.unwrap().unwrap();
+                    models[at].insert(key, value);
+                }
+                7 => {
+                    let longer = |old: Option<&[u8]>| Some([old.unwrap_or(b""), b"more"].concat());
+                    keyspace.fetch_update(&key, longer).unwrap();
+                    models[at].entry(key).or_default().extend(b"more");
+                }
+                8 => {
+                    let mut batch = store.batch();
+                    for number in 0..random.u32(1..1500) {
+                        let key = vec![b'a' + (number % 20) as u8, number as u8];
+                        batch.put(&keyspace, &key, record(number)).unwrap();
+                        models[at].insert(key, record(number));
+                    }
+                    batch.delete(&target, &key).unwrap();
+                    batch.commit().unwrap();
+                    models[other].remove(&key);
+                }
+                9 => {
+                    let mut transaction = store.begin().unwrap();
+                    let found = transaction.get(&keyspace, &key).unwrap().map(|it| it.to_vec());
+                    assert_eq!(found.as_ref(), models[at].get(&key));
+                    transaction.put(&target, &key, &value).unwrap();
+                    let mut reserved = store.reserve(value.len()).unwrap();
+                    reserved.copy_from_slice(&value);
+                    transaction.put_reserved(&keyspace, "reserved", reserved).unwrap();
+                    transaction.commit().unwrap();
+                    models[other].insert(key, value.clone());
+                    models[at].insert(b"reserved".to_vec(), value);
+                }
+                10 => {
+                    keyspace.move_to(&key, &target, "moved").unwrap();
+                    if let Some(value) = models[at].remove(&key) {
+                        models[other].insert(b"moved".to_vec(), value);
+                    }
+                }
+                11 => {
+                    let done = keyspace.swap(&key, &target, "moved").unwrap();
+                    let pair = (models[at].get(&key), models[other].get(&b"moved"[..]));
+                    let pair = pair.0.cloned().zip(pair.1.cloned());
+                    assert_eq!(done, pair.is_some());
+                    if let Some((one, two)) = pair {
+                        models[at].insert(key, two);
+                        models[other].insert(b"moved".to_vec(), one);
+                    }
+                }
+                12 => {
+                    keyspace.move_range("f".."k", &target).unwrap();
+                    let within = |key: &Vec<u8>| (&b"f"[..]..&b"k"[..]).contains(&&key[..]);
+                    let moved: Model = models[at]
+                        .iter()
+                        .filter(|(key, _)| within(key))
+                        .map(|(k, v)| (k.clone(), v.clone()))
+                        .collect();
+                    models[at].retain(|key, _| !within(key));
+                    models[other].extend(moved);
+                }
+                13 => {
+                    keyspace.extend([(&key, &value), (&b"z".to_vec(), &value)]).unwrap();
+                    models[at].insert(key, value.clone());
+                    models[at].insert(b"z".to_vec(), value);
+                }
+                14 => {
+                    let removed = keyspace.retain("p".., |_, value| value.len() % 2 == 0).unwrap();
+                    let before = models[at].len();
+                    models[at].retain(|key, value| key[..] < b"p"[..] || value.len() % 2 == 0);
+                    assert_eq!(removed as usize, before - models[at].len());
+                }
+                15 => {
+                    let ways = ways();
+                    let (compression, dictionary) = &ways[random.usize(..ways.len())];
+                    let values = ValueCompression::from(*compression).with_bytes_min(10);
+                    store.compress_values(name(at), values, dictionary.as_deref()).unwrap();
+                }
+                16 => drop(store.convert_keyspace(name(at), Engine::ALL[other]).unwrap()),
+                17 => match kept.take() {
+                    None => kept = Some((store.snapshot().unwrap(), models.clone())),
+                    Some((snapshot, models)) => {
+                        for (number, model) in models.iter().enumerate() {
+                            let keyspace = store.open_keyspace(name(number)).unwrap();
+                            let found: Model = snapshot
+                                .iter(&keyspace)
+                                .map(|entry| entry.unwrap())
+                                .map(|(k, v)| (k.to_vec(), v.to_vec()))
+                                .collect();
+                            assert!(found == *model, "seed {seed}, step {step}");
+                            let key = model.keys().next().cloned().unwrap_or_default();
+                            let found = snapshot.get(&keyspace, &key).unwrap();
+                            assert_eq!(found.as_deref(), model.get(&key).map(|it| &it[..]));
+                        }
+                    }
+                },
+                _ if random.bool() => {
+                    keyspace.clear().unwrap();
+                    models[at].clear();
+                }
+                _ => {
+                    kept = None;
+                    drop((keyspace, target));
+                    store.close().unwrap();
+                    store = open();
+                }
+            }
+            if step % 50 == 0 {
+                for (number, model) in models.iter().enumerate() {
+                    let keyspace = store.open_keyspace(name(number)).unwrap();
+                    assert!(entries(&keyspace) == *model, "seed {seed}, step {step}");
+                }
+                assert_whole(&store);
+            }
+        }
+        assert!(replayed(&store) == models, "what was recorded of changes, seed {seed}");
+    }
+}
+
+/// The content that the feed of changes leads to.
+fn replayed(store: &Store) -> Vec<Model> {
+    let mut models: BTreeMap<Arc<str>, Model> = BTreeMap::new();
+    let mut changes = store.changes(0).unwrap();
+    while let Some(commit) = changes.try_next().unwrap() {
+        for change in commit.changes {
+            let name = Arc::clone(&change.keyspace().name);
+            let mut of = |name: &Arc<str>, key: &[u8], value: Option<Vec<u8>>| {
+                let model = models.entry(Arc::clone(name)).or_default();
+                match value {
+                    Some(value) => model.insert(key.to_vec(), value),
+                    None => model.remove(key),
+                }
+            };
+            match change {
+                Change::Put { key, value, .. } => drop(of(&name, &key, Some(value.to_vec()))),
+                Change::Removed { key, .. } => drop(of(&name, &key, None)),
+                Change::Cleared { .. } => drop(models.remove(&name)),
+                Change::Created { .. } => {}
+                Change::Moved { key, target, target_key, .. } => {
+                    let value = of(&name, &key, None);
+                    of(&target.name, &target_key, value);
+                }
+                Change::Swapped { key, target, target_key, .. } => {
+                    let (one, two) = (of(&name, &key, None), of(&target.name, &target_key, None));
+                    of(&name, &key, two);
+                    of(&target.name, &target_key, one);
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    Engine::ALL.iter().map(|engine| models.remove(engine.name()).unwrap_or_default()).collect()
+}
+
+/// Copies of a store have what it has: by blocks, by entries, and by repair.
+#[test]
+fn copies_have_the_values_and_what_says_how_they_are_stored() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let store = Store::open(path("store")).unwrap();
+    for (number, (compression, dictionary)) in ways().iter().enumerate() {
+        let name = format!("{number}");
+        let keyspace = store.keyspace_with(&name, options(*compression)).unwrap();
+        store.compress_values(&name, *compression, dictionary.as_deref()).unwrap();
+        keyspace.extend((0..500).map(|number| (format!("{number:03}"), record(number)))).unwrap();
+        keyspace.put("large", record(9).repeat(99)).unwrap();
+    }
+    let infos = store.keyspaces().unwrap();
+    let expected: Vec<Model> =
+        infos.iter().map(|info| entries(&store.open_keyspace(&info.name).unwrap())).collect();
+    store.backup(path("backup")).unwrap();
+    store.close().unwrap();
+    adamant::compact(path("store")).unwrap();
+    for name in ["store", "backup"] {
+        let store = Store::open(path(name)).unwrap();
+        assert_eq!(store.keyspaces().unwrap(), infos);
+        for (info, expected) in infos.iter().zip(&expected) {
+            assert!(entries(&store.open_keyspace(&info.name).unwrap()) == *expected);
+        }
+        assert_whole(&store);
+        for info in &infos {
+            assert!(store.drop_keyspace(&info.name).unwrap());
+        }
+        assert_whole(&store);
+        assert_eq!(store.keyspaces().unwrap(), []);
+    }
+}
+
+/// Closures get plain values, and what is lent for long stays.
+#[test]
+fn plain_values_are_lent_and_compressed_ones_decoded() {
+    let store = Store::in_memory().unwrap();
+    for compression in compressions() {
+        let name = compression.to_string();
+        let keyspace = store.keyspace_with(&name, options(compression)).unwrap();
+        let mut random = fastrand::Rng::with_seed(1);
+        let noise: Vec<u8> = (0..9000).map(|_| random.u8(..)).collect();
+        keyspace.put("noise", &noise).unwrap();
+        keyspace.put("text", record(1).repeat(30)).unwrap();
+        let held = keyspace.get("noise").unwrap().unwrap();
+        let kept: Vec<_> = keyspace.iter().entries().map(|entry| entry.unwrap()).collect();
+        keyspace.put("noise", "short").unwrap();
+        keyspace.delete("text").unwrap();
+        assert_eq!(held, noise);
+        assert_eq!(kept[0].value().unwrap(), noise);
+        assert_eq!(kept[1].value().unwrap(), record(1).repeat(30));
+        let mut lent = Vec::new();
+        keyspace
+            .iter()
+            .lend(|key, value| {
+                lent.push((key.to_vec(), value.to_vec()));
+                ControlFlow::<()>::Continue(())
+            })
+            .unwrap();
+        assert_eq!(lent, [(b"noise".to_vec(), b"short".to_vec())]);
+        assert_eq!(keyspace.get_with("noise", |value| value.len()).unwrap(), Some(5));
+    }
+}
