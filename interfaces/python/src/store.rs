@@ -7,9 +7,10 @@ use std::sync::{Mutex, PoisonError};
 use adamant::{Durability, KeyspaceOptions, Options};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict};
 
 use crate::convert::choices;
+use crate::convert::keyspace_options::value_compression;
 use crate::convert::path::path_of;
 use crate::convert::stats;
 use crate::errors;
@@ -27,11 +28,14 @@ pub(crate) struct Store {
     is_read_only: bool,
 }
 
-/// A keyspace's name, engine and entries.
-type Listed = (String, &'static str, u64, &'static str);
+/// A keyspace's name, engine, entries and kind, the compression of its values and the bytes of the
+/// dictionary of that.
+type Listed = (String, &'static str, u64, &'static str, Option<String>, u32);
 
 fn listed(info: adamant::KeyspaceInfo) -> Listed {
-    (info.name, info.engine.name(), info.entries, info.kind.name())
+    let (engine, kind) = (info.engine.name(), info.kind.name());
+    let values = info.values.map(|values| values.to_string());
+    (info.name, engine, info.entries, kind, values, info.dictionary_bytes)
 }
 
 impl Store {
@@ -179,6 +183,32 @@ impl Store {
     fn convert_keyspace(&self, py: Python<'_>, name: &str, engine: &str) -> PyResult<bool> {
         let engine = choices::engine(engine)?;
         self.detached(py, |store| store.convert_keyspace(name, engine))
+    }
+
+    /// Has a keyspace store its values by another compression, those that are there and all later
+    /// ones, in one commit; False if it does so already.
+    #[pyo3(signature = (name, compression, /, *, dictionary=None))]
+    fn compress_values(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        compression: &str,
+        dictionary: Option<Vec<u8>>,
+    ) -> PyResult<bool> {
+        let values = value_compression(compression)?;
+        self.detached(py, |store| store.compress_values(name, values, dictionary.as_deref()))
+    }
+
+    /// Trains a dictionary of at most so many bytes from the values of a keyspace.
+    #[pyo3(signature = (name, bytes_max=16384, /))]
+    fn train_dictionary<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        bytes_max: usize,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = self.detached(py, |store| store.train_dictionary(name, bytes_max))?;
+        Ok(PyBytes::new(py, &bytes))
     }
 
     /// Makes everything committed so far durable, whatever the durability of its commits.
