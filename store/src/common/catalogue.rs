@@ -19,6 +19,7 @@ use crate::common::catalogue_entry::CatalogueEntry;
 use crate::engine::lsm_trees::LsmTrees;
 use crate::engine::map::Map;
 use crate::engine::tree::{Engine, Tree};
+use crate::engine::tree_map::TreeMap;
 use crate::engine::value_codec::ValueCodec;
 use crate::error::{Error, Result};
 use crate::kind::KeyspaceKind;
@@ -257,9 +258,8 @@ impl Catalogue {
 
     /// Converts a keyspace to another engine, with the same number and entries, and to options of
     /// its own, whose dictionary, if it is another one, has no other owner. If both trees are on the
-    /// heap and the new one decodes what the old one stores, entries move, and the old one is freed;
-    /// otherwise it is kept, as by `retire`, and returned: it may hold old versions, and its bytes
-    /// are copied.
+    /// heap and store values in the same way, entries move, and the old one is freed; otherwise it
+    /// is kept, as by `retire`, and returned: it may hold old versions, and its bytes are copied.
     pub(crate) fn convert(
         &self,
         heap: &mut Transaction<'_>,
@@ -268,15 +268,26 @@ impl Catalogue {
         (engine, own): (Engine, &OwnOptions),
     ) -> Result<Option<Map>> {
         let source = self.map(heap, name, entry)?;
-        let is_same = entry.options(name)? == *own;
-        if source.lsm().is_some() || engine == Engine::Lsm || !is_same {
-            self.renew(heap, name, entry, (engine, own))?.fill(heap, &source)?;
-            return Ok(Some(source));
+        let before = entry.options(name)?;
+        let is_same = before == *own;
+        if source.lsm().is_some() && engine == Engine::Lsm {
+            // It has the options noted for the day when it is a tree.
+            if let Some(place) = before.dictionary.filter(|_| before.dictionary != own.dictionary) {
+                heap.free(place.block)?;
+            }
+            self.give_options(heap, (name, entry), own)?;
+            return Ok(None);
         }
-        let codec = source.codec().map(Arc::clone);
-        let target = Map::create(&self.lsm_trees, name, (engine, own), codec, heap)?;
-        target.fill(heap, &source)?;
-        source.destroy(&self.lsm_trees, heap)?;
+        let tree = source.tree().filter(|_| engine != Engine::Lsm && is_same);
+        let Some(tree) = tree else {
+            self.renew(heap, name, entry, (engine, own))?.copy_all(heap, &source)?;
+            return Ok(Some(source));
+        };
+        let codec = tree.codec().map(Arc::clone);
+        let target = Tree::create(engine, heap)?;
+        target.fill(heap, tree.tree())?;
+        tree.tree().destroy(heap)?;
+        let target = Map::Tree(TreeMap::new(target, codec));
         let replaced =
             self.tree.insert(heap, name.as_bytes(), &entry.with_map(&target).to_bytes())?;
         assert!(replaced, "a keyspace is converted that was found under the same lock");

@@ -211,14 +211,9 @@ impl Map {
         Ok(piece)
     }
 
-    /// Fills this empty map with all entries of another. From tree to tree they are moved, and
-    /// their blocks stay in place, if this one decodes what the other stores. O(n log n).
-    pub(crate) fn fill(&self, heap: &mut Transaction<'_>, source: &Self) -> Result<()> {
-        if let (Self::Tree(target), Self::Tree(source)) = (self, source)
-            && target.takes_from(source)
-        {
-            return target.tree().fill(heap, source.tree());
-        }
+    /// Fills this empty map with copies of all entries of another, as it stores values itself. The
+    /// other stays as it is: snapshots may see it. O(n log n).
+    pub(crate) fn copy_all(&self, heap: &mut Transaction<'_>, source: &Self) -> Result<()> {
         let mut lower = Bound::Unbounded;
         loop {
             let range = (lower.as_ref().map(|key: &Slice| &key[..]), Bound::Unbounded);
