@@ -204,8 +204,8 @@ pub fn lent_values_stay(place: &dyn Place) {
     let held = keyspace.get("k").unwrap().unwrap();
     assert_eq!(keyspace.rename("k", "l").unwrap(), Moved::Placed);
     let again = keyspace.get("l").unwrap().unwrap();
-    if place.engine() != Engine::Lsm {
-        // That one copies.
+    if place.engine() != Engine::Lsm && place.values().is_none() {
+        // The others copy.
         assert_eq!(held.as_ptr(), again.as_ptr(), "the value has not moved in memory");
     }
     keyspace.move_to("l", &others[2], "m").unwrap();
