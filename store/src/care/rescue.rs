@@ -394,8 +394,8 @@ impl<'s> Rescue<'s> {
         Ok(keyspace)
     }
 
-    /// Has a writer decode the values of a tree of the damaged store. Without its dictionary, values
-    /// that need that are lost, and the others are saved.
+    /// Has a writer decode the values of a tree of the damaged store. Without its dictionary, the
+    /// values that need it are lost, and the others are saved.
     fn set_codec(&self, name: &str, writer: &mut Writer) -> Result<()> {
         let Some(own) = self.options.get(name) else { return Ok(()) };
         writer.codec = match codec_of(self.salvage, name, own) {

@@ -130,8 +130,8 @@ impl KeyspaceOptions {
     /// are texts of some hundred bytes, they take a third to a half of the space. Recorded with the
     /// keyspace like [`KeyspaceOptions::compression`]. Default: none.
     ///
-    /// A keyspace that is opened with another compression than it has stores new values by that; the
-    /// others stay as they are, and readable. One that has none must be empty:
+    /// A keyspace that is opened with another compression than it has stores new values by that;
+    /// the others stay as they are, and readable. One that has none must be empty:
     /// [`Store::compress_values`] converts what is there, also to a compression with a dictionary,
     /// and back to none.
     ///

@@ -80,7 +80,8 @@ impl Keyspace {
     /// [`Store::reserve`](crate::Store::reserve).
     ///
     /// O(log n). A tree takes over the block of a value above 4,096 bytes without a copy; a shorter
-    /// one, and any value in `lsm` or with [`ValueCompression`](crate::ValueCompression), is copied.
+    /// one is copied, as is any value in `lsm` or with
+    /// [`ValueCompression`](crate::ValueCompression).
     ///
     /// # Errors
     /// As [`Keyspace::put`]; the value is of another store.

@@ -132,6 +132,48 @@ fn an_option_is_for_a_new_keyspace_or_for_new_values() {
     assert_whole(&store);
 }
 
+/// Whatever becomes of a keyspace, its dictionary is freed once, with the last tree that needs it.
+#[test]
+fn a_dictionary_has_one_owner() {
+    if !Compression::zstd().is_built() {
+        return;
+    }
+    let store = Store::in_memory().unwrap();
+    let fill = |keyspace: &Keyspace| {
+        keyspace.extend((0..100).map(|number| (format!("{number}"), record(number)))).unwrap();
+    };
+    let empty = store.occupancy().unwrap().classes.iter().map(|it| it.allocated).sum::<u64>();
+    for keeps_snapshot in [false, true] {
+        let main = store.keyspace("main").unwrap();
+        fill(&main);
+        store.compress_values("main", Compression::zstd(), Some(&record(1))).unwrap();
+        let snapshot = keeps_snapshot.then(|| store.snapshot().unwrap());
+        main.clear().unwrap();
+        assert_whole(&store);
+        fill(&main);
+        store.rename_keyspace("main", "other").unwrap();
+        for engine in [Engine::Btree, Engine::Lsm, Engine::Redblack] {
+            store.convert_keyspace("other", engine).unwrap();
+            assert_whole(&store);
+        }
+        store.compress_values("other", Compression::zstd(), Some(&record(2))).unwrap();
+        store.convert_keyspace("other", Engine::Lsm).unwrap();
+        store.compress_values("other", Compression::zstd(), Some(&record(3))).unwrap();
+        store.compress_values("other", Compression::Lz4, None).unwrap();
+        store.convert_keyspace("other", Engine::Bplus).unwrap();
+        if let Some(snapshot) = snapshot {
+            assert_eq!(snapshot.get(&main, "7").unwrap().unwrap(), record(7));
+            assert_whole(&store);
+        }
+        assert_eq!(main.get("7").unwrap().unwrap(), record(7));
+        assert_whole(&store);
+        assert!(store.drop_keyspace("other").unwrap());
+        assert_whole(&store);
+    }
+    let left = store.occupancy().unwrap().classes.iter().map(|it| it.allocated).sum::<u64>();
+    assert!(left <= empty + 4, "{left} blocks, and {empty} before");
+}
+
 /// All the ways to store values, by the number of each.
 fn ways() -> Vec<(Compression, Option<Vec<u8>>)> {
     let mut ways = vec![(Compression::None, None), (Compression::Lz4, None)];

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use adamant::{LsmOptions, Options, Result, Store};
 
-use crate::content::{fill, fill_engines, fill_lsm};
+use crate::content::{fill, fill_engines, fill_lsm, fill_values};
 
 /// A store of which there are two images, closed and crashed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,11 +17,13 @@ pub enum Set {
     Tagged,
     /// Log-structured merge trees of several levels, with blob files, beside a tree on the heap.
     Lsm,
+    /// Trees with compressed values.
+    Values,
 }
 
 impl Set {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::First, Self::Engines, Self::Tagged, Self::Lsm];
+    pub const ALL: [Self; 5] = [Self::First, Self::Engines, Self::Tagged, Self::Lsm, Self::Values];
 
     /// The folder of its images.
     pub fn folder(self) -> PathBuf {
@@ -31,6 +33,7 @@ impl Set {
             Self::Engines => format.join("engines"),
             Self::Tagged => format.join("bplus-2"),
             Self::Lsm => format.join("lsm-2"),
+            Self::Values => format.join("values"),
         }
     }
 
@@ -59,6 +62,7 @@ impl Set {
             Self::First => fill(store),
             Self::Engines | Self::Tagged => fill_engines(store),
             Self::Lsm => fill_lsm(store),
+            Self::Values => fill_values(store),
         }
     }
 }
