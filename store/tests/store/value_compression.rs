@@ -1,17 +1,16 @@
-//! Compressed values of trees: their space, their options, conversions, and random work against a
-//! model.
+//! Compressed values of trees: their space, their options, conversions, copies.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use adamant::{
-    Change, Compression, Engine, Error, Keyspace, KeyspaceOptions, Options, Store, ValueCompression,
+    Compression, Engine, Error, Keyspace, KeyspaceOptions, Options, Store, ValueCompression,
 };
 use adamant_heap::MemoryDirectory;
 
 /// Text of some hundred bytes, as records are.
-fn record(number: u32) -> Vec<u8> {
+pub(crate) fn record(number: u32) -> Vec<u8> {
     let version = |minor: u32| {
         format!("{{\"version\": \"1.{minor}.{}\", \"yanked\": false}}", number % (minor + 2))
     };
@@ -36,7 +35,7 @@ fn options(values: impl Into<ValueCompression>) -> KeyspaceOptions {
     KeyspaceOptions::new().value_compression(values)
 }
 
-fn assert_whole(store: &Store) {
+pub(crate) fn assert_whole(store: &Store) {
     let report = store.check().unwrap();
     assert!(report.is_clean(), "{:#?}", report.findings);
 }
@@ -175,7 +174,7 @@ fn a_dictionary_has_one_owner() {
 }
 
 /// All the ways to store values, by the number of each.
-fn ways() -> Vec<(Compression, Option<Vec<u8>>)> {
+pub(crate) fn ways() -> Vec<(Compression, Option<Vec<u8>>)> {
     let mut ways = vec![(Compression::None, None), (Compression::Lz4, None)];
     if Compression::zstd().is_built() {
         ways.push((Compression::zstd(), None));
@@ -185,209 +184,10 @@ fn ways() -> Vec<(Compression, Option<Vec<u8>>)> {
     ways
 }
 
-type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+pub(crate) type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-fn entries(keyspace: &Keyspace) -> Model {
+pub(crate) fn entries(keyspace: &Keyspace) -> Model {
     keyspace.iter().map(|entry| entry.unwrap()).map(|(k, v)| (k.to_vec(), v.to_vec())).collect()
-}
-
-/// Every way to write, over keyspaces of all engines that are converted to and fro meanwhile, with
-/// snapshots open and changes recorded.
-#[test]
-fn random_work_agrees_with_a_model() {
-    for seed in 0..6 {
-        println!("seed {seed}");
-        let mut random = fastrand::Rng::with_seed(seed);
-        let directory: Arc<MemoryDirectory> = Arc::new(MemoryDirectory::new());
-        let open = || Store::open_directory(directory.clone(), Options::new()).unwrap();
-        let mut store = open();
-        store.record_changes(Some(64 << 20)).unwrap();
-        let name = |number: usize| Engine::ALL[number % 5].name();
-        for engine in Engine::ALL {
-            store.keyspace_with(engine.name(), KeyspaceOptions::new().engine(engine)).unwrap();
-        }
-        let mut models: Vec<Model> = vec![Model::new(); 5];
-        let mut kept = None;
-        for step in 0..600 {
-            let (at, other) = (random.usize(..5), random.usize(..5));
-            let keyspace = store.open_keyspace(name(at)).unwrap();
-            let target = store.open_keyspace(name(other)).unwrap();
-            let key = vec![b'a' + random.u8(..20)];
-            let value = match random.u8(..6) {
-                0 => Vec::new(),
-                1 => record(random.u32(..99)).repeat(20),
-                2 => (0..random.usize(..300)).map(|_| random.u8(..)).collect(),
-                _ => record(random.u32(..999)),
-            };
-            match random.u8(..19) {
-                0..=3 => {
-                    keyspace.put(&key, &value).unwrap();
-                    models[at].insert(key, value);
-                }
-                4 => {
-                    let had = keyspace.insert(&key, &value).unwrap();
-                    assert_eq!(had, models[at].insert(key, value).is_some());
-                }
-                5 => {
-                    let taken = keyspace.take(&key).unwrap();
-                    assert_eq!(taken.map(|it| it.to_vec()), models[at].remove(&key));
-                }
-                6 => {
-                    let expected = models[at].get(&key).cloned();
-                    let swapped = keyspace.compare_and_swap(&key, expected.as_ref(), Some(&value));
-                    swapped.unwrap().unwrap();
-                    models[at].insert(key, value);
-                }
-                7 => {
-                    let longer = |old: Option<&[u8]>| Some([old.unwrap_or(b""), b"more"].concat());
-                    keyspace.fetch_update(&key, longer).unwrap();
-                    models[at].entry(key).or_default().extend(b"more");
-                }
-                8 => {
-                    let mut batch = store.batch();
-                    for number in 0..random.u32(1..1500) {
-                        let key = vec![b'a' + (number % 20) as u8, number as u8];
-                        batch.put(&keyspace, &key, record(number)).unwrap();
-                        models[at].insert(key, record(number));
-                    }
-                    batch.delete(&target, &key).unwrap();
-                    batch.commit().unwrap();
-                    models[other].remove(&key);
-                }
-                9 => {
-                    let mut transaction = store.begin().unwrap();
-                    let found = transaction.get(&keyspace, &key).unwrap().map(|it| it.to_vec());
-                    assert_eq!(found.as_ref(), models[at].get(&key));
-                    transaction.put(&target, &key, &value).unwrap();
-                    let mut reserved = store.reserve(value.len()).unwrap();
-                    reserved.copy_from_slice(&value);
-                    transaction.put_reserved(&keyspace, "reserved", reserved).unwrap();
-                    transaction.commit().unwrap();
-                    models[other].insert(key, value.clone());
-                    models[at].insert(b"reserved".to_vec(), value);
-                }
-                10 => {
-                    keyspace.move_to(&key, &target, "moved").unwrap();
-                    if let Some(value) = models[at].remove(&key) {
-                        models[other].insert(b"moved".to_vec(), value);
-                    }
-                }
-                11 => {
-                    let done = keyspace.swap(&key, &target, "moved").unwrap();
-                    let pair = (models[at].get(&key), models[other].get(&b"moved"[..]));
-                    let pair = pair.0.cloned().zip(pair.1.cloned());
-                    assert_eq!(done, pair.is_some());
-                    if let Some((one, two)) = pair {
-                        models[at].insert(key, two);
-                        models[other].insert(b"moved".to_vec(), one);
-                    }
-                }
-                12 => {
-                    keyspace.move_range("f".."k", &target).unwrap();
-                    let within = |key: &Vec<u8>| (&b"f"[..]..&b"k"[..]).contains(&&key[..]);
-                    let moved: Model = models[at]
-                        .iter()
-                        .filter(|(key, _)| within(key))
-                        .map(|(k, v)| (k.clone(), v.clone()))
-                        .collect();
-                    models[at].retain(|key, _| !within(key));
-                    models[other].extend(moved);
-                }
-                13 => {
-                    keyspace.extend([(&key, &value), (&b"z".to_vec(), &value)]).unwrap();
-                    models[at].insert(key, value.clone());
-                    models[at].insert(b"z".to_vec(), value);
-                }
-                14 => {
-                    let removed = keyspace.retain("p".., |_, value| value.len() % 2 == 0).unwrap();
-                    let before = models[at].len();
-                    models[at].retain(|key, value| key[..] < b"p"[..] || value.len() % 2 == 0);
-                    assert_eq!(removed as usize, before - models[at].len());
-                }
-                15 => {
-                    let ways = ways();
-                    let (compression, dictionary) = &ways[random.usize(..ways.len())];
-                    let values = ValueCompression::from(*compression).with_bytes_min(10);
-                    store.compress_values(name(at), values, dictionary.as_deref()).unwrap();
-                }
-                16 => drop(store.convert_keyspace(name(at), Engine::ALL[other]).unwrap()),
-                17 => match kept.take() {
-                    None => kept = Some((store.snapshot().unwrap(), models.clone())),
-                    Some((snapshot, models)) => {
-                        for (number, model) in models.iter().enumerate() {
-                            let keyspace = store.open_keyspace(name(number)).unwrap();
-                            let found: Model = snapshot
-                                .iter(&keyspace)
-                                .map(|entry| entry.unwrap())
-                                .map(|(k, v)| (k.to_vec(), v.to_vec()))
-                                .collect();
-                            let lens = (found.len(), model.len());
-                            assert!(
-                                found == *model,
-                                "seed {seed}, step {step}, {number}: {lens:?}"
-                            );
-                            let key = model.keys().next().cloned().unwrap_or_default();
-                            let found = snapshot.get(&keyspace, &key).unwrap();
-                            assert_eq!(found.as_deref(), model.get(&key).map(|it| &it[..]));
-                        }
-                    }
-                },
-                _ if random.bool() => {
-                    keyspace.clear().unwrap();
-                    models[at].clear();
-                }
-                _ => {
-                    kept = None;
-                    drop((keyspace, target));
-                    store.close().unwrap();
-                    store = open();
-                }
-            }
-            if step % 50 == 0 {
-                for (number, model) in models.iter().enumerate() {
-                    let keyspace = store.open_keyspace(name(number)).unwrap();
-                    assert!(entries(&keyspace) == *model, "seed {seed}, step {step}");
-                }
-                assert_whole(&store);
-            }
-        }
-        assert!(replayed(&store) == models, "what was recorded of changes, seed {seed}");
-    }
-}
-
-/// The content that the feed of changes leads to.
-fn replayed(store: &Store) -> Vec<Model> {
-    let mut models: BTreeMap<Arc<str>, Model> = BTreeMap::new();
-    let mut changes = store.changes(0).unwrap();
-    while let Some(commit) = changes.try_next().unwrap() {
-        for change in commit.changes {
-            let name = Arc::clone(&change.keyspace().name);
-            let mut of = |name: &Arc<str>, key: &[u8], value: Option<Vec<u8>>| {
-                let model = models.entry(Arc::clone(name)).or_default();
-                match value {
-                    Some(value) => model.insert(key.to_vec(), value),
-                    None => model.remove(key),
-                }
-            };
-            match change {
-                Change::Put { key, value, .. } => drop(of(&name, &key, Some(value.to_vec()))),
-                Change::Removed { key, .. } => drop(of(&name, &key, None)),
-                Change::Cleared { .. } => drop(models.remove(&name)),
-                Change::Created { .. } => {}
-                Change::Moved { key, target, target_key, .. } => {
-                    let value = of(&name, &key, None);
-                    of(&target.name, &target_key, value);
-                }
-                Change::Swapped { key, target, target_key, .. } => {
-                    let (one, two) = (of(&name, &key, None), of(&target.name, &target_key, None));
-                    of(&name, &key, two);
-                    of(&target.name, &target_key, one);
-                }
-                other => panic!("{other:?}"),
-            }
-        }
-    }
-    Engine::ALL.iter().map(|engine| models.remove(engine.name()).unwrap_or_default()).collect()
 }
 
 /// Copies of a store have what it has: by blocks, by entries, and by repair.

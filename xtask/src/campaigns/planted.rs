@@ -289,7 +289,8 @@ const VALUES_DICTIONARY: Test =
 const VALUES_COPIED: Test = STORE_WHOLE.test("value_compression::a_dictionary_has_one_owner");
 const VALUES_OPTIONS: Test =
     STORE_WHOLE.test("value_compression::an_option_is_for_a_new_keyspace_or_for_new_values");
-const VALUES_MODEL: Test = STORE_WHOLE.test("value_compression::random_work_agrees_with_a_model");
+const VALUES_MODEL: Test =
+    STORE_WHOLE.test("value_compression_random::random_work_agrees_with_a_model");
 
 /// Every fault that can be planted.
 pub(crate) const PLANTED: &[Mutant] = &[

@@ -187,12 +187,7 @@ impl Plan {
             Ok(store.open_keyspace(name)?.with_durability(durability))
         };
         match self {
-            Plan::Create(name, engine, values) => {
-                let options = KeyspaceOptions::new().engine(*engine);
-                let options =
-                    values.into_iter().fold(options, |it, chosen| it.value_compression(*chosen));
-                store.create_keyspace_with(name, options)?;
-            }
+            Plan::Create(name, engine, values) => create(store, name, *engine, *values)?,
             Plan::Compress(name, number) => {
                 let (values, dictionary) = packing(*number);
                 store.compress_values(name, values, dictionary)?;
@@ -273,6 +268,17 @@ impl Plan {
         );
         changes_list.then_some(Durability::Sync)
     }
+}
+
+fn create(
+    store: &Store,
+    name: &str,
+    engine: Engine,
+    values: Option<ValueCompression>,
+) -> Result<()> {
+    let options = KeyspaceOptions::new().engine(engine);
+    let options = values.into_iter().fold(options, KeyspaceOptions::value_compression);
+    store.create_keyspace_with(name, options).map(drop)
 }
 
 /// Ways to store values: plain, and by each method.
