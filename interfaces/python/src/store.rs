@@ -28,14 +28,11 @@ pub(crate) struct Store {
     is_read_only: bool,
 }
 
-/// A keyspace's name, engine, entries and kind, the compression of its values and the bytes of the
-/// dictionary of that.
-type Listed = (String, &'static str, u64, &'static str, Option<String>, u32);
+/// A keyspace's name, engine and entries.
+type Listed = (String, &'static str, u64, &'static str);
 
 fn listed(info: adamant::KeyspaceInfo) -> Listed {
-    let (engine, kind) = (info.engine.name(), info.kind.name());
-    let values = info.values.map(|values| values.to_string());
-    (info.name, engine, info.entries, kind, values, info.dictionary_bytes)
+    (info.name, info.engine.name(), info.entries, info.kind.name())
 }
 
 impl Store {
@@ -197,6 +194,17 @@ impl Store {
     ) -> PyResult<bool> {
         let values = value_compression(compression)?;
         self.detached(py, |store| store.compress_values(name, values, dictionary.as_deref()))
+    }
+
+    /// The compression of the values of a keyspace; None for none.
+    #[pyo3(signature = (name, /))]
+    fn value_compression(&self, py: Python<'_>, name: &str) -> PyResult<Option<String>> {
+        let all = self.detached(py, |store| {
+            store.open_stored(name)?;
+            store.keyspaces()
+        })?;
+        let found = all.into_iter().find(|info| info.name == name);
+        Ok(found.and_then(|info| info.values).map(|values| values.to_string()))
     }
 
     /// Trains a dictionary of at most so many bytes from the values of a keyspace.

@@ -259,7 +259,8 @@ impl Catalogue {
     /// Converts a keyspace to another engine, with the same number and entries, and to options of
     /// its own, whose dictionary, if it is another one, has no other owner. If both trees are on
     /// the heap and store values in the same way, entries move, and the old one is freed; otherwise
-    /// it is kept, as by `retire`, and returned: it may hold old versions, and its bytes are copied.
+    /// it is kept, as by `retire`, and returned: it may hold old versions, and its bytes are
+    /// copied.
     pub(crate) fn convert(
         &self,
         heap: &mut Transaction<'_>,

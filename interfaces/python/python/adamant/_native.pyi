@@ -82,7 +82,7 @@ class Store:
     def __new__(
         cls, path: _Path | None, options: dict[str, Any]
     ) -> Self: ...
-    def _keyspaces(self) -> list[tuple[str, str, int, str, str | None, int]]: ...
+    def _keyspaces(self) -> list[tuple[str, str, int, str]]: ...
     def _check(self) -> list[tuple[str, str, bool]]: ...
     def drop_keyspace(self, name: str, /) -> bool:
         """Drops a keyspace and all that it holds, in one commit; whether there was one."""
@@ -106,6 +106,9 @@ class Store:
             other bytes on, as in "lz4, from 200".
         dictionary: one for zstd, from train_dictionary(); 64 KiB at most.
         """
+
+    def value_compression(self, name: str, /) -> str | None:
+        """The compression of the values of a keyspace; None for none."""
 
     def train_dictionary(self, name: str, bytes_max: int = 16384, /) -> bytes:
         """A dictionary of at most so many bytes, 256 to 65536, from the values of a keyspace."""

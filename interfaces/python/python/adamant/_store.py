@@ -67,8 +67,6 @@ class KeyspaceInfo(NamedTuple):
     engine: str
     entries: int
     kind: str = "plain"
-    value_compression: str | None = None
-    dictionary_bytes: int = 0
 
 
 class Finding(NamedTuple):
