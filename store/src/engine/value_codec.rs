@@ -97,8 +97,9 @@ impl ValueCodec {
 
     /// Whether it decodes whatever the other one has encoded.
     pub(crate) fn decodes_all_of(&self, other: &Self) -> bool {
-        let bytes = |codec: &Self| codec.dictionary.as_ref().map(|it| it.bytes().to_vec());
-        std::ptr::eq(self, other) || other.dictionary.is_none() || bytes(self) == bytes(other)
+        let (own, needed) = (self.dictionary.as_ref(), other.dictionary.as_ref());
+        let is_same = || own.map(Dictionary::bytes) == needed.map(Dictionary::bytes);
+        std::ptr::eq(self, other) || needed.is_none() || is_same()
     }
 
     /// Appends the stored form of a value.

@@ -1,10 +1,15 @@
 //! Compression of values: given with a new keyspace, changed, and turned on for what is there.
 
-use crate::support::{Shell, objects};
+use serde_json::Value;
 
-fn listed(shell: &Shell, name: &str) -> serde_json::Value {
-    let all = objects(&shell.ok(["keyspace", "list", "store", "--json"]));
-    all.into_iter().find(|keyspace| keyspace["name"] == name).expect("it is listed")
+use crate::support::Shell;
+
+/// What the list says of a keyspace.
+fn listed(shell: &Shell, name: &str) -> Value {
+    let all = shell.ok(["keyspace", "list", "store", "--json"]);
+    let all = String::from_utf8(all).expect("UTF-8");
+    let mut all = all.lines().map(|line| serde_json::from_str::<Value>(line).expect("an object"));
+    all.find(|keyspace| keyspace["name"] == name).expect("it is listed")
 }
 
 #[test]
@@ -20,8 +25,7 @@ fn values_that_are_there_are_compressed_and_made_plain_again() {
     ] {
         let mut words = [&to[..], &[given]].concat();
         words.extend(dictionary.into_iter().flat_map(|bytes| ["--train-dictionary", bytes]));
-        let said = String::from_utf8(shell.ok(&words)).unwrap();
-        assert!(said.contains("are stored by"), "{said}");
+        shell.ok(&words);
         let found = listed(&shell, "default");
         assert_eq!(found["value_compression"].as_str(), expected);
         let has_dictionary = found["dictionary_bytes"].as_u64().unwrap() > 0;
