@@ -20,6 +20,9 @@ pub const STORE_FORMAT: u32 = 2;
 pub const STORE_FORMAT_OPTIONS: u32 = 3;
 /// The same of one that has had a history of changes: earlier versions would commit without it.
 pub const STORE_FORMAT_CHANGES: u32 = 4;
+/// The same of one that has had a keyspace with compressed values: where its entry is lost, values
+/// may be stored in either way.
+pub const STORE_FORMAT_VALUES: u32 = 5;
 /// The lowest version that this code reads; its entries do not record a kind.
 pub const STORE_FORMAT_MIN: u32 = 1;
 
@@ -29,7 +32,7 @@ pub const STORE_FORMAT_MIN: u32 = 1;
 pub struct StoreHead {
     /// `STORE_MAGIC`.
     pub magic: [u8; 8],
-    /// `STORE_FORMAT_MIN` to `STORE_FORMAT_CHANGES`.
+    /// `STORE_FORMAT_MIN` to `STORE_FORMAT_VALUES`.
     pub format: U32,
     /// The number of the next file of the engine `lsm`; 0 while there was none.
     pub next_file: U32,

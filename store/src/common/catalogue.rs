@@ -25,7 +25,7 @@ use crate::error::{Error, Result};
 use crate::kind::KeyspaceKind;
 use crate::layout::{
     KIND_CHANGES, KeyspaceEntry, STORE_FORMAT, STORE_FORMAT_CHANGES, STORE_FORMAT_MIN,
-    STORE_FORMAT_OPTIONS, STORE_MAGIC, STORE_ROOT, StoreHead,
+    STORE_FORMAT_OPTIONS, STORE_FORMAT_VALUES, STORE_MAGIC, STORE_ROOT, StoreHead,
 };
 use crate::limits::NAME_BYTES_MAX;
 use crate::own_options::{DictionaryPlace, OwnOptions};
@@ -70,12 +70,12 @@ impl Catalogue {
                 ),
             });
         }
-        let is_known = (STORE_FORMAT_MIN..=STORE_FORMAT_CHANGES).contains(&head.format.get());
+        let is_known = (STORE_FORMAT_MIN..=STORE_FORMAT_VALUES).contains(&head.format.get());
         if !is_known {
             return Err(Error::Damaged {
                 what: format!(
                     "the store's head has format {}, this version knows {STORE_FORMAT_MIN} to \
-                     {STORE_FORMAT_CHANGES}; open it with a newer version",
+                     {STORE_FORMAT_VALUES}; open it with a newer version",
                     head.format
                 ),
             });
@@ -246,6 +246,7 @@ impl Catalogue {
     /// not know of it.
     fn raise_format<W: Write>(&self, heap: &mut W, entry: &CatalogueEntry) -> Result<()> {
         let needed = match entry.kind.get() {
+            _ if entry.has_values() => STORE_FORMAT_VALUES,
             KIND_CHANGES => STORE_FORMAT_CHANGES,
             _ if entry.has_options() => STORE_FORMAT_OPTIONS,
             _ => STORE_FORMAT,
@@ -549,9 +550,9 @@ mod tests {
                 "names no store",
             ),
             (
-                |head| head.format = (STORE_FORMAT_CHANGES + 1).into(),
+                |head| head.format = (STORE_FORMAT_VALUES + 1).into(),
                 |head| head.format = STORE_FORMAT.into(),
-                "has format 5",
+                "has format 6",
             ),
         ] {
             change(spoil);

@@ -11,7 +11,7 @@ use crate::common::recorded_options::{self, Fault};
 use crate::engine::map::Map;
 use crate::error::{Error, Result};
 use crate::kind::KeyspaceKind;
-use crate::layout::KeyspaceEntry;
+use crate::layout::{KeyspaceEntry, OPTION_VALUES};
 use crate::own_options::OwnOptions;
 use crate::types::{KeyspaceTypes, TYPE_NAME_BYTES_MAX};
 
@@ -88,6 +88,12 @@ impl CatalogueEntry {
     /// Whether it has options of its own.
     pub(crate) fn has_options(&self) -> bool {
         !self.options.is_empty()
+    }
+
+    /// Whether the compression of values is among them.
+    pub(crate) fn has_values(&self) -> bool {
+        let records = recorded_options::records(&self.options).unwrap_or_default();
+        records.iter().any(|(tag, _)| *tag == OPTION_VALUES)
     }
 
     /// The options of a keyspace, which may ask for what this build has not.

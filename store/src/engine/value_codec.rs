@@ -163,7 +163,7 @@ impl ValueCodec {
     /// # Errors
     /// Damage; [`Error::Lsm`] if this build is without the compression.
     pub(crate) fn decode<'a>(&self, key: &[u8], stored: &'a [u8]) -> Result<Found<'a>> {
-        match self.plain(stored) {
+        match plain_of(self.dictionary.as_ref(), stored) {
             Ok(found) => Ok(found),
             Err(Refused::Malformed) => Err(self.damaged(key, stored)),
             Err(Refused::NotBuilt) => {
@@ -178,28 +178,6 @@ impl ValueCodec {
         }
     }
 
-    fn plain<'a>(&self, stored: &'a [u8]) -> std::result::Result<Found<'a>, Refused> {
-        let (&how, mut bytes) = stored.split_last().ok_or(Refused::Malformed)?;
-        let (method, dictionary, plain_bytes) = match how {
-            VALUE_PLAIN => return Ok(Found::Lent(bytes)),
-            VALUE_LZ4 => (Method::Lz4, None, varint::take(&mut bytes)),
-            // Without zstd nothing is known of a frame, and `decompress` says so.
-            VALUE_ZSTD | VALUE_ZSTD_DICTIONARY if !Compression::zstd().is_built() => {
-                return Err(Refused::NotBuilt);
-            }
-            VALUE_ZSTD => (Method::Zstd, None, zstd_plain_bytes(bytes)),
-            VALUE_ZSTD_DICTIONARY => {
-                let dictionary = self.dictionary.as_ref().ok_or(Refused::Malformed)?;
-                (Method::Zstd, Some(dictionary), zstd_plain_bytes(bytes))
-            }
-            _ => return Err(Refused::Malformed),
-        };
-        let plain_bytes = plain_bytes.filter(|bytes| *bytes <= VALUE_BYTES_MAX);
-        let plain_bytes = plain_bytes.and_then(|bytes| usize::try_from(bytes).ok());
-        let plain_bytes = plain_bytes.ok_or(Refused::Malformed)?;
-        decompress(method, bytes, plain_bytes, dictionary).map(Found::Own)
-    }
-
     #[cold]
     fn damaged(&self, key: &[u8], stored: &[u8]) -> Error {
         Error::Damaged {
@@ -211,6 +189,75 @@ impl ValueCodec {
                 stored.len()
             ),
         }
+    }
+}
+
+/// The value of a stored form, in a keyspace with that dictionary.
+fn plain_of<'a>(
+    dictionary: Option<&Dictionary>,
+    stored: &'a [u8],
+) -> std::result::Result<Found<'a>, Refused> {
+    let (&how, mut bytes) = stored.split_last().ok_or(Refused::Malformed)?;
+    let (method, dictionary, plain_bytes) = match how {
+        VALUE_PLAIN => return Ok(Found::Lent(bytes)),
+        VALUE_LZ4 => (Method::Lz4, None, varint::take(&mut bytes)),
+        // Without zstd nothing is known of a frame, and `decompress` says so.
+        VALUE_ZSTD | VALUE_ZSTD_DICTIONARY if !Compression::zstd().is_built() => {
+            return Err(Refused::NotBuilt);
+        }
+        VALUE_ZSTD => (Method::Zstd, None, zstd_plain_bytes(bytes)),
+        VALUE_ZSTD_DICTIONARY => {
+            let dictionary = dictionary.ok_or(Refused::Malformed)?;
+            (Method::Zstd, Some(dictionary), zstd_plain_bytes(bytes))
+        }
+        _ => return Err(Refused::Malformed),
+    };
+    let plain_bytes = plain_bytes.filter(|bytes| *bytes <= VALUE_BYTES_MAX);
+    let plain_bytes = plain_bytes.and_then(|bytes| usize::try_from(bytes).ok());
+    let plain_bytes = plain_bytes.ok_or(Refused::Malformed)?;
+    decompress(method, bytes, plain_bytes, dictionary).map(Found::Own)
+}
+
+/// What a stored form shows of its keyspace, for a repair that knows nothing else of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shown {
+    /// It is no stored form: values are plain.
+    Plain,
+    /// It is one that bytes practically never happen to be: values are compressed.
+    Packed,
+    /// It may be a plain value, or one that stayed plain in a compressed keyspace.
+    Either,
+}
+
+/// What a stored form shows.
+pub(crate) fn shown_by(stored: &[u8]) -> Shown {
+    let frame = stored.split_last().map(|(_, frame)| frame);
+    match stored.last() {
+        Some(&VALUE_PLAIN) => Shown::Either,
+        Some(&VALUE_ZSTD_DICTIONARY) if frame.and_then(zstd_plain_bytes).is_some() => Shown::Packed,
+        Some(&(VALUE_LZ4 | VALUE_ZSTD)) if plain_of(None, stored).is_ok() => Shown::Packed,
+        // Without zstd nothing is known of a frame.
+        Some(&(VALUE_ZSTD | VALUE_ZSTD_DICTIONARY)) if !Compression::zstd().is_built() => {
+            Shown::Either
+        }
+        _ => Shown::Plain,
+    }
+}
+
+/// The value of a stored form in a keyspace that showed this.
+///
+/// # Errors
+/// Why there is none.
+pub(crate) fn value_as_shown(
+    stored: &[u8],
+    shown: Shown,
+) -> std::result::Result<Found<'_>, &'static str> {
+    match shown {
+        Shown::Plain => Ok(Found::Lent(stored)),
+        Shown::Packed => plain_of(None, stored).map_err(|_| {
+            "it is compressed, and by a dictionary that is not known or what this program lacks"
+        }),
+        Shown::Either => Err("nothing says whether values of its keyspace are compressed"),
     }
 }
 
@@ -386,6 +433,26 @@ mod tests {
         }
         assert_eq!(run.stored_for(&all[1], 4), None);
         assert!(PreparedRun::new(None, values.into_iter()).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_stored_form_shows_whether_values_are_compressed() {
+        let long = b"name: serde, license: MIT, version: 1.0.".repeat(9);
+        for (number, codec) in codecs().into_iter().enumerate() {
+            assert_eq!(shown_by(&encoded(&codec, b"short")), Shown::Either);
+            let stored = encoded(&codec, &long);
+            let expected = if number == 0 { Shown::Either } else { Shown::Packed };
+            assert_eq!(shown_by(&stored), expected);
+            match value_as_shown(&stored, Shown::Packed) {
+                Ok(found) => assert_eq!(&found[..], long),
+                Err(why) => assert!(number == 3 && why.contains("dictionary"), "{why}"),
+            }
+            assert!(value_as_shown(&stored, Shown::Either).is_err());
+        }
+        for plain in [&b""[..], b"text", b"\x01", b"text\x01", b"more text\x04", &long] {
+            assert_eq!(shown_by(plain), Shown::Plain);
+            assert_eq!(&value_as_shown(plain, Shown::Plain).unwrap()[..], plain);
+        }
     }
 
     /// Values move between keyspaces as they are only if none needs a dictionary that is not there.

@@ -8,7 +8,7 @@ use adamant_lsm::Compression;
 use crate::common::keyspace_options::KeyspaceOptions;
 use crate::engine::tree::Engine;
 use crate::keyspace::handle::Keyspace;
-use crate::layout::STORE_FORMAT_OPTIONS;
+use crate::layout::STORE_FORMAT_VALUES;
 use crate::store::handle::Store;
 use crate::value_compression::ValueCompression;
 
@@ -49,7 +49,7 @@ fn values_and_options_are_stored_as_the_format_says() {
     let catalogue = store.shared.catalogue();
     let entry = catalogue.find(&view, "main").unwrap().unwrap().to_bytes();
     assert_eq!(&entry[24..], b"\x06\0\x06\0\x01\0\x14\0\0\0", "docs/format/store.md");
-    assert_eq!(catalogue.format(&view).unwrap(), STORE_FORMAT_OPTIONS);
+    assert_eq!(catalogue.format(&view).unwrap(), STORE_FORMAT_VALUES);
     drop(view);
     // Plain keyspaces have nothing of it.
     let plain = store.keyspace("plain").unwrap();

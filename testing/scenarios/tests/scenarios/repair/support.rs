@@ -132,13 +132,7 @@ pub(crate) fn repair_and_look(path: &Path, model: &Model) -> (u64, RepairReport)
     let check = store.check().unwrap();
     assert!(check.is_clean(), "{:?}", check.findings);
     let mut saved = BTreeSet::new();
-    let infos = store.keyspaces().unwrap();
-    let is_compressed = infos.iter().any(|info| info.values.is_some());
-    for info in infos {
-        if is_compressed && !model.contains_key(&info.name[..]) {
-            // What nothing says the keyspace of is saved as it was stored.
-            continue;
-        }
+    for info in store.keyspaces().unwrap() {
         let keyspace = store.keyspace(&info.name).unwrap();
         for pair in keyspace.iter() {
             let (key, value) = pair.unwrap();
