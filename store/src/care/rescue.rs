@@ -421,9 +421,9 @@ impl<'s> Rescue<'s> {
         Ok(keyspace)
     }
 
-    /// How a keyspace of the damaged store stores values; `visit` shows them, for one of which nothing
-    /// else tells. Without its dictionary, the values that need it are lost, and the others are
-    /// saved.
+    /// How a keyspace of the damaged store stores values; `visit` shows them, for one of which
+    /// nothing else tells. Without its dictionary, the values that need it are lost, and the others
+    /// are saved.
     fn stored_in(
         &self,
         name: &str,
