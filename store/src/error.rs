@@ -239,6 +239,11 @@ pub enum Error {
         /// The option's tag in the catalogue.
         tag: u16,
     },
+    /// The keyspace has values that are stored plain, and is opened for compressed ones.
+    PlainValues {
+        /// Its name.
+        name: String,
+    },
     /// The keyspace's recorded types differ from the requested ones.
     WrongTypes {
         /// Its name.
@@ -653,6 +658,11 @@ impl fmt::Display for Error {
                 f,
                 "the keyspace {name:?} has an option with the tag {tag}, which this version does not \
                  know; open it with a newer version"
+            ),
+            Self::PlainValues { name } => write!(
+                f,
+                "expected compressed values in the keyspace {name:?}, found plain ones; convert it \
+                 first (`Store::compress_values`, `adamant keyspace convert --value-compression`)"
             ),
             Self::WrongTypes { name, recorded, asked } => write!(
                 f,

@@ -20,6 +20,9 @@ pub const STORE_FORMAT: u32 = 2;
 pub const STORE_FORMAT_OPTIONS: u32 = 3;
 /// The same of one that has had a history of changes: earlier versions would commit without it.
 pub const STORE_FORMAT_CHANGES: u32 = 4;
+/// The same of one that has had a keyspace with compressed values: where its entry is lost, values
+/// may be stored in either way.
+pub const STORE_FORMAT_VALUES: u32 = 5;
 /// The lowest version that this code reads; its entries do not record a kind.
 pub const STORE_FORMAT_MIN: u32 = 1;
 
@@ -29,7 +32,7 @@ pub const STORE_FORMAT_MIN: u32 = 1;
 pub struct StoreHead {
     /// `STORE_MAGIC`.
     pub magic: [u8; 8],
-    /// `STORE_FORMAT_MIN` to `STORE_FORMAT_CHANGES`.
+    /// `STORE_FORMAT_MIN` to `STORE_FORMAT_VALUES`.
     pub format: U32,
     /// The number of the next file of the engine `lsm`; 0 while there was none.
     pub next_file: U32,
@@ -98,6 +101,22 @@ pub const OPTION_HASH_INDEX: u16 = 4;
 /// Minimum bytes of a value that is stored in a blob file: 4 bytes; the largest number stands for
 /// only those that no table can hold.
 pub const OPTION_BLOB_BYTES_MIN: u16 = 5;
+
+/// The compression of values in a tree, each of which then ends with one of the `VALUE_` bytes: the
+/// method (1 LZ4, 2 zstd; 0: new values stay plain), the level of zstd or 0, and in 4 bytes the
+/// least bytes of a value that is compressed.
+pub const OPTION_VALUES: u16 = 6;
+/// The dictionary of that: the heap offset of its block in 8 bytes, and its bytes in 4.
+pub const OPTION_DICTIONARY: u16 = 7;
+
+/// The last byte of a stored value that is plain before it.
+pub const VALUE_PLAIN: u8 = 0;
+/// That of a value compressed by LZ4, behind the bytes of the plain value as a varint.
+pub const VALUE_LZ4: u8 = 1;
+/// That of a frame of zstd.
+pub const VALUE_ZSTD: u8 = 2;
+/// That of a frame of zstd that was made with the dictionary of the keyspace.
+pub const VALUE_ZSTD_DICTIONARY: u8 = 3;
 
 /// The engine `bplus`.
 pub const ENGINE_BPLUS: u16 = 1;

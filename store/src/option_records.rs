@@ -6,37 +6,41 @@
 
 use adamant_heap::Error as HeapError;
 use adamant_heap::durability::Durability;
-use adamant_lsm::TreeOptions;
 
 use crate::common::shared::Shared;
 use crate::common::state::KeyspaceState;
 use crate::error::Result;
+use crate::own_options::OwnOptions;
 
 impl Shared {
     /// The recorded options of a keyspace.
-    pub(crate) fn recorded_options(&self, state: &KeyspaceState) -> Result<TreeOptions> {
+    pub(crate) fn recorded_options(&self, state: &KeyspaceState) -> Result<OwnOptions> {
         let (name, entry) = state.find(&self.view()?, self.catalogue())?;
         entry.options(&name)
     }
 
     /// Records those options that are set, beside others that are recorded. Does nothing if it has
     /// them, or if the store is open for reading only.
-    pub(crate) fn give_options(&self, state: &KeyspaceState, asked: &TreeOptions) -> Result<()> {
-        let is_new = |recorded: &TreeOptions| asked.or(recorded) != *recorded;
-        if *asked == TreeOptions::default() || !is_new(&self.recorded_options(state)?) {
+    pub(crate) fn give_options(&self, state: &KeyspaceState, asked: &OwnOptions) -> Result<()> {
+        if *asked == OwnOptions::default() {
+            return Ok(());
+        }
+        let mut asked = *asked;
+        let recorded = self.recorded_options(state)?;
+        if recorded.values.is_none() {
+            // To have none is what no option says.
+            asked.values = asked.values.filter(|values| !values.is_none());
+        }
+        if asked.or(&recorded) == recorded {
             return Ok(());
         }
         if self.heap()?.check_writable().is_err_and(|e| matches!(e, HeapError::ReadOnly)) {
             return Ok(());
         }
-        self.change_list(None, Durability::Sync, &[], |transaction, _| {
-            let (name, entry) = state.find(transaction, self.catalogue())?;
-            let recorded = entry.options(&name)?;
-            if !is_new(&recorded) {
-                return Ok(());
-            }
-            let own = asked.or(&recorded);
-            self.catalogue().give_options(transaction, (&name, &entry), &own)
-        })
+        let unseen = self.change_list(None, Durability::Sync, &[], |transaction, list| {
+            self.record_options(transaction, list, (state, &asked))
+        })?;
+        self.destroy_retired(unseen.into_iter().collect());
+        Ok(())
     }
 }

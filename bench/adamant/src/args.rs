@@ -378,7 +378,7 @@ pub(crate) struct Lsm {
     /// JSON lines of records that are compressed, instead of the repository's sample
     #[arg(long, value_name = "FILE", requires = "sources")]
     records: Option<PathBuf>,
-    /// Only this part: merging, gets, blobs, compressions
+    /// Only this part: merging, gets, blobs, compressions, values
     #[arg(long, value_name = "NAME", requires = "sources")]
     part: Option<String>,
 }

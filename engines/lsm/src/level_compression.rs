@@ -6,7 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::block::Compression;
+use crate::compression::Compression;
 use crate::error::Error;
 
 /// Number of levels: with ten times the bytes on each, enough for some 2.5 PB.

@@ -14,6 +14,7 @@ pub mod error;
 mod key;
 pub mod layout;
 mod file;
+pub mod compression;
 mod block;
 mod filter;
 mod cache;
@@ -33,8 +34,8 @@ mod tree;
 mod inspect;
 
 pub use blob::{Blob, BlobFile, BlobMeta, BlobOptions, BlobStream, BlobWriter, check_blob_file};
-pub use block::Compression;
 pub use cache::{Cache, CacheOptions};
+pub use compression::Compression;
 pub use error::{Error, Result};
 pub use file::{Identity, file_name, number_of, owner_of};
 pub use inspect::{

@@ -1,6 +1,6 @@
 //! Options of trees: sizes and thresholds. None of them is part of the format.
 
-use crate::block::Compression;
+use crate::compression::Compression;
 use crate::error::{Error, Result};
 use crate::level_compression::LevelCompression;
 use crate::table::BLOCK_BYTES;

@@ -487,7 +487,8 @@ typedef struct adamant_expiring adamant_expiring;
 typedef struct adamant_keyspace adamant_keyspace;
 
 /**
- * Options of a keyspace of the engine lsm. What is set is recorded with the keyspace that is
+ * Options of a keyspace: of the engine lsm, and the compression of values in the others. What is
+ * set is recorded with the keyspace that is
  * opened with them, and holds from then on, also after the store was opened again; what is not
  * set stays as it is recorded, or else as the options of the store say. To be freed by
  * adamant_keyspace_options_free, also after a keyspace was opened with them.
@@ -787,6 +788,15 @@ int adamant_keyspace_options_set(adamant_keyspace_options *options, int option, 
 int adamant_keyspace_options_set_compression(adamant_keyspace_options *options, const char *compression);
 
 /**
+ * Sets the compression of values in a keyspace of any engine but lsm: "none", "lz4", "zstd" or
+ * "zstd:LEVEL", and then, where it is not 128, the bytes of the shortest value that is compressed,
+ * as in "lz4, from 200". An existing keyspace with values that are stored plain is refused with
+ * ADAMANT_INVALID: adamant_keyspace_compress_values converts it.
+ */
+int adamant_keyspace_options_set_value_compression(adamant_keyspace_options *options,
+                                                   const char *compression);
+
+/**
  * Frees options; NULL is none.
  */
 void adamant_keyspace_options_free(adamant_keyspace_options *options);
@@ -986,6 +996,32 @@ int adamant_keyspace_rename(adamant_store *store, const char *name, const char *
  * opened again.
  */
 int adamant_keyspace_convert(adamant_store *store, const char *name, const char *engine);
+
+/**
+ * Has a keyspace store its values by another compression, as of
+ * adamant_keyspace_options_set_value_compression: those that are there and all later ones, in one
+ * commit. `dictionary` is one for zstd, of 64 KiB at most, or adamant_text(NULL) for none. Handles
+ * of the keyspace stay good. Readers and writers wait until it is done.
+ *
+ * Fails with ADAMANT_INVALID for bytes that are no dictionary, and for one without zstd.
+ */
+int adamant_keyspace_compress_values(adamant_store *store,
+                                     const char *name,
+                                     const char *compression,
+                                     adamant_slice dictionary);
+
+/**
+ * Trains a dictionary of at most so many bytes, 256 to 65536, from the values of a keyspace, for
+ * adamant_keyspace_compress_values; 16384 are a good size. It is to be freed by
+ * adamant_value_free.
+ *
+ * Fails with ADAMANT_INVALID for too few values, values that have nothing in common, and where
+ * zstd is not built in.
+ */
+int adamant_keyspace_train_dictionary(const adamant_store *store,
+                                      const char *name,
+                                      size_t bytes_max,
+                                      adamant_value **dictionary);
 
 /**
  * Lists all keyspaces, by name.

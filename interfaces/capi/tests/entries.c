@@ -200,6 +200,9 @@ static void test_keyspaces(adamant_store *store)
 {
     adamant_keyspace *one = NULL, *other = NULL;
     adamant_keyspace_list *list = NULL;
+    adamant_keyspace_options *options;
+    adamant_keyspace *packed;
+    adamant_value *dictionary;
     const char *name = NULL, *engine = NULL;
     uint64_t entries = 0;
 
@@ -222,6 +225,24 @@ static void test_keyspaces(adamant_store *store)
     CODE(ADAMANT_NOT_FOUND, adamant_keyspace_list_get(list, 1000, &name, &engine, &entries));
     adamant_keyspace_list_free(list);
 
+    OK(adamant_keyspace_compress_values(store, "a list", "lz4, from 1", adamant_text(NULL)));
+    check_value(other, "1", "one");
+    CODE(ADAMANT_INVALID,
+         adamant_keyspace_compress_values(store, "a list", "lz5", adamant_text(NULL)));
+    CODE(ADAMANT_INVALID, adamant_keyspace_compress_values(store, "a list", "lz4", T("words")));
+    CODE(ADAMANT_UNKNOWN_KEYSPACE,
+         adamant_keyspace_compress_values(store, "none", "lz4", adamant_text(NULL)));
+    CODE(ADAMANT_INVALID, adamant_keyspace_train_dictionary(store, "a list", 1024, &dictionary));
+    OK(adamant_keyspace_options_new(&options));
+    OK(adamant_keyspace_options_set_value_compression(options, "lz4, from 9"));
+    CODE(ADAMANT_INVALID, adamant_keyspace_options_set_value_compression(options, "lz4, of 9"));
+    OK(adamant_keyspace_open_with(store, "packed", NULL, options, &packed));
+    OK(adamant_put(packed, T("1"), T("one one one one one one one one one one one one one")));
+    check_value(packed, "1", "one one one one one one one one one one one one one");
+    adamant_keyspace_free(packed);
+    OK(adamant_keyspace_drop(store, "packed"));
+    CODE(ADAMANT_WRONG_ENGINE, adamant_keyspace_open_with(store, "log", "lsm", options, &packed));
+    adamant_keyspace_options_free(options);
     OK(adamant_keyspace_convert(store, "a list", "redblack"));
     check_value(other, "1", "one");
     OK(adamant_keyspace_rename(store, "a list", "another"));

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use adamant::{Engine, KeyspaceOptions, LevelCompression};
+use adamant::{Engine, KeyspaceOptions, LevelCompression, ValueCompression};
 use adamant_cli::table::Layout;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -318,7 +318,7 @@ pub(crate) struct KeyspaceArgs {
     pub(crate) action: KeyspaceAction,
 }
 
-/// Options of a keyspace of the engine lsm; they stay with it.
+/// Options of a keyspace; they stay with it.
 #[derive(clap::Args, Clone, Copy, Debug)]
 pub(crate) struct OwnArgs {
     /// For the engine lsm: none, lz4, zstd or zstd:LEVEL; several for the first levels, with
@@ -337,14 +337,19 @@ pub(crate) struct OwnArgs {
     /// For the engine lsm: bytes of a value from which on it is kept in a blob file
     #[arg(long)]
     blob_bytes_min: Option<u32>,
+    /// For the other engines: compression of values, none, lz4, zstd or zstd:LEVEL, for those of
+    /// 128 bytes or more; or from other bytes on, as "lz4, from 200"
+    #[arg(long)]
+    value_compression: Option<ValueCompression>,
 }
 
 impl OwnArgs {
     /// Whether none is given.
     pub(crate) fn is_empty(self) -> bool {
-        let Self { compression, block_bytes, filter_bits, hash_index, blob_bytes_min } = self;
+        let Self { compression, block_bytes, filter_bits, hash_index, blob_bytes_min, .. } = self;
         (compression, block_bytes, filter_bits, hash_index, blob_bytes_min)
             == (None, None, None, None, None)
+            && self.value_compression.is_none()
     }
 
     /// Those that are given.
@@ -358,8 +363,30 @@ impl OwnArgs {
         let set = self.hash_index.into_iter();
         let options = set.fold(options, KeyspaceOptions::hash_index);
         let set = self.blob_bytes_min.into_iter().map(Some);
-        set.fold(options, KeyspaceOptions::blob_bytes_min)
+        let options = set.fold(options, KeyspaceOptions::blob_bytes_min);
+        let set = self.value_compression.into_iter();
+        set.fold(options, KeyspaceOptions::value_compression)
     }
+}
+
+/// What a keyspace is to become.
+#[derive(clap::Args, Clone, Debug)]
+#[group(required = true, multiple = true)]
+pub(crate) struct ConvertArgs {
+    /// The engine that is to keep it: bplus, btree, critbit, redblack or lsm
+    #[arg(long)]
+    pub(crate) engine: Option<Engine>,
+    /// Compression of its values in an engine other than lsm: none, lz4, zstd or zstd:LEVEL, for
+    /// those of 128 bytes or more; or from other bytes on, as "lz4, from 200"
+    #[arg(long)]
+    pub(crate) value_compression: Option<ValueCompression>,
+    /// For zstd: a file with a dictionary, of at most 64 KiB
+    #[arg(long, value_name = "FILE", requires = "value_compression")]
+    pub(crate) dictionary: Option<PathBuf>,
+    /// For zstd: a dictionary of at most so many bytes, 256 to 65536, trained from its values
+    #[arg(long, value_name = "BYTES", requires = "value_compression")]
+    #[arg(conflicts_with = "dictionary")]
+    pub(crate) train_dictionary: Option<usize>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -381,7 +408,7 @@ pub(crate) enum KeyspaceAction {
         #[command(flatten)]
         lsm: OwnArgs,
     },
-    /// Print the options of a keyspace of the engine lsm, after those that are given were recorded
+    /// Print the options of a keyspace, after those that are given were recorded
     Options {
         /// Folder of the store
         store: PathBuf,
@@ -390,15 +417,14 @@ pub(crate) enum KeyspaceAction {
         #[command(flatten)]
         lsm: OwnArgs,
     },
-    /// Make a keyspace one of another engine, in one commit
+    /// Make a keyspace one of another engine, or compress its values, each in one commit
     Convert {
         /// Folder of the store
         store: PathBuf,
         /// Its name
         name: String,
-        /// The engine that is to keep it: bplus, btree, critbit, redblack or lsm
-        #[arg(long)]
-        engine: Engine,
+        #[command(flatten)]
+        to: ConvertArgs,
     },
     /// Give a keyspace another name; an error if there is one of that name
     Rename {

@@ -79,7 +79,8 @@ fn class(error: &Error) -> &'static str {
         | Error::EngineName { .. }
         | Error::Lsm { error: LsmError::InvalidOption { .. }, .. }
         | Error::TargetInside { .. }
-        | Error::NotAParent { .. } => "InvalidArgument",
+        | Error::NotAParent { .. }
+        | Error::PlainValues { .. } => "InvalidArgument",
         Error::UnknownKeyspace { .. } => "UnknownKeyspace",
         Error::KeyspaceExists { .. } => "KeyspaceExists",
         Error::KeyspaceDropped { .. } => "KeyspaceDropped",

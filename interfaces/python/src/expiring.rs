@@ -69,7 +69,7 @@ fn remove_span(all: &mut ExpiringTransaction<'_>, span: &Span) -> adamant::Resul
 #[pymethods]
 impl Expiring {
     #[new]
-    #[pyo3(signature = (store, name, engine=None, durability=None, key_codec=None, value_codec=None, clock=None, lsm=None))]
+    #[pyo3(signature = (store, name, engine=None, durability=None, key_codec=None, value_codec=None, clock=None, lsm=None, value_compression=None))]
     #[expect(clippy::too_many_arguments, reason = "the constructor of a class of Python")]
     fn new(
         store: &Bound<'_, Store>,
@@ -80,10 +80,11 @@ impl Expiring {
         value_codec: Option<&str>,
         clock: Option<Py<PyAny>>,
         lsm: Option<Bound<'_, PyDict>>,
+        value_compression: Option<&str>,
     ) -> PyResult<PyClassInitializer<Self>> {
         let py = store.py();
         let codecs = (Codec::named(py, key_codec)?, Codec::named(py, value_codec)?);
-        let options = keyspace_options(engine, lsm.as_ref())?;
+        let options = keyspace_options(engine, lsm.as_ref(), value_compression)?;
         let durability = durability.map(choices::durability).transpose()?;
         let (expiring, durability) = store.get().open_expiring(py, name, options, durability)?;
         let reader = Reader::new(Map::Ending(expiring), Place::Now, codecs).with_clock(clock);

@@ -26,7 +26,8 @@ pub(crate) struct Keyspace {
 #[pymethods]
 impl Keyspace {
     #[new]
-    #[pyo3(signature = (store, name, engine=None, durability=None, key_codec=None, value_codec=None, lsm=None))]
+    #[pyo3(signature = (store, name, engine=None, durability=None, key_codec=None, value_codec=None, lsm=None, value_compression=None))]
+    #[expect(clippy::too_many_arguments, reason = "the constructor of a class of Python")]
     fn new(
         store: &Bound<'_, Store>,
         name: &str,
@@ -35,10 +36,11 @@ impl Keyspace {
         key_codec: Option<&str>,
         value_codec: Option<&str>,
         lsm: Option<Bound<'_, PyDict>>,
+        value_compression: Option<&str>,
     ) -> PyResult<PyClassInitializer<Self>> {
         let py = store.py();
         let codecs = (Codec::named(py, key_codec)?, Codec::named(py, value_codec)?);
-        let options = keyspace_options(engine, lsm.as_ref())?;
+        let options = keyspace_options(engine, lsm.as_ref(), value_compression)?;
         let durability = durability.map(choices::durability).transpose()?;
         let (keyspace, durability) = store.get().open_keyspace(py, name, options, durability)?;
         let reader = Reader::new(Map::Plain(keyspace), Place::Now, codecs);

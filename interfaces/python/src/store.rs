@@ -7,10 +7,11 @@ use std::sync::{Mutex, PoisonError};
 use adamant::{Durability, KeyspaceOptions, Options};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict};
 
 use crate::convert::choices;
 use crate::convert::key::{key_in, key_of};
+use crate::convert::keyspace_options::value_compression;
 use crate::convert::path::path_of;
 use crate::convert::stats;
 use crate::errors;
@@ -182,6 +183,43 @@ impl Store {
     fn convert_keyspace(&self, py: Python<'_>, name: &str, engine: &str) -> PyResult<bool> {
         let engine = choices::engine(engine)?;
         self.detached(py, |store| store.convert_keyspace(name, engine))
+    }
+
+    /// Has a keyspace store its values by another compression, those that are there and all later
+    /// ones, in one commit; False if it does so already.
+    #[pyo3(signature = (name, compression, /, *, dictionary=None))]
+    fn compress_values(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        compression: &str,
+        dictionary: Option<Vec<u8>>,
+    ) -> PyResult<bool> {
+        let values = value_compression(compression)?;
+        self.detached(py, |store| store.compress_values(name, values, dictionary.as_deref()))
+    }
+
+    /// The compression of the values of a keyspace; None for none.
+    #[pyo3(signature = (name, /))]
+    fn value_compression(&self, py: Python<'_>, name: &str) -> PyResult<Option<String>> {
+        let all = self.detached(py, |store| {
+            store.open_stored(name)?;
+            store.keyspaces()
+        })?;
+        let found = all.into_iter().find(|info| info.name == name);
+        Ok(found.and_then(|info| info.values).map(|values| values.to_string()))
+    }
+
+    /// Trains a dictionary of at most so many bytes from the values of a keyspace.
+    #[pyo3(signature = (name, bytes_max=16384, /))]
+    fn train_dictionary<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        bytes_max: usize,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = self.detached(py, |store| store.train_dictionary(name, bytes_max))?;
+        Ok(PyBytes::new(py, &bytes))
     }
 
     /// Makes everything committed so far durable, whatever the durability of its commits.

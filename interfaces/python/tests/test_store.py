@@ -42,6 +42,36 @@ def test_options_of_the_engine_lsm(path: Path) -> None:
         assert db.keyspace("small", lsm={"compression": "lz4, last zstd"}) == words
 
 
+def test_compressed_values(path: Path) -> None:
+    words = {b"%06d" % n: b"name: crate-%d; license: MIT; town: Bern, Basel, Lugano. " % n * 5
+             for n in range(2000)}
+    with adamant.open(path) as db:
+        notes = db.keyspace("notes", engine="btree", value_compression="lz4, from 50")
+        notes.update(words)
+        assert notes == words and db.value_compression("notes") == "lz4, from 50"
+        plain = db.keyspace("plain")
+        plain.update(words)
+        assert db.value_compression("plain") is None
+        with pytest.raises(adamant.InvalidArgument):
+            db.keyspace("plain", value_compression="lz4")
+        with pytest.raises(adamant.InvalidArgument):
+            db.keyspace("other", value_compression="lz5")
+        dictionary = db.train_dictionary("plain", 2048)
+        assert 0 < len(dictionary) <= 2048
+        assert db.compress_values("plain", "zstd", dictionary=dictionary)
+        assert not db.compress_values("plain", "zstd", dictionary=dictionary)
+        with pytest.raises(adamant.InvalidArgument):
+            db.compress_values("plain", "lz4", dictionary=dictionary)
+        assert plain == words
+        leases = db.expiring("leases", value_compression="zstd")
+        leases[b"a"] = b"b" * 500
+    with adamant.open(path) as db:
+        assert db.keyspace("plain") == words and db.value_compression("plain") == "zstd:3"
+        assert db.expiring("leases")[b"a"] == b"b" * 500
+        assert db.compress_values("plain", "none") and db.keyspace("plain") == words
+        assert db.check() == []
+
+
 def test_keyspaces(db: adamant.Store) -> None:
     db.keyspace("b", engine="critbit")[b"k"] = b""
     db.keyspace("a", engine="lsm")

@@ -19,7 +19,24 @@ use crate::common::shared::KeyVisitor;
 use crate::common::state::KeyspaceState;
 use crate::engine::map::Map;
 use crate::engine::tree::Engine;
+use crate::engine::value_codec::PreparedRun;
 use crate::error::Result;
+
+/// What a commit is to do.
+#[derive(Clone, Copy)]
+struct Work<'w> {
+    steps: &'w [Step<'w>],
+    operations: &'w [Operation<'w>],
+    /// The values of each step as they are stored; empty if no keyspace has them compressed.
+    ahead: &'w [Option<PreparedRun>],
+}
+
+impl<'w> Work<'w> {
+    /// The prepared values of a step, from the operation at a position in it.
+    fn ahead(&self, step: usize, first: usize) -> Option<(&'w PreparedRun, usize)> {
+        self.ahead.get(step)?.as_ref().map(|run| (run, first))
+    }
+}
 
 impl Batch {
     /// Makes all changes in one commit and returns when it is as durable as asked. O(n log n) in
@@ -49,9 +66,14 @@ impl Batch {
         let mut present = Vec::with_capacity(operations.len());
         let is_lsm = || self.keyspaces.iter().any(|state| state.engine() == Engine::Lsm);
         let removes = || operations.iter().all(|operation| operation.value.is_none());
-        match self.commit_steps(None, &steps, &operations, &mut present) {
+        let work = Work {
+            steps: &steps,
+            operations: &operations,
+            ahead: &self.ahead(&steps, &operations)?,
+        };
+        match self.commit_steps(None, work, &mut present) {
             Err(error) if is_lsm() && self.shared.makes_room_for(&error, removes()) => {
-                self.commit_steps(None, &steps, &operations, &mut present)
+                self.commit_steps(None, work, &mut present)
             }
             done => done,
         }
@@ -63,28 +85,50 @@ impl Batch {
         self.content.sort();
         let mut operations: Vec<Operation<'_>> = Vec::with_capacity(self.len());
         let steps = self.content.steps(&mut operations);
-        self.commit_steps(Some(permit), &steps, &operations, &mut Vec::new())
+        let ahead = self.ahead(&steps, &operations)?;
+        let work = Work { steps: &steps, operations: &operations, ahead: &ahead };
+        self.commit_steps(Some(permit), work, &mut Vec::new())
+    }
+
+    /// The values of each step as its keyspace stores them, before the image is locked.
+    fn ahead(
+        &self,
+        steps: &[Step<'_>],
+        operations: &[Operation<'_>],
+    ) -> Result<Vec<Option<PreparedRun>>> {
+        if self.keyspaces.iter().all(|state| state.codec().is_none()) {
+            return Ok(Vec::new());
+        }
+        let of_step = |step: &Step<'_>| match step {
+            Step::Apply { keyspace, operations: range } => {
+                let values = operations[range.clone()].iter().map(|operation| operation.value);
+                PreparedRun::new(self.keyspaces[*keyspace].codec(), values)
+            }
+            Step::Move { .. } => Ok(None),
+        };
+        steps.iter().map(of_step).collect()
     }
 
     fn commit_steps(
         &self,
         permit: Option<HeldWritePermit<'_>>,
-        steps: &[Step<'_>],
-        operations: &[Operation<'_>],
+        work: Work<'_>,
         present: &mut Vec<bool>,
     ) -> Result<()> {
+        let Work { steps, operations, .. } = work;
         if is_large(operations.len(), self.content.bytes()) {
-            return self.commit_chunked(permit, steps, operations, present);
+            return self.commit_chunked(permit, work, present);
         }
         let keys = |each: &mut KeyVisitor<'_>| {
             self.keys(steps, operations).try_for_each(|(state, key)| each(state, key))
         };
         self.shared.change(permit, self.durability, keys, |transaction| {
-            for step in steps {
+            for (index, step) in steps.iter().enumerate() {
                 match step {
                     Step::Apply { keyspace, operations: range } => {
                         let map = self.map(transaction, *keyspace)?;
-                        map.apply(transaction, &operations[range.clone()], present)?;
+                        let ahead = work.ahead(index, 0);
+                        map.apply(transaction, &operations[range.clone()], ahead, present)?;
                     }
                     Step::Move { kind, source, target } => {
                         self.move_one(transaction, *kind, *source, *target)?;
@@ -98,14 +142,14 @@ impl Batch {
     fn commit_chunked(
         &self,
         permit: Option<HeldWritePermit<'_>>,
-        steps: &[Step<'_>],
-        operations: &[Operation<'_>],
+        work: Work<'_>,
         present: &mut Vec<bool>,
     ) -> Result<()> {
+        let Work { steps, operations, .. } = work;
         let progress = RefCell::new(Progress::new(&self.shared, || self.keys(steps, operations)));
         let body = |transaction: &mut Transaction<'_>| {
             let mut keys = 0;
-            for step in steps {
+            for (index, step) in steps.iter().enumerate() {
                 match step {
                     Step::Apply { keyspace, operations: range } => {
                         let map = self.map(transaction, *keyspace)?;
@@ -114,7 +158,8 @@ impl Batch {
                             let (piece, behind) = split_piece(rest);
                             keys += piece.len();
                             progress.borrow_mut().advance(transaction, keys)?;
-                            map.apply(transaction, piece, present)?;
+                            let ahead = work.ahead(index, range.len() - rest.len());
+                            map.apply(transaction, piece, ahead, present)?;
                             rest = behind;
                         }
                     }

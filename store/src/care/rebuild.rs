@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use adamant_heap::durability::Durability;
 
-use crate::common::catalogue::has_other_objects;
+use crate::common::catalogue::{dictionary, has_other_objects};
 use crate::common::shared::Shared;
 use crate::error::{Error, Result};
 use crate::keyspace::handle::Keyspace;
@@ -31,7 +31,8 @@ pub(crate) fn rebuild(source: &Arc<Shared>, target: &Store) -> Result<()> {
     for state in states {
         let keyspace = Keyspace::new(source, state);
         let (name, engine) = (keyspace.name(), keyspace.engine());
-        let own = source.recorded_options(&keyspace.state)?;
+        let mut own = source.recorded_options(&keyspace.state)?;
+        let place = own.dictionary.take();
         let of = (engine, keyspace.state.kind_number);
         // The history of changes names keyspaces by their numbers.
         set_next_id(target, keyspace.state.id)?;
@@ -39,6 +40,11 @@ pub(crate) fn rebuild(source: &Arc<Shared>, target: &Store) -> Result<()> {
         let copy = copy.ok_or_else(|| Error::KeyspaceExists { name: name.into() })?;
         if let Some(types) = source.recorded_types(&keyspace.state)? {
             target.shared.record_types(&copy, &types)?;
+        }
+        if let (Some(place), Some(values)) = (place, own.values) {
+            // In a block of the target.
+            let bytes = dictionary(&source.view()?, place)?.to_vec();
+            target.shared.convert_values(name, (values, Some(&bytes)))?;
         }
         let copy = Keyspace::new(&target.shared, copy);
         let mut failed = None;

@@ -24,17 +24,20 @@ use zerocopy::FromBytes;
 
 use crate::batch::builder::Batch;
 use crate::care::rescue_ending::{are_halves, keyspace_in, match_deadlines};
-use crate::common::catalogue::{hidden_name, is_visible};
+use crate::common::catalogue::{codec_of, dictionary, hidden_name, is_visible};
 use crate::common::recorded_options;
 use crate::engine::lsm_trees::LsmTrees;
 use crate::engine::tree::{Engine, Tree};
+use crate::engine::value_codec::{Found, Shown, ValueCodec, shown_by, value_as_shown};
 use crate::error::{Error, Result};
 use crate::keyspace::handle::Keyspace;
 use crate::kind::{KeyspaceKind, deadlines_of, entries_of};
 use crate::layout::{
-    KIND_DEADLINES, KIND_EXPIRING, KIND_PLAIN, KeyspaceEntry, STORE_MAGIC, STORE_ROOT, StoreHead,
+    KIND_DEADLINES, KIND_EXPIRING, KIND_PLAIN, KeyspaceEntry, STORE_FORMAT_VALUES, STORE_MAGIC,
+    STORE_ROOT, StoreHead,
 };
 use crate::limits::check_name;
+use crate::own_options::OwnOptions;
 use crate::store::handle::Store;
 use crate::store::inspect::{CATALOGUE, Finding, check_salvage};
 use crate::types::KeyspaceTypes;
@@ -178,8 +181,10 @@ struct Rescue<'s> {
     ending: Vec<String>,
     /// The recorded types of keyspaces.
     types: BTreeMap<String, KeyspaceTypes>,
-    /// The recorded options of keyspaces.
-    options: BTreeMap<String, TreeOptions>,
+    /// The recorded options of keyspaces; `None` where they are lost.
+    options: BTreeMap<String, Option<OwnOptions>>,
+    /// Whether there may be keyspaces with compressed values.
+    has_packed: bool,
     /// Whether there may be leaves whose tree is lost.
     lost_trees: bool,
 }
@@ -187,8 +192,19 @@ struct Rescue<'s> {
 impl<'s> Rescue<'s> {
     fn new(salvage: &'s Salvage, lsm_trees: &'s Arc<LsmTrees>, target: &'s Store) -> Self {
         let (leaves, lost, ending) = (HashSet::new(), Vec::new(), Vec::new());
-        let (types, options, lost_trees) = (BTreeMap::new(), BTreeMap::new(), false);
-        Self { salvage, lsm_trees, target, leaves, lost, ending, types, options, lost_trees }
+        let (types, options) = (BTreeMap::new(), BTreeMap::new());
+        Self {
+            salvage,
+            lsm_trees,
+            target,
+            leaves,
+            lost,
+            ending,
+            types,
+            options,
+            has_packed: false,
+            lost_trees: false,
+        }
     }
 
     /// Name and place of every tree: those in the catalogue, and those without a name.
@@ -236,16 +252,7 @@ impl<'s> Rescue<'s> {
                 }
             }
         }
-        for (name, options) in options_of.into_iter().filter(|(_, options)| !options.is_empty()) {
-            match recorded_options::parse(&options) {
-                Ok(options) => drop(self.options.insert(name, options)),
-                Err(_) => {
-                    let what =
-                        format!("the options of keyspace {name:?} are lost; it has none now");
-                    findings.push(Finding::new(CATALOGUE, what));
-                }
-            }
-        }
+        self.note_options(options_of, findings);
         for (engine, head, _) in dropped.into_iter().filter(|place| place.0 != Engine::Lsm) {
             // Marks its leaves as used, so that they are not taken for orphans.
             Tree::salvage(self.salvage, engine, head, &mut self.leaves, &mut |_| {});
@@ -256,6 +263,25 @@ impl<'s> Rescue<'s> {
             (format!("{LOST_AND_FOUND}/{head:x}"), (engine, head, KIND_PLAIN))
         });
         named.into_iter().chain(unnamed).collect()
+    }
+
+    /// Notes the options of keyspaces, and whether values may be compressed.
+    fn note_options(&mut self, all: BTreeMap<String, Vec<u8>>, findings: &mut Vec<Finding>) {
+        let head = self.salvage.root(STORE_ROOT);
+        let head = head.and_then(|root| self.salvage.read(Ptr::<StoreHead>::new(root)));
+        // Where the head is lost, they may be.
+        self.has_packed = head.map_or(true, |head| {
+            head.magic != STORE_MAGIC || head.format.get() >= STORE_FORMAT_VALUES
+        });
+        for (name, options) in all {
+            let own = recorded_options::parse(&options).ok();
+            if own.is_none() {
+                let what = format!("the options of keyspace {name:?} are lost; it has none now");
+                findings.push(Finding::new(CATALOGUE, what));
+            }
+            self.has_packed |= own.is_some_and(|own| own.values.is_some());
+            self.options.insert(name, own);
+        }
     }
 
     /// Notes which keyspaces are expiring. A half whose other half is lost is saved as bytes.
@@ -338,6 +364,10 @@ impl<'s> Rescue<'s> {
         let expected = tree.and_then(|tree| tree.len(self.salvage)).ok();
         let keyspace = self.keyspace_of(name, engine, kind)?;
         let mut writer = Writer::new(keyspace, expected);
+        let visit = |each: &mut dyn FnMut(Salvaged<'_>)| {
+            Tree::salvage(self.salvage, engine, head, &mut HashSet::new(), each);
+        };
+        writer.stored = self.stored_in(name, &mut writer, visit)?;
         let lost = &mut self.lost;
         Tree::salvage(self.salvage, engine, head, &mut self.leaves, &mut |found| {
             // Only leaves of a bplus tree can be found again.
@@ -380,10 +410,53 @@ impl<'s> Rescue<'s> {
     /// The keyspace of the new store, with the options that it had.
     fn keyspace_of(&self, name: &str, engine: Engine, kind: u16) -> Result<Keyspace> {
         let keyspace = keyspace_in(self.target, name, engine, kind)?;
-        if let Some(own) = self.options.get(name) {
-            self.target.shared.give_options(&keyspace.state, own)?;
+        if let Some(Some(own)) = self.options.get(name) {
+            let here = OwnOptions { dictionary: None, ..*own };
+            self.target.shared.give_options(&keyspace.state, &here)?;
+            let bytes = own.dictionary.and_then(|place| dictionary(self.salvage, place).ok());
+            if let (Some(values), Some(bytes)) = (own.values, bytes) {
+                self.target.shared.convert_values(name, (values, Some(bytes)))?;
+            }
         }
         Ok(keyspace)
+    }
+
+    /// How a keyspace of the damaged store stores values; `visit` shows them, for one of which
+    /// nothing else tells. Without its dictionary, the values that need it are lost, and the others
+    /// are saved.
+    fn stored_in(
+        &self,
+        name: &str,
+        writer: &mut Writer,
+        visit: impl FnOnce(&mut dyn FnMut(Salvaged<'_>)),
+    ) -> Result<Stored> {
+        let Some(Some(own)) = self.options.get(name) else { return Ok(self.shown(visit)) };
+        let codec = match codec_of(self.salvage, name, own) {
+            Err(error) if !error.is_not_built() => {
+                writer.note(Some(format!("the dictionary of the values: {error}")));
+                codec_of(self.salvage, name, &OwnOptions { dictionary: None, ..*own })?
+            }
+            codec => codec?,
+        };
+        Ok(codec.map_or(Stored::As(Shown::Plain), Stored::By))
+    }
+
+    /// How values are stored, as they show: all of a keyspace are stored in the same way.
+    fn shown(&self, visit: impl FnOnce(&mut dyn FnMut(Salvaged<'_>))) -> Stored {
+        let mut shown = Shown::Either;
+        visit(&mut |found| {
+            let Salvaged::Pair((_, stored)) = found else { return };
+            match shown_by(stored) {
+                Shown::Either => {}
+                // One that is no stored form settles it.
+                Shown::Packed if shown == Shown::Plain => {}
+                certain => shown = certain,
+            }
+        });
+        match shown {
+            Shown::Either if !self.has_packed => Stored::As(Shown::Plain),
+            shown => Stored::As(shown),
+        }
     }
 
     fn log_of(&self, tree: &Lsm, writer: &mut Writer) -> adamant_lsm::Result<()> {
@@ -466,9 +539,14 @@ impl<'s> Rescue<'s> {
         let mut leaves = Vec::new();
         for (owner, leaf) in orphans {
             let mut pairs: Vec<(Slice, Slice)> = Vec::new();
+            let name = owner.map(|owner| &*keyspaces[owner].name);
+            let own = name.and_then(|name| self.options.get(name).copied().flatten());
+            let codec = own.map(|own| codec_of(self.salvage, "", &own)).transpose()?.flatten();
             let _ = Bplus::salvage_orphan(self.salvage, leaf, &mut |found| {
-                if let Salvaged::Pair((key, value)) = found {
-                    pairs.push((key.into(), value.into()));
+                if let Salvaged::Pair((key, stored)) = found {
+                    let value = codec.as_ref().and_then(|codec| codec.decode(key, stored).ok());
+                    pairs
+                        .push((key.into(), value.map_or_else(|| stored.into(), Found::into_slice)));
                 }
             });
             leaves.push((owner, leaf, pairs));
@@ -516,6 +594,13 @@ impl<'s> Rescue<'s> {
         let mut writer = Writer::new(keyspace, None);
         writer.only_absent = true;
         for leaf in leaves {
+            let visit = |each: &mut dyn FnMut(Salvaged<'_>)| {
+                let _ = Bplus::salvage_orphan(self.salvage, *leaf, each);
+            };
+            writer.stored = match is_fresh {
+                true => self.shown(visit),
+                false => self.stored_in(&report.name, &mut writer, visit)?,
+            };
             let saved = Bplus::salvage_orphan(self.salvage, *leaf, &mut |found| writer.take(found));
             writer.note(saved.err().map(|error| error.to_string()));
         }
@@ -557,9 +642,28 @@ fn keyspace_entry<'b>(name: &[u8], bytes: &'b [u8]) -> Option<NamedTree<'b>> {
     is_known.then(|| (name.to_owned(), (engine, entry.head.get(), kind), types, options))
 }
 
+/// How a tree of the damaged store stores values.
+enum Stored {
+    By(Arc<ValueCodec>),
+    /// Nothing says; its values have shown this.
+    As(Shown),
+}
+
+impl Stored {
+    /// The value of a key, or why there is none.
+    fn value<'a>(&self, key: &[u8], stored: &'a [u8]) -> std::result::Result<Found<'a>, String> {
+        match self {
+            Self::By(codec) => codec.decode(key, stored).map_err(|error| error.to_string()),
+            Self::As(shown) => value_as_shown(stored, *shown)
+                .map_err(|why| format!("the value of key {}: {why}", key.escape_ascii())),
+        }
+    }
+}
+
 /// Writes saved pairs to a keyspace of the new store, in batches.
 struct Writer {
     keyspace: Keyspace,
+    stored: Stored,
     pending: Vec<(Vec<u8>, Vec<u8>)>,
     pending_bytes: usize,
     /// Whether existing pairs stay.
@@ -573,6 +677,7 @@ impl Writer {
         let name = keyspace.name().into();
         Self {
             keyspace: keyspace.with_durability(Durability::Deferred),
+            stored: Stored::As(Shown::Plain),
             pending: Vec::new(),
             pending_bytes: 0,
             only_absent: false,
@@ -583,7 +688,15 @@ impl Writer {
 
     fn take(&mut self, found: Salvaged<'_>) {
         let loss = match found {
-            Salvaged::Pair((key, value)) => return self.add(key, value),
+            Salvaged::Pair((key, stored)) => {
+                let plain = std::mem::replace(&mut self.stored, Stored::As(Shown::Plain));
+                let value = plain.value(key, stored);
+                self.stored = plain;
+                match value {
+                    Ok(value) => return self.add(key, &value),
+                    Err(why) => why,
+                }
+            }
             Salvaged::LostValue { key, why } => {
                 format!("the value of key {}: {why}", key.escape_ascii())
             }

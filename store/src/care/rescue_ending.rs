@@ -8,7 +8,6 @@
 use std::collections::HashMap;
 
 use adamant_heap::durability::Durability;
-use adamant_lsm::TreeOptions;
 use adamant_slice::Slice;
 
 use crate::engine::tree::Engine;
@@ -17,6 +16,7 @@ use crate::expiring::{DEADLINE_BYTES, deadline_of, row};
 use crate::keyspace::handle::Keyspace;
 use crate::kind::{deadlines_of, entries_of};
 use crate::layout::{KIND_DEADLINES, KIND_EXPIRING};
+use crate::own_options::OwnOptions;
 use crate::store::handle::Store;
 
 /// Changes per commit.
@@ -32,7 +32,7 @@ pub(crate) fn keyspace_in(
 ) -> Result<Keyspace> {
     let state = match target.shared.open_keyspace(name)? {
         Some(state) => Some(state),
-        None => target.shared.create_keyspace(name, (engine, kind), &TreeOptions::default())?,
+        None => target.shared.create_keyspace(name, (engine, kind), &OwnOptions::default())?,
     };
     let state = state.ok_or_else(|| Error::KeyspaceExists { name: name.into() })?;
     Ok(Keyspace::new(&target.shared, state))

@@ -100,9 +100,9 @@ impl Store {
         let range = (Bound::Excluded(&first[..]), Bound::Excluded(&end[..]));
         let mut found = Vec::new();
         if let Some(tree) = map.tree() {
-            tree.scan(&view, Direction::Up, range, usize::MAX, |(key, value)| {
+            tree.scan(&view, Direction::Up, range, usize::MAX, |key, value| {
                 let name = String::from_utf8_lossy(&key[1..]).into_owned();
-                found.push(number_of(value).map(|number| (name, number)));
+                found.push(number_of(&value).map(|number| (name, number)));
                 ControlFlow::Continue(())
             })?;
         }

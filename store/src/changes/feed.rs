@@ -164,10 +164,10 @@ impl Changes {
         let range = (Bound::Included(&keys.0[..]), Bound::Excluded(&keys.1[..]));
         let mut commits: Vec<(u64, Vec<u8>)> = Vec::new();
         let mut bytes = 0;
-        tree.scan(&view, Direction::Up, range, usize::MAX, |(key, value)| {
+        tree.scan(&view, Direction::Up, range, usize::MAX, |key, value| {
             let number = part_of(key).map_or(0, |(number, _)| number);
             match commits.last_mut().filter(|(last, _)| *last == number) {
-                Some((_, parts)) => parts.extend_from_slice(value),
+                Some((_, parts)) => parts.extend_from_slice(&value),
                 None if bytes >= BYTES_MAX => return ControlFlow::Break(()),
                 None => commits.push((number, value.to_vec())),
             }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use adamant_heap::Transaction;
 use adamant_heap::durability::Durability;
-use adamant_lsm::TreeOptions;
 
 use crate::common::catalogue::kind_of;
 use crate::common::history::{HISTORY_NAME, HistoryHead, prune, read_head, write_head};
@@ -12,6 +11,7 @@ use crate::common::shared::{List, Shared};
 use crate::engine::tree::Engine;
 use crate::error::{Error, Result};
 use crate::layout::KIND_CHANGES;
+use crate::own_options::OwnOptions;
 use crate::store::handle::Store;
 use crate::store::sync_point::SyncPoint;
 
@@ -75,7 +75,7 @@ impl Store {
             let kind = kind_of(HISTORY_NAME, &entry)?;
             return Err(Error::WrongKind { name: HISTORY_NAME.into(), found: kind });
         }
-        let own = TreeOptions::default();
+        let own = OwnOptions::default();
         let added = (Engine::Bplus, KIND_CHANGES);
         let entry = catalogue.add(transaction, HISTORY_NAME, added, &own)?;
         let state = self.shared.history_state(transaction, &entry)?;

@@ -13,20 +13,22 @@ use adamant_heap::Transaction;
 use adamant_heap::access::{Read, Write};
 use adamant_heap::layout::{DIRECTORY_ROOT, ROOT_COUNT};
 use adamant_heap::ptr::Ptr;
-use adamant_lsm::TreeOptions;
 
 use crate::bounds::Direction;
 use crate::common::catalogue_entry::CatalogueEntry;
 use crate::engine::lsm_trees::LsmTrees;
 use crate::engine::map::Map;
 use crate::engine::tree::{Engine, Tree};
+use crate::engine::tree_map::TreeMap;
+use crate::engine::value_codec::ValueCodec;
 use crate::error::{Error, Result};
 use crate::kind::KeyspaceKind;
 use crate::layout::{
     KIND_CHANGES, KeyspaceEntry, STORE_FORMAT, STORE_FORMAT_CHANGES, STORE_FORMAT_MIN,
-    STORE_FORMAT_OPTIONS, STORE_MAGIC, STORE_ROOT, StoreHead,
+    STORE_FORMAT_OPTIONS, STORE_FORMAT_VALUES, STORE_MAGIC, STORE_ROOT, StoreHead,
 };
 use crate::limits::NAME_BYTES_MAX;
+use crate::own_options::{DictionaryPlace, OwnOptions};
 use crate::types::KeyspaceTypes;
 
 /// The catalogue of a store.
@@ -68,12 +70,12 @@ impl Catalogue {
                 ),
             });
         }
-        let is_known = (STORE_FORMAT_MIN..=STORE_FORMAT_CHANGES).contains(&head.format.get());
+        let is_known = (STORE_FORMAT_MIN..=STORE_FORMAT_VALUES).contains(&head.format.get());
         if !is_known {
             return Err(Error::Damaged {
                 what: format!(
                     "the store's head has format {}, this version knows {STORE_FORMAT_MIN} to \
-                     {STORE_FORMAT_CHANGES}; open it with a newer version",
+                     {STORE_FORMAT_VALUES}; open it with a newer version",
                     head.format
                 ),
             });
@@ -93,9 +95,10 @@ impl Catalogue {
         let mut own = entry.options(name)?;
         if !is_visible(name) {
             // It was dropped: nothing is written to it, so it needs nothing that this build lacks.
-            own = TreeOptions::default();
+            own = OwnOptions::default();
         }
-        Map::open((&self.lsm_trees, self.head.offset()), heap, name, (entry, &own))
+        let codec = || codec_of(heap, name, &own);
+        Map::open((&self.lsm_trees, self.head.offset()), heap, name, (entry, &own), codec)
     }
 
     /// The LSM trees.
@@ -175,12 +178,13 @@ impl Catalogue {
         heap: &mut Transaction<'_>,
         name: &str,
         (engine, kind): (Engine, u16),
-        own: &TreeOptions,
+        own: &OwnOptions,
     ) -> Result<CatalogueEntry> {
         let head = heap.write_as(self.head)?;
         let id = head.next_keyspace.get();
         head.next_keyspace = (id + 1).into();
-        let fixed = Map::create(&self.lsm_trees, name, (engine, own), heap)?.entry(id);
+        let codec = codec_of(heap, name, own)?;
+        let fixed = Map::create(&self.lsm_trees, name, (engine, own), codec, heap)?.entry(id);
         let entry = CatalogueEntry::new(KeyspaceEntry { kind: kind.into(), ..fixed }, own);
         self.raise_format(heap, &entry)?;
         let replaced = self.tree.insert(heap, name.as_bytes(), &entry.to_bytes())?;
@@ -223,16 +227,16 @@ impl Catalogue {
         &self,
         heap: &mut Transaction<'_>,
         (name, entry): (&str, &CatalogueEntry),
-        own: &TreeOptions,
+        own: &OwnOptions,
     ) -> Result<()> {
-        own.check().map_err(Error::of_lsm(name))?;
+        own.check(name)?;
         let tree = self.map(heap, name, entry)?.lsm().map(Arc::clone);
         let entry = entry.with_options(name, own)?;
         self.raise_format(heap, &entry)?;
         let replaced = self.tree.insert(heap, name.as_bytes(), &entry.to_bytes())?;
         assert!(replaced, "a keyspace gets options that was found under the same lock");
         if let Some(tree) = tree {
-            let own = *own;
+            let own = own.lsm;
             heap.on_commit(move |_| tree.set_options(&own).expect("checked above"));
         }
         Ok(())
@@ -242,6 +246,7 @@ impl Catalogue {
     /// not know of it.
     fn raise_format<W: Write>(&self, heap: &mut W, entry: &CatalogueEntry) -> Result<()> {
         let needed = match entry.kind.get() {
+            _ if entry.has_values() => STORE_FORMAT_VALUES,
             KIND_CHANGES => STORE_FORMAT_CHANGES,
             _ if entry.has_options() => STORE_FORMAT_OPTIONS,
             _ => STORE_FORMAT,
@@ -252,25 +257,39 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Converts a keyspace to another engine, with the same number and entries. If both trees are
-    /// on the heap, the old one is freed; otherwise it is kept, as by `retire`, and returned: it
-    /// may hold old versions, and its bytes are copied.
+    /// Converts a keyspace to another engine, with the same number and entries, and to options of
+    /// its own, whose dictionary, if it is another one, has no other owner. If both trees are on
+    /// the heap and store values in the same way, entries move, and the old one is freed; otherwise
+    /// it is kept, as by `retire`, and returned: it may hold old versions, and its bytes are
+    /// copied.
     pub(crate) fn convert(
         &self,
         heap: &mut Transaction<'_>,
         name: &str,
         entry: &CatalogueEntry,
-        engine: Engine,
+        (engine, own): (Engine, &OwnOptions),
     ) -> Result<Option<Map>> {
         let source = self.map(heap, name, entry)?;
-        if source.lsm().is_some() || engine == Engine::Lsm {
-            self.clear(heap, name, entry, engine)?.fill(heap, &source)?;
-            return Ok(Some(source));
+        let before = entry.options(name)?;
+        let is_same = before == *own;
+        if source.lsm().is_some() && engine == Engine::Lsm {
+            // It has the options noted for the day when it is a tree.
+            if let Some(place) = before.dictionary.filter(|_| before.dictionary != own.dictionary) {
+                heap.free(place.block)?;
+            }
+            self.give_options(heap, (name, entry), own)?;
+            return Ok(None);
         }
-        let own = entry.options(name)?;
-        let target = Map::create(&self.lsm_trees, name, (engine, &own), heap)?;
-        target.fill(heap, &source)?;
-        source.destroy(&self.lsm_trees, heap)?;
+        let tree = source.tree().filter(|_| engine != Engine::Lsm && is_same);
+        let Some(tree) = tree else {
+            self.renew(heap, name, entry, (engine, own))?.copy_all(heap, &source)?;
+            return Ok(Some(source));
+        };
+        let codec = tree.codec().map(Arc::clone);
+        let target = Tree::create(engine, heap)?;
+        target.fill(heap, tree.tree())?;
+        tree.tree().destroy(heap)?;
+        let target = Map::Tree(TreeMap::new(target, codec));
         let replaced =
             self.tree.insert(heap, name.as_bytes(), &entry.with_map(&target).to_bytes())?;
         assert!(replaced, "a keyspace is converted that was found under the same lock");
@@ -341,12 +360,47 @@ impl Catalogue {
         entry: &CatalogueEntry,
         engine: Engine,
     ) -> Result<Map> {
-        self.retire(heap, name, entry)?;
         let own = entry.options(name)?;
-        let map = Map::create(&self.lsm_trees, name, (engine, &own), heap)?;
-        let replaced = self.tree.insert(heap, name.as_bytes(), &entry.with_map(&map).to_bytes())?;
+        self.renew(heap, name, entry, (engine, &own))
+    }
+
+    /// The same with another engine and other options. The old entry keeps its dictionary: the new
+    /// one gets a copy if it is to have the same.
+    fn renew(
+        &self,
+        heap: &mut Transaction<'_>,
+        name: &str,
+        entry: &CatalogueEntry,
+        (engine, own): (Engine, &OwnOptions),
+    ) -> Result<Map> {
+        self.retire(heap, name, entry)?;
+        let mut own = *own;
+        let before = entry.options(name)?;
+        if let Some(place) = own.dictionary.filter(|_| before.dictionary == own.dictionary) {
+            let bytes = dictionary(heap, place)?.to_vec();
+            own.dictionary = Some(self.place_dictionary(heap, &bytes)?);
+        }
+        let codec = codec_of(heap, name, &own)?;
+        let map = Map::create(&self.lsm_trees, name, (engine, &own), codec, heap)?;
+        let mut entry = entry.with_map(&map);
+        if own != before {
+            entry = entry.with_options(name, &own)?;
+        }
+        self.raise_format(heap, &entry)?;
+        let replaced = self.tree.insert(heap, name.as_bytes(), &entry.to_bytes())?;
         assert!(!replaced, "its entry was just taken away");
         Ok(map)
+    }
+
+    /// Writes a dictionary to a block of its own, for one entry.
+    pub(crate) fn place_dictionary<W: Write>(
+        &self,
+        heap: &mut W,
+        bytes: &[u8],
+    ) -> Result<DictionaryPlace> {
+        let block = heap.reserve(bytes.len() as u64)?;
+        heap.write(block, 0, bytes.len())?.copy_from_slice(bytes);
+        Ok(DictionaryPlace { block, bytes: bytes.len() as u32 })
     }
 
     /// Removes some entries of a tree that was kept for snapshots; returns whether there may be
@@ -361,6 +415,7 @@ impl Catalogue {
         let Some(entry) = self.find(heap, &hidden)? else { return Ok(false) };
         // An LSM tree is freed at once.
         let Map::Tree(tree) = self.map(heap, &hidden, &entry)? else { return Ok(false) };
+        let tree = tree.tree();
         if tree.len(heap)? <= entries_max as u64 {
             return Ok(false);
         }
@@ -402,10 +457,30 @@ impl Catalogue {
         entry: &CatalogueEntry,
     ) -> Result<()> {
         self.map(heap, name, entry)?.destroy(&self.lsm_trees, heap)?;
+        if let Some(place) = entry.options(name)?.dictionary {
+            heap.free(place.block)?;
+        }
         let removed = self.tree.remove(heap, name.as_bytes())?;
         assert!(removed, "a keyspace is dropped that was found under the same lock");
         Ok(())
     }
+}
+
+/// The codec of a keyspace with these options, if its values are compressed where a tree keeps
+/// them.
+pub(crate) fn codec_of<R: Read>(
+    heap: &R,
+    name: &str,
+    own: &OwnOptions,
+) -> Result<Option<Arc<ValueCodec>>> {
+    let Some(values) = own.values else { return Ok(None) };
+    let bytes = own.dictionary.map(|place| dictionary(heap, place)).transpose()?;
+    ValueCodec::new(name, values, bytes).map(Some)
+}
+
+/// The bytes of a dictionary.
+pub(crate) fn dictionary<R: Read>(heap: &R, place: DictionaryPlace) -> Result<&[u8]> {
+    Ok(heap.part(place.block, 0, place.bytes as usize)?)
 }
 
 /// The kind in an entry.
@@ -476,9 +551,9 @@ mod tests {
                 "names no store",
             ),
             (
-                |head| head.format = (STORE_FORMAT_CHANGES + 1).into(),
+                |head| head.format = (STORE_FORMAT_VALUES + 1).into(),
                 |head| head.format = STORE_FORMAT.into(),
-                "has format 5",
+                "has format 6",
             ),
         ] {
             change(spoil);

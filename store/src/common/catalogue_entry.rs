@@ -5,14 +5,14 @@
 
 use std::ops::Deref;
 
-use adamant_lsm::TreeOptions;
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::common::recorded_options::{self, Fault};
 use crate::engine::map::Map;
 use crate::error::{Error, Result};
 use crate::kind::KeyspaceKind;
-use crate::layout::KeyspaceEntry;
+use crate::layout::{KeyspaceEntry, OPTION_VALUES};
+use crate::own_options::OwnOptions;
 use crate::types::{KeyspaceTypes, TYPE_NAME_BYTES_MAX};
 
 /// The catalogue's entry of a keyspace.
@@ -35,7 +35,7 @@ impl Deref for CatalogueEntry {
 
 impl CatalogueEntry {
     /// The entry of a keyspace without recorded types, with these options of its own.
-    pub(crate) fn new(fixed: KeyspaceEntry, own: &TreeOptions) -> Self {
+    pub(crate) fn new(fixed: KeyspaceEntry, own: &OwnOptions) -> Self {
         Self { fixed, types: Box::default(), options: recorded_options::to_bytes(own).into() }
     }
 
@@ -78,7 +78,7 @@ impl CatalogueEntry {
     ///
     /// # Errors
     /// Damage of its types, behind which options would not be found again.
-    pub(crate) fn with_options(&self, name: &str, own: &TreeOptions) -> Result<Self> {
+    pub(crate) fn with_options(&self, name: &str, own: &OwnOptions) -> Result<Self> {
         if usize::from(self.types_bytes.get()) != self.types.len() {
             self.types(name)?;
         }
@@ -90,11 +90,17 @@ impl CatalogueEntry {
         !self.options.is_empty()
     }
 
+    /// Whether the compression of values is among them.
+    pub(crate) fn has_values(&self) -> bool {
+        let records = recorded_options::records(&self.options).unwrap_or_default();
+        records.iter().any(|(tag, _)| *tag == OPTION_VALUES)
+    }
+
     /// The options of a keyspace, which may ask for what this build has not.
     ///
     /// # Errors
     /// [`Error::UnknownOption`]; damage.
-    pub(crate) fn options(&self, name: &str) -> Result<TreeOptions> {
+    pub(crate) fn options(&self, name: &str) -> Result<OwnOptions> {
         recorded_options::parse(&self.options).map_err(|fault| match fault {
             Fault::Unknown { tag } => Error::UnknownOption { name: name.into(), tag },
             Fault::Malformed => Error::Damaged {

@@ -179,7 +179,7 @@ where
         let mut kept = 0;
         for (state, key) in rest.take(wanted.min(keys_max)) {
             let map = state.map(heap, self.shared.catalogue())?;
-            if let Some(&tree) = map.tree() {
+            if let Some(tree) = map.tree() {
                 recorder.keep(heap, (state.id, tree), key, &lend)?;
             }
             kept += 1;

@@ -187,7 +187,7 @@ impl History {
 pub(crate) fn read_head<R: Read>(heap: &R, map: &Map) -> Result<HistoryHead> {
     let tree = map.tree();
     let bytes = tree.map(|tree| tree.find(heap, HEAD_KEY)).transpose()?.flatten();
-    HistoryHead::parse(bytes)
+    HistoryHead::parse(bytes.as_deref())
 }
 
 /// Gives a history its head.

@@ -6,6 +6,8 @@ use crate::common::shared::Shared;
 use crate::common::state::KeyspaceState;
 use crate::engine::tree::Engine;
 use crate::error::{Error, Result};
+use crate::own_options::OwnOptions;
+use crate::value_compression::ValueCompression;
 
 /// Options of a keyspace, in the builder style.
 ///
@@ -25,6 +27,8 @@ pub struct KeyspaceOptions {
     pub(crate) engine: Option<Engine>,
     /// Those of the engine `lsm`.
     own: TreeOptions,
+    /// Those of the other engines.
+    values: Option<ValueCompression>,
 }
 
 impl KeyspaceOptions {
@@ -122,11 +126,41 @@ impl KeyspaceOptions {
         self
     }
 
+    /// The compression of values in a keyspace of any engine but `lsm`, one by one: where values
+    /// are texts of some hundred bytes, they take a third to a half of the space. Recorded with the
+    /// keyspace like [`KeyspaceOptions::compression`]. Default: none.
+    ///
+    /// A keyspace that is opened with another compression than it has stores new values by that;
+    /// the others stay as they are, and readable. One that has none must be empty:
+    /// [`Store::compress_values`] converts what is there, also to a compression with a dictionary,
+    /// and back to none.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// use adamant::{Compression, KeyspaceOptions, ValueCompression};
+    ///
+    /// let options = KeyspaceOptions::new().value_compression(Compression::Lz4);
+    /// let notes = store.keyspace_with("notes", options)?;
+    /// notes.put("1", "all work and no play ".repeat(40))?;
+    /// assert_eq!(notes.get("1")?.map(|note| note.len()), Some(840));
+    /// let longer = ValueCompression::from(Compression::Lz4).with_bytes_min(500);
+    /// store.keyspace_with("notes", KeyspaceOptions::new().value_compression(longer))?;
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// [`Store::compress_values`]: crate::Store::compress_values
+    #[must_use]
+    pub fn value_compression(mut self, values: impl Into<ValueCompression>) -> Self {
+        self.values = Some(values.into());
+        self
+    }
+
     /// The engine of a new keyspace with this name, and its own options.
-    pub(crate) fn of_new(&self, name: &str) -> Result<(Engine, TreeOptions)> {
+    pub(crate) fn of_new(&self, name: &str) -> Result<(Engine, OwnOptions)> {
         let engine = self.engine.unwrap_or_default();
         self.check_own(name, engine)?;
-        Ok((engine, self.own))
+        let values = self.values.filter(|values| !values.is_none());
+        Ok((engine, OwnOptions { values, ..self.own.into() }))
     }
 
     /// Gives an existing keyspace those of the options that it has not yet. Fails unless it has the
@@ -137,14 +171,17 @@ impl KeyspaceOptions {
             return Err(wrong_engine(&state.name, expected, found));
         }
         self.check_own(&state.name, found)?;
-        shared.give_options(state, &self.own)
+        shared.give_options(state, &OwnOptions { values: self.values, ..self.own.into() })
     }
 
     fn check_own(&self, name: &str, engine: Engine) -> Result<()> {
         if self.own != TreeOptions::default() && engine != Engine::Lsm {
             return Err(wrong_engine(name, Engine::Lsm, engine));
         }
-        self.own.check().map_err(Error::of_lsm(name))
+        if self.values.is_some() && engine == Engine::Lsm {
+            return Err(wrong_engine(name, Engine::default(), engine));
+        }
+        OwnOptions { values: self.values, ..self.own.into() }.check(name)
     }
 }
 

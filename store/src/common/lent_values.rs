@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use adamant_heap::View;
 use adamant_slice::Slice;
 
-use crate::engine::tree::Tree;
+use crate::engine::tree_map::TreeMap;
 use crate::error::Result;
 
 /// Values that were borrowed just before the heap was locked for a commit, by their blocks: saves
@@ -23,7 +23,7 @@ impl Lent {
     ///
     /// # Errors
     /// Those of looking up the key.
-    pub(crate) fn add(&mut self, view: &View<'_>, tree: &Tree, key: &[u8]) -> Result<()> {
+    pub(crate) fn add(&mut self, view: &View<'_>, tree: &TreeMap, key: &[u8]) -> Result<()> {
         if let Some((value, Some(block))) = tree.find_with_block(view, key)? {
             self.0.insert(block, view.lend(block, value.len())?);
         }

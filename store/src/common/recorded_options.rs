@@ -4,13 +4,15 @@
 //! Invariants: each is there once, in the order of tags, so equal options have equal bytes. An
 //! option that this version does not know is never passed over: what it asks for would not be done.
 
-use adamant_lsm::{Compression, LevelCompression, TreeOptions};
+use adamant_lsm::{Compression, LevelCompression};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::layout::{
-    OPTION_BLOB_BYTES_MIN, OPTION_BLOCK_BYTES, OPTION_COMPRESSION, OPTION_FILTER_BITS,
-    OPTION_HASH_INDEX, OptionHead,
+    OPTION_BLOB_BYTES_MIN, OPTION_BLOCK_BYTES, OPTION_COMPRESSION, OPTION_DICTIONARY,
+    OPTION_FILTER_BITS, OPTION_HASH_INDEX, OPTION_VALUES, OptionHead,
 };
+use crate::own_options::{DictionaryPlace, OwnOptions};
+use crate::value_compression::ValueCompression;
 
 /// Stands for the absence of a minimum.
 const NO_MINIMUM: u32 = u32::MAX;
@@ -28,7 +30,8 @@ pub(crate) enum Fault {
 }
 
 /// Encodes the options that are set.
-pub(crate) fn to_bytes(options: &TreeOptions) -> Vec<u8> {
+pub(crate) fn to_bytes(own: &OwnOptions) -> Vec<u8> {
+    let options = &own.lsm;
     let mut bytes = Vec::new();
     let mut put = |tag: u16, value: &[u8]| {
         let head = OptionHead { tag: tag.into(), bytes: (value.len() as u16).into() };
@@ -50,6 +53,14 @@ pub(crate) fn to_bytes(options: &TreeOptions) -> Vec<u8> {
     if let Some(bytes_min) = options.blob_bytes_min {
         put(OPTION_BLOB_BYTES_MIN, &bytes_min.unwrap_or(NO_MINIMUM).to_le_bytes());
     }
+    if let Some(values) = own.values {
+        let [method, level] = values.compression().to_bytes();
+        let [a, b, c, d] = values.bytes_min().to_le_bytes();
+        put(OPTION_VALUES, &[method, level, a, b, c, d]);
+    }
+    if let Some(DictionaryPlace { block, bytes }) = own.dictionary {
+        put(OPTION_DICTIONARY, &[&block.to_le_bytes()[..], &bytes.to_le_bytes()].concat());
+    }
     bytes
 }
 
@@ -57,14 +68,17 @@ pub(crate) fn to_bytes(options: &TreeOptions) -> Vec<u8> {
 ///
 /// # Errors
 /// The first fault.
-pub(crate) fn parse(bytes: &[u8]) -> Result<TreeOptions, Fault> {
-    let mut options = TreeOptions::default();
+pub(crate) fn parse(bytes: &[u8]) -> Result<OwnOptions, Fault> {
+    let mut options = OwnOptions::default();
     for record in records(bytes).ok_or(Fault::Malformed)? {
         set(&mut options, record)?;
     }
     // Whether this build has the compression is another question, and asked elsewhere.
-    let mut values = options;
+    let mut values = options.lsm;
     values.compression = None;
+    if options.dictionary.is_some() && options.values.is_none() {
+        return Err(Fault::Malformed);
+    }
     values.check().map_err(|_| Fault::Malformed)?;
     Ok(options)
 }
@@ -81,7 +95,8 @@ pub(crate) fn records(mut bytes: &[u8]) -> Option<Vec<(u16, &[u8])>> {
     records.is_sorted_by(|(one, _), (next, _)| one < next).then_some(records)
 }
 
-fn set(options: &mut TreeOptions, (tag, value): (u16, &[u8])) -> Result<(), Fault> {
+fn set(own: &mut OwnOptions, (tag, value): (u16, &[u8])) -> Result<(), Fault> {
+    let options = &mut own.lsm;
     let word = || value.try_into().map(u32::from_le_bytes).map_err(|_| Fault::Malformed);
     match (tag, value) {
         (OPTION_COMPRESSION, _) => {
@@ -99,7 +114,22 @@ fn set(options: &mut TreeOptions, (tag, value): (u16, &[u8])) -> Result<(), Faul
         (OPTION_BLOB_BYTES_MIN, _) => {
             options.blob_bytes_min = Some(Some(word()?).filter(|bytes| *bytes != NO_MINIMUM));
         }
-        (OPTION_FILTER_BITS | OPTION_HASH_INDEX, _) => return Err(Fault::Malformed),
+        (OPTION_VALUES, [method, level, bytes_min @ ..]) => {
+            let compression = Compression::from_bytes([*method, *level]);
+            let bytes_min = bytes_min.try_into().map(u32::from_le_bytes).ok();
+            let values = compression.map(ValueCompression::from).zip(bytes_min);
+            let values = values.map(|(values, bytes)| values.with_bytes_min(bytes));
+            own.values = Some(values.ok_or(Fault::Malformed)?);
+        }
+        (OPTION_DICTIONARY, _) => {
+            let place = value.split_first_chunk().map(|(block, rest)| (*block, rest.try_into()));
+            let Some((block, Ok(bytes))) = place else { return Err(Fault::Malformed) };
+            let (block, bytes) = (u64::from_le_bytes(block), u32::from_le_bytes(bytes));
+            own.dictionary = Some(DictionaryPlace { block, bytes });
+        }
+        (OPTION_FILTER_BITS | OPTION_HASH_INDEX | OPTION_VALUES, _) => {
+            return Err(Fault::Malformed);
+        }
         (tag, _) => return Err(Fault::Unknown { tag }),
     }
     Ok(())
@@ -107,9 +137,11 @@ fn set(options: &mut TreeOptions, (tag, value): (u16, &[u8])) -> Result<(), Faul
 
 #[cfg(test)]
 mod tests {
+    use adamant_lsm::TreeOptions;
+
     use super::*;
 
-    fn all() -> TreeOptions {
+    fn all() -> OwnOptions {
         let mut options = TreeOptions::default();
         let levels = [Compression::None, Compression::Lz4, Compression::Zstd(9)];
         options.compression = Some(levels.into());
@@ -117,16 +149,19 @@ mod tests {
         options.filter_bits_per_key = Some(12);
         options.hash_index = Some(true);
         options.blob_bytes_min = Some(Some(1000));
-        options
+        let mut own = OwnOptions::from(options);
+        own.values = Some(ValueCompression::from(Compression::Zstd(9)).with_bytes_min(200));
+        own.dictionary = Some(DictionaryPlace { block: 0x0012_3456_7890, bytes: 60_000 });
+        own
     }
 
     #[test]
     fn options_come_back() {
-        let mut none = TreeOptions::default();
+        let mut none = OwnOptions::default();
         assert!(to_bytes(&none).is_empty());
         assert_eq!(parse(&[]), Ok(none));
         assert_eq!(parse(&to_bytes(&all())), Ok(all()));
-        none.blob_bytes_min = Some(None);
+        none.lsm.blob_bytes_min = Some(None);
         assert_eq!(to_bytes(&none), [5, 0, 4, 0, 255, 255, 255, 255]);
         assert_eq!(parse(&to_bytes(&none)), Ok(none));
     }
@@ -135,7 +170,7 @@ mod tests {
     fn other_bytes_are_refused_and_unknown_tags_are_named() {
         let bytes = to_bytes(&all());
         let starts: Vec<_> =
-            [0, 18, 26, 31, 36, 44].into_iter().take_while(|at| *at <= bytes.len()).collect();
+            [0, 18, 26, 31, 36, 44, 54].into_iter().take_while(|at| *at <= bytes.len()).collect();
         for end in 0..bytes.len() {
             let found = parse(&bytes[..end]);
             assert_eq!(found.is_ok(), starts.contains(&end), "{end} bytes: {found:?}");
@@ -148,9 +183,10 @@ mod tests {
                 assert!(found != Ok(all()), "bit {bit} of byte {at}");
             }
         }
-        let later = [&bytes[..], &[6, 0, 1, 0, 9]].concat();
-        assert_eq!(parse(&later), Err(Fault::Unknown { tag: 6 }));
-        assert_eq!(records(&later).unwrap().len(), 6);
+        let later = [&bytes[..], &[8, 0, 1, 0, 9]].concat();
+        assert_eq!(parse(&later), Err(Fault::Unknown { tag: 8 }));
+        assert_eq!(records(&later).unwrap().len(), 8);
+        assert_eq!(parse(&bytes[54..]), Err(Fault::Malformed), "a dictionary of nothing");
         for twice in [[&bytes[..], &bytes].concat(), [&bytes[18..26], &bytes[..18]].concat()] {
             assert_eq!(parse(&twice), Err(Fault::Malformed));
         }

@@ -399,7 +399,7 @@ impl Shared {
         if let Some(mut recorder) = self.versions.recorder() {
             keys(&mut |state, key| {
                 let map = state.map(transaction, &self.catalogue)?;
-                let Some(&tree) = map.tree() else { return Ok(()) };
+                let Some(tree) = map.tree() else { return Ok(()) };
                 let lend = |value: &[u8], block| Ok(lent.get(value, block));
                 recorder.keep(transaction, (state.id, tree), key, lend)
             })?;

@@ -19,6 +19,7 @@ use crate::common::catalogue::{Catalogue, kind_of};
 use crate::common::catalogue_entry::CatalogueEntry;
 use crate::engine::map::Map;
 use crate::engine::tree::Engine;
+use crate::engine::value_codec::ValueCodec;
 use crate::error::{Error, Result};
 use crate::kind::KeyspaceKind;
 use crate::limits::check_plain;
@@ -55,6 +56,19 @@ impl KeyspaceState {
     /// The keyspace's engine when it was opened.
     pub(crate) fn engine(&self) -> Engine {
         self.map.engine()
+    }
+
+    /// The codec of its values, if they are compressed, as far as is known without a lock: to
+    /// prepare values for it. The write itself looks again.
+    #[inline]
+    pub(crate) fn codec(&self) -> Option<Arc<ValueCodec>> {
+        if self.is_current() {
+            return self.map.codec().map(Arc::clone);
+        }
+        match &self.place.now.read().tree {
+            Tree::Of(map, _) => map.codec().map(Arc::clone),
+            Tree::Dropped | Tree::Unknown => None,
+        }
     }
 
     /// Whether its tree is still the keyspace's.

@@ -30,7 +30,8 @@ use crate::common::kept::{Opened, State, Version, bytes_of};
 use crate::common::seen::Seen;
 use crate::common::spans::Spans;
 use crate::engine::map::Map;
-use crate::engine::tree::Tree;
+use crate::engine::tree_map::TreeMap;
+use crate::engine::value_codec::Found;
 use crate::error::{Error, Result};
 
 /// Figures of the open snapshots.
@@ -433,14 +434,14 @@ impl Recorder<'_> {
     pub(crate) fn keep<R: Read>(
         &mut self,
         heap: &R,
-        (id, tree): (u64, Tree),
+        (id, tree): (u64, &TreeMap),
         key: &[u8],
         lend: impl FnOnce(&[u8], Option<u64>) -> Result<Slice>,
     ) -> Result<()> {
         let state = &mut *self.state;
         let keyspace = state.keyspaces.entry(id).or_default();
         if keyspace.lens.back().is_none_or(|(number, _)| *number <= self.newest) {
-            keyspace.lens.push_back((self.number, tree.len(heap)?));
+            keyspace.lens.push_back((self.number, tree.tree().len(heap)?));
         }
         let versions = keyspace.keys.get(key);
         if versions.and_then(|versions| versions.back()).is_some_and(|(n, _)| *n > self.newest) {
@@ -448,7 +449,12 @@ impl Recorder<'_> {
             return Ok(());
         }
         let found = tree.find_with_block(heap, key)?;
-        let value = found.map(|(value, block)| lend(value, block)).transpose()?;
+        // Decoded under the lock: what is here is only known now. Most commits find no snapshot.
+        let value = found.map(|(value, block)| match value {
+            Found::Lent(value) => lend(value, block),
+            Found::Own(value) => Ok(value),
+        });
+        let value = value.transpose()?;
         let key = Slice::from(key);
         state.bytes += bytes_of(&key, value.as_ref());
         keyspace.keys.entry(key.clone()).or_default().push_back((self.number, value));

@@ -8,12 +8,12 @@
 //! Invariants: a view reads at a complete moment; a transaction sees its own writes.
 //! Thread safety: reading takes a view (shared lock), writing a transaction (exclusive lock).
 
-use std::ops::{Bound, ControlFlow, Deref};
+use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 use adamant_heap::access::Read;
 use adamant_heap::{Transaction, View};
-use adamant_lsm::{CopyLimits, Lsm, NEWEST, Scanned, TreeOptions};
+use adamant_lsm::{CopyLimits, Lsm, NEWEST, Scanned};
 use adamant_slice::Slice;
 use adamant_trees::Pair;
 
@@ -22,75 +22,56 @@ use crate::engine::lsm_keyspace::{COPIED_BYTES, LsmMap};
 use crate::engine::lsm_trees::LsmTrees;
 use crate::engine::scan::{ScanItem, ScanOptions};
 use crate::engine::tree::{Engine, Tree};
+use crate::engine::tree_map::TreeMap;
+use crate::engine::value_codec::{Found, ValueCodec};
 use crate::error::{Error, Result};
 use crate::layout::KeyspaceEntry;
+use crate::own_options::OwnOptions;
 
 /// The map of a keyspace.
 #[derive(Clone, Debug)]
 pub(crate) enum Map {
-    Tree(Tree),
+    Tree(TreeMap),
     Lsm(LsmMap),
 }
 
-/// A value that was found.
-#[derive(Debug)]
-pub(crate) enum Found<'a> {
-    Lent(&'a [u8]),
-    Own(Slice),
-}
-
-impl Deref for Found<'_> {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        match self {
-            Self::Lent(bytes) => bytes,
-            Self::Own(slice) => slice,
-        }
-    }
-}
-
-impl Found<'_> {
-    /// The value as a slice of its own.
-    pub(crate) fn into_slice(self) -> Slice {
-        match self {
-            Self::Lent(bytes) => Slice::from(bytes),
-            Self::Own(slice) => slice,
-        }
-    }
-}
-
 impl Map {
-    /// Makes an empty map.
+    /// Makes an empty map; a tree stores values by that codec.
     pub(crate) fn create(
         lsm_trees: &Arc<LsmTrees>,
         name: &str,
-        (engine, own): (Engine, &TreeOptions),
+        (engine, own): (Engine, &OwnOptions),
+        codec: Option<Arc<ValueCodec>>,
         heap: &mut Transaction<'_>,
     ) -> Result<Self> {
         match engine {
             Engine::Lsm => {
-                let tree = lsm_trees.create(heap, name, own)?;
+                let tree = lsm_trees.create(heap, name, &own.lsm)?;
                 Ok(Self::Lsm(LsmMap::new(lsm_trees, tree, name)))
             }
-            engine => Ok(Self::Tree(Tree::create(engine, heap)?)),
+            engine => Ok(Self::Tree(TreeMap::new(Tree::create(engine, heap)?, codec))),
         }
     }
 
-    /// Opens the map of a catalogue entry, in the store with that head.
+    /// Opens the map of a catalogue entry, in the store with that head; a tree stores values by
+    /// that codec.
     pub(crate) fn open<R: Read>(
         (lsm_trees, store): (&LsmTrees, u64),
         heap: &R,
         name: &str,
-        (entry, own): (&KeyspaceEntry, &TreeOptions),
+        (entry, own): (&KeyspaceEntry, &OwnOptions),
+        codec: impl FnOnce() -> Result<Option<Arc<ValueCodec>>>,
     ) -> Result<Self> {
         let (engine, format) = (entry.engine.get(), entry.format.get());
         match Engine::numbered(engine, format) {
             Some(Engine::Lsm) => {
-                let tree = lsm_trees.tree(heap, store, (name, entry.head.get()), own)?;
+                let tree = lsm_trees.tree(heap, store, (name, entry.head.get()), &own.lsm)?;
                 Ok(Self::Lsm(LsmMap::new(lsm_trees, tree, name)))
             }
-            Some(engine) => Ok(Self::Tree(Tree::open_as(heap, engine, entry.head.get())?)),
+            Some(engine) => {
+                let tree = Tree::open_as(heap, engine, entry.head.get())?;
+                Ok(Self::Tree(TreeMap::new(tree, codec()?)))
+            }
             None => Err(Error::UnknownEngine { name: name.into(), engine, format }),
         }
     }
@@ -98,7 +79,7 @@ impl Map {
     /// Heap offset of the head.
     pub(crate) fn head(&self) -> u64 {
         match self {
-            Self::Tree(tree) => tree.head(),
+            Self::Tree(tree) => tree.tree().head(),
             Self::Lsm(lsm) => lsm.tree.head(),
         }
     }
@@ -106,7 +87,7 @@ impl Map {
     /// Its engine.
     pub(crate) fn engine(&self) -> Engine {
         match self {
-            Self::Tree(tree) => tree.engine(),
+            Self::Tree(tree) => tree.tree().engine(),
             Self::Lsm(_) => Engine::Lsm,
         }
     }
@@ -117,11 +98,17 @@ impl Map {
     }
 
     /// The tree whose old versions are kept beside it; `None` if the map keeps them itself.
-    pub(crate) fn tree(&self) -> Option<&Tree> {
+    pub(crate) fn tree(&self) -> Option<&TreeMap> {
         match self {
             Self::Tree(tree) => Some(tree),
             Self::Lsm(_) => None,
         }
+    }
+
+    /// The codec of its values, if it is a tree that stores them compressed.
+    #[inline]
+    pub(crate) fn codec(&self) -> Option<&Arc<ValueCodec>> {
+        self.tree().and_then(TreeMap::codec)
     }
 
     /// The LSM tree, if it is one.
@@ -156,7 +143,7 @@ impl Map {
         reader: impl FnOnce(&[u8]) -> T,
     ) -> Result<Option<T>> {
         match self {
-            Self::Tree(tree) => Ok(tree.find(&view, key)?.map(reader)),
+            Self::Tree(tree) => Ok(tree.find(&view, key)?.map(|value| reader(&value))),
             Self::Lsm(_) => Ok(self.get(view, key, at)?.map(|value| reader(&value))),
         }
     }
@@ -164,7 +151,7 @@ impl Map {
     /// Whether the key has a value. Like [`Map::get`].
     pub(crate) fn contains(&self, view: View<'_>, key: &[u8], at: Option<u64>) -> Result<bool> {
         match self {
-            Self::Tree(tree) => Ok(tree.find(&view, key)?.is_some()),
+            Self::Tree(tree) => Ok(tree.tree().find(&view, key)?.is_some()),
             Self::Lsm(lsm) => {
                 let at = at.unwrap_or_else(|| lsm.visible());
                 let look = lsm.tree.look(&view, key, at);
@@ -186,9 +173,10 @@ impl Map {
         let ScanOptions { direction, bounds, entries_min, with_values } = *reach;
         match self {
             Self::Tree(tree) => {
-                let each =
-                    |(key, value): Pair<'_>| each(key, ScanItem::Tree { value, tree, view: &view });
-                let rest = tree.scan(&view, direction, bounds, entries_min, each)?;
+                let each = |(key, stored): Pair<'_>| {
+                    each(key, ScanItem::Tree { stored, tree, view: &view })
+                };
+                let rest = tree.tree().scan(&view, direction, bounds, entries_min, each)?;
                 Ok(rest.map(|bound| bound.map(Slice::from)))
             }
             Self::Lsm(lsm) => {
@@ -209,7 +197,7 @@ impl Map {
     /// The number of entries, counted if need be, without the lock.
     pub(crate) fn count(&self, view: View<'_>) -> Result<u64> {
         match self {
-            Self::Tree(tree) => tree.len(&view),
+            Self::Tree(tree) => tree.tree().len(&view),
             Self::Lsm(lsm) => {
                 let count = lsm.tree.count();
                 drop(view);
@@ -221,7 +209,7 @@ impl Map {
     /// The number of entries, if it is known without counting.
     pub(crate) fn len<R: Read>(&self, heap: &R) -> Result<Option<u64>> {
         match self {
-            Self::Tree(tree) => tree.len(heap).map(Some),
+            Self::Tree(tree) => tree.tree().len(heap).map(Some),
             Self::Lsm(_) => Ok(None),
         }
     }
@@ -229,7 +217,7 @@ impl Map {
     /// Whether there is no entry, as a transaction sees it.
     pub(crate) fn is_empty(&self, heap: &Transaction<'_>) -> Result<bool> {
         match self {
-            Self::Tree(tree) => Ok(tree.len(heap)? == 0),
+            Self::Tree(tree) => Ok(tree.tree().len(heap)? == 0),
             Self::Lsm(lsm) => {
                 Ok(lsm.keys(heap, NEWEST, (Bound::Unbounded, Bound::Unbounded), 1)?.is_empty())
             }
@@ -243,7 +231,7 @@ impl Map {
         key: &[u8],
     ) -> Result<Option<Found<'a>>> {
         match self {
-            Self::Tree(tree) => Ok(tree.find(heap, key)?.map(Found::Lent)),
+            Self::Tree(tree) => tree.find(heap, key),
             Self::Lsm(lsm) => Ok(lsm.find(heap, key, NEWEST)?.map(Found::Own)),
         }
     }
@@ -256,7 +244,7 @@ impl Map {
         entries_max: usize,
     ) -> Result<Vec<Slice>> {
         match self {
-            Self::Tree(tree) => tree.keys(heap, range, entries_max),
+            Self::Tree(tree) => tree.tree().keys(heap, range, entries_max),
             Self::Lsm(lsm) => lsm.keys(heap, lsm.visible(), range, entries_max),
         }
     }
@@ -273,11 +261,11 @@ impl Map {
             Self::Tree(tree) => tree,
         };
         let mut found = Vec::new();
-        tree.scan(heap, Direction::Up, range, entries_max, |(key, value)| {
+        tree.scan(heap, Direction::Up, range, entries_max, |key, value| {
             if found.len() == entries_max {
                 return ControlFlow::Break(());
             }
-            found.push((Slice::from(key), Slice::from(value)));
+            found.push((Slice::from(key), value.into_slice()));
             ControlFlow::Continue(())
         })?;
         Ok(found)
@@ -303,7 +291,7 @@ impl Map {
         heap: &mut Transaction<'_>,
     ) -> Result<()> {
         match self {
-            Self::Tree(tree) => tree.destroy(heap),
+            Self::Tree(tree) => tree.tree().destroy(heap),
             Self::Lsm(lsm) => lsm_trees.destroy(heap, &lsm.tree),
         }
     }

@@ -1,7 +1,7 @@
 //! Changes of a keyspace's map.
 //!
 //! Purpose: single changes, moves, batches and loads, in any engine. Between two trees on the heap
-//! entries move; otherwise they are copied.
+//! entries move, if one decodes what the other stores; otherwise they are copied.
 //! Invariants: calls that report whether a key existed have looked it up; the others have not.
 //! Thread safety: all in a transaction (exclusive lock), except the pre-read before it.
 
@@ -9,12 +9,12 @@ use std::ops::Bound;
 
 use adamant_heap::{Transaction, View};
 use adamant_slice::Slice;
-use adamant_trees::slot::VALUE_INLINE_BYTES_MAX;
 use adamant_trees::{Moved, MovedPart, Operation, Pair};
 
 use crate::engine::lsm_keyspace::PreRead;
-use crate::engine::map::{Found, Map};
+use crate::engine::map::Map;
 use crate::engine::tree::FILL_PAIRS;
+use crate::engine::value_codec::{Found, Prepared, PreparedRun};
 use crate::error::Result;
 use crate::reserved::ReservedValue;
 
@@ -40,14 +40,14 @@ impl Map {
         &self,
         heap: &mut Transaction<'_>,
         key: &[u8],
-        value: &[u8],
+        value: &Prepared<'_>,
         pre_read: Option<PreRead>,
     ) -> Result<bool> {
         match self {
             Self::Tree(tree) => tree.insert(heap, key, value),
             Self::Lsm(lsm) => {
                 let was_there = lsm.find_pre_read(heap, key, pre_read)?.is_some();
-                lsm.write(heap, [(key, Some(value))])?;
+                lsm.write(heap, [(key, Some(value.plain()))])?;
                 Ok(was_there)
             }
         }
@@ -61,7 +61,7 @@ impl Map {
         pre_read: Option<PreRead>,
     ) -> Result<bool> {
         match self {
-            Self::Tree(tree) => tree.remove(heap, key),
+            Self::Tree(tree) => tree.tree().remove(heap, key),
             Self::Lsm(lsm) => {
                 let was_there = lsm.find_pre_read(heap, key, pre_read)?.is_some();
                 if was_there {
@@ -80,13 +80,27 @@ impl Map {
         pre_read: Option<PreRead>,
     ) -> Result<Option<Slice>> {
         let found = match self {
-            Self::Tree(tree) => tree.find(heap, key)?.map(Slice::from),
+            Self::Tree(tree) => tree.find(heap, key)?.map(Found::into_slice),
             Self::Lsm(lsm) => lsm.find_pre_read(heap, key, pre_read)?,
         };
         if found.is_some() {
             self.write(heap, key, None)?;
         }
         Ok(found)
+    }
+
+    /// Sets the value of a key, without looking it up.
+    #[inline]
+    pub(crate) fn put(
+        &self,
+        heap: &mut Transaction<'_>,
+        key: &[u8],
+        value: &Prepared<'_>,
+    ) -> Result<()> {
+        match self {
+            Self::Tree(tree) => tree.insert(heap, key, value).map(|_| ()),
+            Self::Lsm(lsm) => lsm.write(heap, [(key, Some(value.plain()))]),
+        }
     }
 
     /// Sets or removes the value of a key, without looking it up.
@@ -97,14 +111,15 @@ impl Map {
         value: Option<&[u8]>,
     ) -> Result<()> {
         match (self, value) {
-            (Self::Tree(tree), Some(value)) => tree.insert(heap, key, value).map(|_| ()),
-            (Self::Tree(tree), None) => tree.remove(heap, key).map(|_| ()),
-            (Self::Lsm(lsm), value) => lsm.write(heap, [(key, value)]),
+            (_, Some(value)) => self.put(heap, key, &value.into()),
+            (Self::Tree(tree), None) => tree.tree().remove(heap, key).map(|_| ()),
+            (Self::Lsm(lsm), None) => lsm.write(heap, [(key, None)]),
         }
     }
 
     /// Sets the value of a key to one allocated in place. In a tree it stays there, unless it is so
-    /// short that its entry holds it.
+    /// short that its entry holds it, or the tree has values compressed: then this happens here,
+    /// since which keyspace the value is for was not known before.
     pub(crate) fn put_reserved(
         &self,
         heap: &mut Transaction<'_>,
@@ -112,10 +127,10 @@ impl Map {
         value: ReservedValue,
     ) -> Result<()> {
         match self {
-            Self::Tree(tree) if value.len() > VALUE_INLINE_BYTES_MAX => {
+            Self::Tree(tree) if tree.takes_blocks_of(value.len()) => {
                 let bytes = value.len();
                 let block = heap.publish(value.into_reservation())?;
-                tree.insert_block(heap, key, block, bytes)
+                tree.tree().insert_block(heap, key, block, bytes)
             }
             _ => self.write(heap, key, Some(&value)),
         }
@@ -129,8 +144,10 @@ impl Map {
         target: &Self,
         new_key: &[u8],
     ) -> Result<Moved> {
-        if let (Self::Tree(source), Self::Tree(target)) = (self, target) {
-            return source.move_to(heap, key, target, new_key);
+        if let (Self::Tree(source), Self::Tree(target)) = (self, target)
+            && target.takes_from(source)
+        {
+            return source.tree().move_to(heap, key, target.tree(), new_key);
         }
         let Some(value) = self.find(heap, key)?.map(Found::into_slice) else {
             return Ok(Moved::Absent);
@@ -139,7 +156,7 @@ impl Map {
         if !is_same {
             self.write(heap, key, None)?;
         }
-        let replaced = target.insert(heap, new_key, &value, None)?;
+        let replaced = target.insert(heap, new_key, &value[..].into(), None)?;
         Ok(if replaced && !is_same { Moved::Replaced } else { Moved::Placed })
     }
 
@@ -151,8 +168,11 @@ impl Map {
         other: &Self,
         other_key: &[u8],
     ) -> Result<bool> {
-        if let (Self::Tree(one), Self::Tree(other)) = (self, other) {
-            return one.swap(heap, key, other, other_key);
+        if let (Self::Tree(one), Self::Tree(other)) = (self, other)
+            && one.takes_from(other)
+            && other.takes_from(one)
+        {
+            return one.tree().swap(heap, key, other.tree(), other_key);
         }
         let Some(value) = self.find(heap, key)?.map(Found::into_slice) else { return Ok(false) };
         let Some(other_value) = other.find(heap, other_key)?.map(Found::into_slice) else {
@@ -171,8 +191,10 @@ impl Map {
         target: &Self,
         entries_max: usize,
     ) -> Result<MovedPart> {
-        if let (Self::Tree(source), Self::Tree(target)) = (self, target) {
-            return source.move_range(heap, range, target, entries_max);
+        if let (Self::Tree(source), Self::Tree(target)) = (self, target)
+            && target.takes_from(source)
+        {
+            return source.tree().move_range(heap, range, target.tree(), entries_max);
         }
         if self.head() == target.head() {
             return Ok(MovedPart::default());
@@ -181,7 +203,7 @@ impl Map {
         let mut piece = MovedPart::default();
         for (key, value) in &entries {
             self.write(heap, key, None)?;
-            piece.replaced += u64::from(target.insert(heap, key, value, None)?);
+            piece.replaced += u64::from(target.insert(heap, key, &value[..].into(), None)?);
             piece.moved += 1;
         }
         let is_full = entries.len() >= entries_max;
@@ -189,12 +211,9 @@ impl Map {
         Ok(piece)
     }
 
-    /// Fills this empty map with all entries of another. From tree to tree they are moved, and
-    /// their blocks stay in place. O(n log n).
-    pub(crate) fn fill(&self, heap: &mut Transaction<'_>, source: &Self) -> Result<()> {
-        if let (Self::Tree(target), Self::Tree(source)) = (self, source) {
-            return target.fill(heap, source);
-        }
+    /// Fills this empty map with copies of all entries of another, as it stores values itself. The
+    /// other stays as it is: snapshots may see it. O(n log n).
+    pub(crate) fn copy_all(&self, heap: &mut Transaction<'_>, source: &Self) -> Result<()> {
         let mut lower = Bound::Unbounded;
         loop {
             let range = (lower.as_ref().map(|key: &Slice| &key[..]), Bound::Unbounded);
@@ -202,21 +221,22 @@ impl Map {
             let Some((last, _)) = entries.last() else { return Ok(()) };
             let pairs: Vec<Pair<'_>> =
                 entries.iter().map(|(key, value)| (&key[..], &value[..])).collect();
-            self.load_sorted(heap, &pairs)?;
+            self.load_sorted(heap, &pairs, None)?;
             lower = Bound::Excluded(last.clone());
         }
     }
 
-    /// Applies the changes of a batch, whose keys are strictly ascending. `present` is scratch
-    /// space.
+    /// Applies the changes of a batch, whose keys are strictly ascending. `ahead`: as for
+    /// `TreeMap::apply`. `present` is scratch space.
     pub(crate) fn apply(
         &self,
         heap: &mut Transaction<'_>,
         operations: &[Operation<'_>],
+        ahead: Option<(&PreparedRun, usize)>,
         present: &mut Vec<bool>,
     ) -> Result<()> {
         match self {
-            Self::Tree(tree) => tree.apply(heap, operations, present),
+            Self::Tree(tree) => tree.apply(heap, operations, ahead, present),
             Self::Lsm(lsm) => {
                 let changes = operations.iter().map(|operation| (operation.key, operation.value));
                 lsm.write(heap, changes)
@@ -224,14 +244,16 @@ impl Map {
         }
     }
 
-    /// Inserts pairs with strictly ascending keys; returns how many replaced one.
+    /// Inserts pairs with strictly ascending keys; returns how many replaced one. `ahead`: as for
+    /// `TreeMap::apply`.
     pub(crate) fn load_sorted(
         &self,
         heap: &mut Transaction<'_>,
         pairs: &[Pair<'_>],
+        ahead: Option<&PreparedRun>,
     ) -> Result<u64> {
         match self {
-            Self::Tree(tree) => tree.load_sorted(heap, pairs),
+            Self::Tree(tree) => tree.load_sorted(heap, pairs, ahead),
             Self::Lsm(lsm) => {
                 let replaced = lsm.count_there(heap, pairs)?;
                 lsm.write(heap, pairs.iter().map(|&(key, value)| (key, Some(value))))?;

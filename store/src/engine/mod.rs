@@ -3,6 +3,8 @@
 
 pub(crate) mod scan_batch;
 pub(crate) mod tree;
+pub(crate) mod value_codec;
+pub(crate) mod tree_map;
 pub(crate) mod write_stall;
 pub(crate) mod lsm_trees;
 pub(crate) mod scan;

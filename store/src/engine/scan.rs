@@ -11,7 +11,8 @@ use adamant_lsm::{LaterValue, Scanned};
 use adamant_slice::Slice;
 
 use crate::bounds::Direction;
-use crate::engine::tree::Tree;
+use crate::engine::tree_map::TreeMap;
+use crate::engine::value_codec::Found;
 use crate::error::{Error, Result};
 
 /// Values in trees from this size on are borrowed rather than copied, if requested: finding the
@@ -31,8 +32,8 @@ pub(crate) struct ScanOptions<'r> {
 
 /// The value of an entry that a scan found.
 pub(crate) enum ScanItem<'m, 'v> {
-    /// In a tree on the heap.
-    Tree { value: &'m [u8], tree: &'m Tree, view: &'m View<'v> },
+    /// In a tree on the heap, as it is stored there.
+    Tree { stored: &'m [u8], tree: &'m TreeMap, view: &'m View<'v> },
     /// A version kept for a snapshot.
     Version(&'m Slice),
     /// In an LSM keyspace with that name.
@@ -50,14 +51,15 @@ pub(crate) enum Keep<'m> {
 }
 
 impl<'m> ScanItem<'m, '_> {
-    /// Calls a closure with the value of a key; one in a blob file is read.
+    /// Calls a closure with the value of a key; one in a blob file is read, a compressed one is
+    /// decoded.
     ///
     /// # Errors
-    /// Those of blob files.
+    /// Those of blob files; damage of a compressed value.
     #[inline]
     pub(crate) fn with<T>(self, key: &[u8], reader: impl FnOnce(&[u8]) -> T) -> Result<T> {
         match self {
-            Self::Tree { value, .. } => Ok(reader(value)),
+            Self::Tree { stored, tree, .. } => Ok(reader(&tree.plain(key, stored)?)),
             Self::Version(value) => Ok(reader(value)),
             Self::Lsm { value, name } => value.with(key, reader).map_err(Error::of_lsm(name)),
         }
@@ -66,13 +68,16 @@ impl<'m> ScanItem<'m, '_> {
     /// The value of a key, to be kept without reading more of it than necessary.
     ///
     /// # Errors
-    /// Those of the heap.
+    /// Those of the heap; damage of a compressed value.
     pub(crate) fn keep(self, key: &[u8]) -> Result<Keep<'m>> {
         Ok(match self {
-            Self::Tree { value, tree, view } if value.len() >= LENT_BYTES_MIN => {
-                tree.get(view, key)?.map_or(Keep::Copy(value), Keep::Share)
-            }
-            Self::Tree { value, .. } => Keep::Copy(value),
+            Self::Tree { stored, tree, view } => match tree.plain(key, stored)? {
+                Found::Own(value) => Keep::Share(value),
+                Found::Lent(value) if value.len() >= LENT_BYTES_MIN => {
+                    tree.get(view, key)?.map_or(Keep::Copy(value), Keep::Share)
+                }
+                Found::Lent(value) => Keep::Copy(value),
+            },
             Self::Version(value) => Keep::Share(value.clone()),
             Self::Lsm { value: Scanned::Bytes(value), .. } => Keep::Copy(value),
             Self::Lsm { value: Scanned::Blob(blob), .. } => Keep::Later(blob.later()),

@@ -236,15 +236,6 @@ impl Tree {
         with!(self, tree => Ok(tree.get(heap, key)?))
     }
 
-    /// The value of a key as a slice of its own: a copy, or its block borrowed if it has one.
-    pub(crate) fn get(&self, view: &View<'_>, key: &[u8]) -> Result<Option<Slice>> {
-        Ok(match self.find_with_block(view, key)? {
-            None => None,
-            Some((value, Some(block))) => Some(view.lend(block, value.len())?),
-            Some((value, None)) => Some(Slice::from(value)),
-        })
-    }
-
     /// The value of a key, and the offset of its block if it has one of its own.
     pub(crate) fn find_with_block<'a, R: Read>(
         &self,

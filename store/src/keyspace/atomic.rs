@@ -7,7 +7,7 @@ use adamant_heap::Transaction;
 use adamant_slice::Slice;
 
 use crate::common::shared::KeyVisitor;
-use crate::engine::map::Found;
+use crate::engine::value_codec::{Found, Prepared};
 use crate::error::Result;
 use crate::keyspace::handle::Keyspace;
 use crate::limits::{check_key, check_value};
@@ -71,6 +71,7 @@ impl Keyspace {
             (expected.as_ref().map(AsRef::as_ref), value.as_ref().map(AsRef::as_ref));
         check_key(key)?;
         check_value(value.unwrap_or_default())?;
+        let prepared = value.map(|value| Prepared::new(value, self.state.codec())).transpose()?;
         self.with_room(value.is_none(), || {
             self.check_writes()?;
             let shared = &self.shared;
@@ -81,7 +82,10 @@ impl Keyspace {
                 if found.as_deref() != expected {
                     return Ok(Err(found.map(Found::into_slice)));
                 }
-                map.write(transaction, key, value)?;
+                match &prepared {
+                    Some(value) => map.put(transaction, key, value)?,
+                    None => map.write(transaction, key, None)?,
+                }
                 // Only now: a value that stays is no change.
                 shared.record_keys(transaction, keys)?;
                 Ok(Ok(()))

@@ -58,7 +58,7 @@ impl Keyspace {
                 // A conversion meanwhile has written all entries anew.
                 let Map::Tree(tree) = map else { return Ok(None) };
                 transaction.pack();
-                let next = tree.compact_part(transaction, &from, PART_ENTRIES)?;
+                let next = tree.tree().compact_part(transaction, &from, PART_ENTRIES)?;
                 let next = next.filter(|next| next[..] <= *last);
                 if next.is_none() {
                     transaction.end_packing();

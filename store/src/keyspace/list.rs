@@ -12,7 +12,6 @@ use std::sync::Arc;
 use adamant_heap::access::Read;
 use adamant_heap::durability::Durability;
 use adamant_heap::{HeldWritePermit, Transaction};
-use adamant_lsm::TreeOptions;
 
 use crate::common::catalogue::{Catalogue, is_visible, kind_of};
 use crate::common::catalogue_entry::CatalogueEntry;
@@ -20,12 +19,12 @@ use crate::common::change::ChangedKeyspace;
 use crate::common::change_codec::ChangeEncoder;
 use crate::common::shared::{List, Shared};
 use crate::common::state::{KeyspaceState, Place};
-use crate::engine::map::Map;
 use crate::engine::tree::Engine;
 use crate::error::{Error, Result};
 use crate::kind::{KeyspaceKind, deadlines_of};
 use crate::layout::{KIND_DEADLINES, KIND_EXPIRING, KIND_UNSAID};
 use crate::limits::{check_name, check_plain};
+use crate::own_options::OwnOptions;
 
 /// Fails unless a keyspace is of the expected kind. Checked within the commit, since the name may
 /// have been another keyspace's before.
@@ -194,7 +193,7 @@ impl Shared {
         &self,
         name: &str,
         (engine, kind): (Engine, u16),
-        own: &TreeOptions,
+        own: &OwnOptions,
     ) -> Result<Option<Arc<KeyspaceState>>> {
         check_name(name)?;
         self.change_list(None, Durability::Sync, &[name], |transaction, list| {
@@ -216,13 +215,13 @@ impl Shared {
         &'s self,
         permit: Option<HeldWritePermit<'s>>,
         name: &str,
-        (engine, own): (Engine, TreeOptions),
+        (engine, own): (Engine, OwnOptions),
     ) -> Result<()> {
         let beside = deadlines_of(name);
         let may_adopt = permit.is_some();
         let halves = [
             (name, engine, own, KeyspaceKind::Expiring),
-            (&*beside, Engine::default(), TreeOptions::default(), KeyspaceKind::Deadlines),
+            (&*beside, Engine::default(), OwnOptions::default(), KeyspaceKind::Deadlines),
         ];
         self.change_list(permit, Durability::Sync, &[name, &beside], |transaction, list| {
             let catalogue = self.catalogue();
@@ -247,32 +246,8 @@ impl Shared {
         })
     }
 
-    /// Converts a keyspace to another engine; false if it uses that engine already.
-    pub(crate) fn convert_keyspace(&self, name: &str, engine: Engine) -> Result<bool> {
-        check_name(name)?;
-        let convert = |transaction: &mut Transaction<'_>, list: &mut List| {
-            let (entry, _) = self.known(transaction, name)?;
-            if self.catalogue().map(transaction, name, &entry)?.engine() == engine {
-                return Ok((false, None));
-            }
-            list.doubt(&entry);
-            let kept = self.catalogue().convert(transaction, name, &entry, engine)?;
-            let unseen = kept.as_ref().map(Map::head);
-            match kept {
-                Some(kept) if self.versions().any() => {
-                    self.versions().drop_keyspace(entry.id.get(), kept);
-                    Ok((true, None))
-                }
-                _ => Ok((true, unseen)),
-            }
-        };
-        let (converted, unseen) = self.change_list(None, Durability::Sync, &[], convert)?;
-        self.destroy_retired(unseen.into_iter().collect());
-        Ok(converted)
-    }
-
     /// The entry and the kind of a keyspace that is to be changed by its name.
-    fn known(
+    pub(crate) fn known(
         &self,
         transaction: &Transaction<'_>,
         name: &str,

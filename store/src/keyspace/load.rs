@@ -16,6 +16,7 @@ use crate::common::chunked::piece_len;
 use crate::common::content::Content;
 use crate::common::shared::KeyVisitor;
 use crate::engine::tree::Engine;
+use crate::engine::value_codec::PreparedRun;
 use crate::error::{Error, Result};
 use crate::keyspace::handle::Keyspace;
 use crate::limits::{check_key, check_value};
@@ -231,9 +232,11 @@ impl Keyspace {
         let keys = |each: &mut KeyVisitor<'_>| {
             pairs.iter().try_for_each(|(key, _)| each(&self.state, key))
         };
+        let values = pairs.iter().map(|(_, value)| Some(*value));
+        let ahead = PreparedRun::new(self.state.codec(), values)?;
         self.shared.change(None, durability, keys, |transaction| {
             let map = self.state.map(transaction, self.shared.catalogue())?;
-            map.load_sorted(transaction, pairs)
+            map.load_sorted(transaction, pairs, ahead.as_ref())
         })
     }
 }

@@ -2,6 +2,7 @@
 //! and by expiring and typed keyspaces.
 
 pub(crate) mod list;
+pub(crate) mod convert;
 pub(crate) mod handle;
 pub(crate) mod entry;
 pub(crate) mod snapshot;

@@ -227,7 +227,7 @@ impl Keyspace {
                 for key in source.keys(transaction, range.bounds(), PIECE_ENTRIES)? {
                     let lend = |value: &[u8], block| Ok(lent.get(value, block));
                     for (id, map) in [(self.state.id, &source), (target.state.id, &target_map)] {
-                        if let Some(&tree) = map.tree() {
+                        if let Some(tree) = map.tree() {
                             recorder.keep(transaction, (id, tree), &key, lend)?;
                         }
                     }

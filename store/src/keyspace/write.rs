@@ -13,6 +13,7 @@ use crate::common::shared::KeyVisitor;
 use crate::engine::lsm_keyspace::PreRead;
 use crate::engine::map::Map;
 use crate::engine::tree::Engine;
+use crate::engine::value_codec::Prepared;
 use crate::error::Result;
 use crate::keyspace::handle::Keyspace;
 use crate::limits::{check_key, check_value};
@@ -42,9 +43,10 @@ impl Keyspace {
         let (key, value) = (key.as_ref(), value.as_ref());
         check_key(key)?;
         check_value(value)?;
+        let prepared = Prepared::new(value, self.state.codec())?;
         self.with_room(false, || {
             self.change_small(key, value.len(), None, |transaction, map, _| {
-                map.write(transaction, key, Some(value))
+                map.put(transaction, key, &prepared)
             })
         })
     }
@@ -78,13 +80,18 @@ impl Keyspace {
     /// [`Store::reserve`](crate::Store::reserve).
     ///
     /// O(log n). A tree takes over the block of a value above 4,096 bytes without a copy; a shorter
-    /// one, and any value in `lsm`, is copied.
+    /// one is copied, as is any value in `lsm` or with
+    /// [`ValueCompression`](crate::ValueCompression).
     ///
     /// # Errors
     /// As [`Keyspace::put`]; the value is of another store.
     pub fn put_reserved(&self, key: impl AsRef<[u8]>, value: ReservedValue) -> Result<()> {
         let key = key.as_ref();
         check_key(key)?;
+        if self.state.codec().is_some() {
+            // Compressed before the lock is taken.
+            return self.put(key, value);
+        }
         self.change(key, |transaction, map| map.put_reserved(transaction, key, value))
     }
 
@@ -107,9 +114,10 @@ impl Keyspace {
         let (key, value) = (key.as_ref(), value.as_ref());
         check_key(key)?;
         check_value(value)?;
+        let prepared = Prepared::new(value, self.state.codec())?;
         self.with_room(false, || {
             self.change_small(key, value.len(), Some(false), |transaction, map, pre_read| {
-                map.insert(transaction, key, value, pre_read)
+                map.insert(transaction, key, &prepared, pre_read)
             })
         })
     }

@@ -413,6 +413,8 @@ impl Store {
     }
 
     /// Converts a keyspace to another engine, in one commit; false if it uses that engine already.
+    /// Values stay compressed as they are ([`Store::compress_values`]), except that `lsm` gets them
+    /// plain and compresses them in its own way.
     /// Its handles stay valid. Deadlines of expiring entries stay in the default engine. Entries
     /// stay in their blocks: the commit writes, and needs space for, only the nodes of the new
     /// tree. Readers and writers wait meanwhile. O(n log n).

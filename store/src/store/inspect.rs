@@ -28,6 +28,7 @@ use crate::kind::{KeyspaceKind, deadlines_of, entries_of};
 use crate::layout::STORE_ROOT;
 use crate::metrics::CommitStats;
 use crate::types::KeyspaceTypes;
+use crate::value_compression::ValueCompression;
 
 /// The place of findings in the list of keyspaces.
 pub(crate) const CATALOGUE: &str = "the catalogue";
@@ -56,6 +57,11 @@ pub struct KeyspaceInfo {
     /// The number of entries; for the engine `lsm` an estimate, since versions that are not merged
     /// yet count one by one.
     pub entries: u64,
+    /// How a tree compresses its values; `None`: not at all. Of the engine `lsm` see
+    /// [`LsmKeyspace::options`](crate::LsmKeyspace::options).
+    pub values: Option<ValueCompression>,
+    /// Bytes of the dictionary of that compression; 0 if it has none.
+    pub dictionary_bytes: u32,
 }
 
 /// Figures of a store at one moment.
@@ -215,7 +221,10 @@ pub(crate) fn keyspaces(shared: &Shared) -> Result<Vec<KeyspaceInfo>> {
             None => map.lsm().map_or(0, |tree| tree.entries_about()),
         };
         let (kind, types) = (kind_of(&name, &entry)?, entry.types(&name)?);
-        found.push(KeyspaceInfo { name, engine: map.engine(), kind, types, entries });
+        let own = entry.options(&name)?;
+        let (engine, values) = (map.engine(), own.values);
+        let dictionary_bytes = own.dictionary.map_or(0, |place| place.bytes);
+        found.push(KeyspaceInfo { name, engine, kind, types, entries, values, dictionary_bytes });
     }
     Ok(found)
 }
@@ -262,7 +271,7 @@ pub(crate) fn check(shared: &Arc<Shared>) -> Result<CheckReport> {
         let walked = report.take_or_fail(&format!("keyspace {name:?}"), walked)?;
         let Some((of_keyspace, check)) = walked.flatten() else { continue };
         match of_keyspace {
-            Some(of_keyspace) => blocks += of_keyspace,
+            Some(of_keyspace) => blocks += of_keyspace + dictionary_blocks(&name, &entry)?,
             None => is_whole = false,
         }
         if is_visible(&name) {
@@ -309,6 +318,7 @@ fn check_keyspace(
                 (Some(blocks), tree.pairs, tree)
             }
             Map::Tree(tree) => {
+                let tree = tree.tree();
                 if begun.replace(tree.engine()) != Some(tree.engine()) {
                     // The rest of a check belongs to one kind of tree: begin again.
                     checking = Checking::default();
@@ -394,9 +404,10 @@ pub(crate) fn check_salvage(salvage: &Salvage, lsm_trees: &Arc<LsmTrees>) -> Res
                 report.take_all(&name, check)?;
                 Ok(blocks)
             }),
-            Ok(Map::Tree(tree)) => walk(salvage, &name, &tree).map(|(blocks, _)| blocks),
+            Ok(Map::Tree(tree)) => walk(salvage, &name, tree.tree()).map(|(blocks, _)| blocks),
             Err(error) => Err(error),
         };
+        let walked = walked.and_then(|walked| Ok(walked + dictionary_blocks(&name, &entry)?));
         blocks += report.take_or_fail(&format!("keyspace {name:?}"), walked)?.unwrap_or(0);
     }
     if let (true, Some(found)) = (report.is_clean(), salvage.allocated_blocks()) {
@@ -435,6 +446,11 @@ fn wrong_entries(list: &[(String, CatalogueEntry)]) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// The blocks of the dictionary of a keyspace: one or none.
+fn dictionary_blocks(name: &str, entry: &CatalogueEntry) -> Result<u64> {
+    Ok(u64::from(entry.options(name)?.dictionary.is_some()))
 }
 
 /// Walks a tree to its end: the heap blocks that it takes, and its report.

@@ -4,6 +4,7 @@ pub(crate) mod inspect;
 pub(crate) mod open;
 pub(crate) mod sync_point;
 pub(crate) mod handle;
+pub(crate) mod compression;
 pub(crate) mod exclusive;
 pub(crate) mod attempts;
 pub(crate) mod refresh;

@@ -59,12 +59,15 @@ fn a_keyspace_with_options_of_a_later_version_is_refused_and_others_open() {
     let whole = entry_of(&store, "main");
     let option = |bytes: &[u8]| [&whole[..24], bytes].concat();
     let refused = [
-        (option(&[6, 0, 1, 0, 9]), "an option with the tag 6", false),
+        (option(&[8, 0, 1, 0, 9]), "an option with the tag 8", false),
         (option(&[2, 0, 4, 0, 0, 2, 0, 0, 255, 255, 0, 0]), "the tag 65535", false),
         (option(&[2, 0, 4, 0, 0, 0, 0, 0]), "bytes of options of keyspace \"main\"", true),
         (option(&[3, 0, 1, 0, 31]), "bytes of options", true),
         (option(&[4, 0, 1, 0, 2]), "bytes of options", true),
         (option(&[1, 0, 2, 0, 9, 9]), "bytes of options", true),
+        (option(&[6, 0, 6, 0, 3, 0, 128, 0, 0, 0]), "bytes of options", true),
+        (option(&[6, 0, 5, 0, 1, 0, 128, 0, 0]), "bytes of options", true),
+        (option(&[7, 0, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0]), "bytes of options", true),
     ];
     store.close().unwrap();
     for (bytes, expected, is_damage) in refused {

@@ -27,6 +27,8 @@ mod pieces;
 mod read_only;
 mod rename;
 mod types;
+mod value_compression;
+mod value_compression_random;
 mod waiting;
 
 /// Bytes that the file at a path takes of the device: it may have holes.

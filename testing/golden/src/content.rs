@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use adamant::{Engine, KeyspaceOptions, Result, Store};
+use adamant::{Compression, Engine, KeyspaceOptions, Result, Store, ValueCompression};
 
 /// Entries by keyspace: `keyspace key value` in hexadecimal, one a line, in order.
 ///
@@ -152,6 +152,58 @@ pub fn fill_lsm(store: &Store) -> Result<()> {
     store.keyspace_with("empty", options)?;
     drop(snapshot);
     Ok(())
+}
+
+/// A dictionary of zstd, which is any bytes that values may have in common.
+pub const DICTIONARY: &[u8] =
+    b"the value of a keyspace with a dictionary, number; and again, number";
+
+/// How the keyspaces of [`fill_values`] store values: name, engine, compression, dictionary.
+pub const VALUES: [(&str, Engine, Compression, Option<&[u8]>); 4] = [
+    ("lz4", Engine::Bplus, Compression::Lz4, None),
+    ("zstd", Engine::Btree, Compression::Zstd(3), None),
+    ("dictionary", Engine::Critbit, Compression::Zstd(9), Some(DICTIONARY)),
+    ("converted", Engine::Redblack, Compression::Lz4, None),
+];
+
+/// Puts into an empty store keyspaces of trees whose values are compressed in each way, some of
+/// them not: short ones, noise, and those from before another option.
+///
+/// # Errors
+/// Those of writing to the store.
+pub fn fill_values(store: &Store) -> Result<()> {
+    for (name, engine, compression, dictionary) in VALUES {
+        let options = KeyspaceOptions::new().engine(engine);
+        let before = options.value_compression(Compression::Lz4);
+        let keyspace =
+            store.keyspace_with(name, if name == "converted" { options } else { before })?;
+        for number in 0..60_u32 {
+            let text = format!("the value of the keyspace {name}, number {number}; ");
+            let value = text.repeat(number as usize % 9);
+            keyspace.insert(format!("key {number:03}"), value)?;
+        }
+        keyspace.insert("noise", noise(3, 200))?;
+        keyspace.insert("long noise", random(4_500))?;
+        keyspace.insert("long", "all work and no play ".repeat(250))?;
+        // Long, compressed and not.
+        keyspace.insert("half noise", [random(4_500), vec![b'a'; 1_500]].concat())?;
+        let values = ValueCompression::from(compression).with_bytes_min(40);
+        store.compress_values(name, values, dictionary)?;
+        store.keyspace_with(name, options.value_compression(values.with_bytes_min(64)))?;
+        keyspace.insert("later", "a later value ".repeat(8))?;
+        keyspace.remove("key 007")?;
+    }
+    let (one, other) = (store.open_keyspace("lz4")?, store.open_keyspace("dictionary")?);
+    one.move_to("key 008", &other, "from lz4")?;
+    other.move_to("key 008", &one, "from dictionary")?;
+    Ok(())
+}
+
+/// Bytes that nothing compresses.
+fn random(bytes: usize) -> Vec<u8> {
+    let next = |state: &u32| Some(state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223));
+    let states = std::iter::successors(Some(7), next);
+    states.map(|state: u32| (state >> 24) as u8).take(bytes).collect()
 }
 
 /// Bytes of which no two pieces are alike, so that LZ4 leaves their number as it is.

@@ -8,7 +8,8 @@
 //! - `engines/`: the same three of a store with keyspaces of every tree; `bplus-2/`: of one whose
 //!   B+ trees have version 2 of that engine's format; `lsm-2/`: of one with log-structured merge
 //!   trees; `encrypted/`: of such a store whose files are encrypted; `lsm/`: of such a store with
-//!   version 1 of that engine's format, which is refused; `words/`: of a heap with typed maps whose
+//!   version 1 of that engine's format, which is refused; `values/`: of one with compressed values
+//!   in trees; `words/`: of a heap with typed maps whose
 //!   nodes hold pairs of words; `undo/`: images of a store by the undo journal, which is refused,
 //!   too.
 //!

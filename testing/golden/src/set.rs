@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use adamant::{EncryptionKey, LsmOptions, Options, Result, Store};
 
-use crate::content::{fill, fill_engines, fill_lsm};
+use crate::content::{fill, fill_engines, fill_lsm, fill_values};
 
 /// The key of the encrypted store.
 const KEY: [u8; 32] = *b"a key that everyone knows, 32 by";
@@ -22,12 +22,14 @@ pub enum Set {
     Lsm,
     /// The same, encrypted.
     Encrypted,
+    /// Trees with compressed values.
+    Values,
 }
 
 impl Set {
     /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::First, Self::Engines, Self::Tagged, Self::Lsm, Self::Encrypted];
+    pub const ALL: [Self; 6] =
+        [Self::First, Self::Engines, Self::Tagged, Self::Lsm, Self::Encrypted, Self::Values];
 
     /// The folder of its images.
     pub fn folder(self) -> PathBuf {
@@ -38,6 +40,7 @@ impl Set {
             Self::Tagged => format.join("bplus-2"),
             Self::Lsm => format.join("lsm-2"),
             Self::Encrypted => format.join("encrypted"),
+            Self::Values => format.join("values"),
         }
     }
 
@@ -70,6 +73,7 @@ impl Set {
             Self::First => fill(store),
             Self::Engines | Self::Tagged => fill_engines(store),
             Self::Lsm | Self::Encrypted => fill_lsm(store),
+            Self::Values => fill_values(store),
         }
     }
 }

@@ -32,6 +32,6 @@ pub mod crashes;
 pub mod fuzz;
 
 pub use concurrency::{reentrance, snapshots, threads, transactions, validation};
-pub use place::{Disk, Kept, Mapped, Memory, Place, Tiny};
+pub use place::{Disk, Kept, Mapped, Memory, Packed, Place, Tiny};
 pub use reads::{lazy, lend, order};
 pub use writes::{batch, chosen, load, moves, removals, reserved};

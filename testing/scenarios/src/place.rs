@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use adamant::{Engine, Flushing, Keyspace, KeyspaceOptions, LsmOptions, Options, Result, Store};
+use adamant::{
+    Engine, Flushing, Keyspace, KeyspaceOptions, LsmOptions, Options, Result, Store,
+    ValueCompression,
+};
 use adamant_medium::memory::MemoryDirectory;
 
 /// Opens the same store repeatedly, from any thread.
@@ -28,12 +31,18 @@ pub trait Place: Sync {
     /// If it cannot be opened or created.
     fn keyspace(&self, store: &Store, name: &str) -> Keyspace {
         let options = KeyspaceOptions::new().engine(self.engine());
+        let options = self.values().into_iter().fold(options, KeyspaceOptions::value_compression);
         store.keyspace_with(name, options).expect("the keyspace should open")
     }
 
     /// The tested engine.
     fn engine(&self) -> Engine {
         Engine::default()
+    }
+
+    /// The compression of values.
+    fn values(&self) -> Option<ValueCompression> {
+        None
     }
 }
 
@@ -101,6 +110,24 @@ impl<P: Place> Place for Kept<P> {
 
     fn engine(&self) -> Engine {
         self.1
+    }
+}
+
+/// A place whose keyspaces have a given engine, which is a tree, and compressed values.
+#[derive(Debug)]
+pub struct Packed<P>(pub P, pub Engine, pub ValueCompression);
+
+impl<P: Place> Place for Packed<P> {
+    fn open_with(&self, options: Options) -> Result<Store> {
+        self.0.open_with(options)
+    }
+
+    fn engine(&self) -> Engine {
+        self.1
+    }
+
+    fn values(&self) -> Option<ValueCompression> {
+        Some(self.2)
     }
 }
 

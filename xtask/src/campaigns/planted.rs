@@ -282,6 +282,16 @@ const COMBINED_UNWRITTEN: Test =
     HEAP.test("combined::tests::who_waits_for_what_is_not_written_is_told");
 const NOT_WRITTEN: Test = HEAP.test("actions::tests::who_waits_for_what_is_not_written_is_told");
 
+const VALUES_PREPARED: Test =
+    STORE.test("engine::value_codec::tests::what_was_prepared_counts_for_its_codec_alone");
+const VALUES_DICTIONARY: Test =
+    STORE.test("engine::value_codec::tests::a_dictionary_is_needed_to_decode_all");
+const VALUES_COPIED: Test = STORE_WHOLE.test("value_compression::a_dictionary_has_one_owner");
+const VALUES_OPTIONS: Test =
+    STORE_WHOLE.test("value_compression::an_option_is_for_a_new_keyspace_or_for_new_values");
+const VALUES_MODEL: Test =
+    STORE_WHOLE.test("value_compression_random::random_work_agrees_with_a_model");
+
 /// Every fault that can be planted.
 pub(crate) const PLANTED: &[Mutant] = &[
     mutant("R1.applies-before-the-log-is-durable", &[SMALL]),
@@ -390,6 +400,10 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("options.a-copy-has-none", &[OPTIONS_GO]),
     mutant("options.the-head-keeps-its-format", &[OPTIONS_FORMAT]),
     mutant("options.tables-move-to-other-compressions", &[LEVELS_COMPRESSED]),
+    mutant("values.what-was-prepared-is-for-any-codec", &[VALUES_PREPARED]),
+    mutant("values.move-without-their-dictionary", &[VALUES_DICTIONARY]),
+    mutant("values.a-dictionary-has-two-owners", &[VALUES_COPIED]),
+    mutant("values.handles-keep-their-codec", &[VALUES_OPTIONS, VALUES_MODEL]),
     mutant("expiring.everybody-writes-what-is-lent", &[ONLY_LOOKED_AT]),
     mutant("rename.a-pool-before-it-is-durable", &[SMALL]),
     mutant("rename.a-copy-before-it-is-durable", &[COPY_CRASHES]),

@@ -13,7 +13,7 @@ use adamant_wire::checksum::crc32c;
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::layout::{BLOB_FOOTER_BYTES, BlobFooter, FOOTER_MAGIC, RecordHeader};
-use crate::block::{Method, Refused, restore};
+use crate::compression::{Method, Refused, restore};
 use crate::error::{Error, NOT_BUILT};
 
 /// Larger values are stored uncompressed: compression needs as much memory again.

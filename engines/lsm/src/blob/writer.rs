@@ -13,7 +13,7 @@ use zerocopy::IntoBytes;
 
 use super::layout::{BLOB, BLOB_FOOTER_BYTES, RecordHeader};
 use super::record::{COMPRESSED_BYTES_MAX, footer, record_checksum};
-use crate::block::{Compression, Compressor};
+use crate::compression::{Compression, Compressor};
 use crate::error::{Error, Result};
 use crate::file::{FileWriter, Identity};
 use crate::key::{BlobPointer, check_key};

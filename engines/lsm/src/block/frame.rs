@@ -14,8 +14,8 @@ use adamant_slice::{Builder, Slice};
 use adamant_wire::checksum::crc32c;
 use zerocopy::{FromBytes, IntoBytes};
 
-use super::compression::{Compression, Compressor, Method, Refused, restore};
 use super::layout::{BLOCK_HEADER_BYTES, BlockHeader, BlockKind, PAYLOAD_BYTES_MAX};
+use crate::compression::{Compression, Compressor, Method, Refused, restore};
 use crate::error::{Error, NOT_BUILT, Result};
 
 /// The location of a block in its file.

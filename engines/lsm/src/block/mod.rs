@@ -6,14 +6,6 @@
 
 mod layout;
 
-#[cfg(feature = "zstd")]
-mod zstd;
-#[cfg(not(feature = "zstd"))]
-#[path = "zstd_absent.rs"]
-mod zstd;
-
-mod compression;
-
 mod frame;
 
 mod entry;
@@ -25,8 +17,6 @@ mod cursor;
 mod stream;
 mod writer;
 
-pub use compression::Compression;
-pub(crate) use compression::{Compressor, Method, Refused, restore};
 pub(crate) use cursor::{Backward, Cursor, Forward};
 pub(crate) use entry::{Malformed, Read, take_word};
 pub(crate) use frame::{BlockHandle, Sealer, open, peek, read, read_bytes};

@@ -66,6 +66,7 @@ fn code_of(error: &Error) -> c_int {
     match error {
         Error::NotAscending { .. }
         | Error::NotAParent { .. }
+        | Error::PlainValues { .. }
         | Error::Lsm { error: LsmError::InvalidOption { .. }, .. } => ADAMANT_INVALID,
         Error::KeyTooLong { .. } => ADAMANT_KEY_LENGTH,
         Error::ValueTooLong { .. } => ADAMANT_VALUE_LENGTH,

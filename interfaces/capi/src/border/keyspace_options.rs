@@ -1,9 +1,9 @@
-//! Options of a keyspace of the engine lsm, by numbers like those of a store.
+//! Options of a keyspace, by numbers like those of a store and by texts.
 
 use std::ffi::{c_char, c_int};
 use std::sync::Mutex;
 
-use adamant::KeyspaceOptions;
+use adamant::{KeyspaceOptions, LsmError, ValueCompression};
 
 use crate::border::code::ADAMANT_OK;
 use crate::border::failure::{Failure, Result, run};
@@ -20,7 +20,8 @@ pub const ADAMANT_KEYSPACE_OPTION_HASH_INDEX: c_int = 3;
 /// Bytes of a value from which on it is kept in a blob file. UINT64_MAX: never.
 pub const ADAMANT_KEYSPACE_OPTION_BLOB_BYTES_MIN: c_int = 4;
 
-/// Options of a keyspace of the engine lsm. What is set is recorded with the keyspace that is
+/// Options of a keyspace: of the engine lsm, and the compression of values in the others. What is
+/// set is recorded with the keyspace that is
 /// opened with them, and holds from then on, also after the store was opened again; what is not
 /// set stays as it is recorded, or else as the options of the store say. To be freed by
 /// adamant_keyspace_options_free, also after a keyspace was opened with them.
@@ -97,6 +98,29 @@ pub extern "C" fn adamant_keyspace_options_set_compression(
         *held = held.compression(compression);
         Ok(ADAMANT_OK)
     })
+}
+
+/// Sets the compression of values in a keyspace of any engine but lsm: "none", "lz4", "zstd" or
+/// "zstd:LEVEL", and then, where it is not 128, the bytes of the shortest value that is compressed,
+/// as in "lz4, from 200". An existing keyspace with values that are stored plain is refused with
+/// ADAMANT_INVALID: adamant_keyspace_compress_values converts it.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_keyspace_options_set_value_compression(
+    options: Changed<KeyspaceOptionsHandle>,
+    compression: In<c_char>,
+) -> c_int {
+    run(|| {
+        let compression = value_compression_of(&compression)?;
+        let mut held = hold(options.get()?)?;
+        *held = held.value_compression(compression);
+        Ok(ADAMANT_OK)
+    })
+}
+
+/// The compression of values that a text names.
+pub(crate) fn value_compression_of(text: &In<c_char>) -> Result<ValueCompression> {
+    let text = text.text("compression of values")?.to_string_lossy();
+    text.parse().map_err(|error: LsmError| Failure::invalid(error.to_string()))
 }
 
 /// Frees options; NULL is none.

@@ -21,7 +21,11 @@ pub extern "C" fn adamant_stats(store: In<StoreHandle>, json: Out<*mut Value>) -
             .keyspaces()?
             .into_iter()
             .map(|info| {
-                json!({"name": info.name, "engine": info.engine.name(), "entries": info.entries})
+                json!({
+                    "name": info.name, "engine": info.engine.name(), "entries": info.entries,
+                    "value_compression": info.values.map(|values| values.to_string()),
+                    "dictionary_bytes": info.dictionary_bytes,
+                })
             })
             .collect();
         let (heap, journal, commits) = (&stats.heap, &stats.heap.journal, &stats.commits);

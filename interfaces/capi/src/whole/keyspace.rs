@@ -6,9 +6,10 @@ use adamant::{Engine, Keyspace, KeyspaceOptions, Store};
 
 use crate::border::code::{ADAMANT_NAME, ADAMANT_NOT_FOUND, ADAMANT_OK};
 use crate::border::failure::{Failure, Result, run, run_or};
-use crate::border::keyspace_options::KeyspaceOptionsHandle;
+use crate::border::keyspace_options::{KeyspaceOptionsHandle, value_compression_of};
 use crate::border::options::durability_of;
-use crate::border::pointers::{Changed, In, Opaque, Out, Taken};
+use crate::border::pointers::{Changed, In, Opaque, Out, Slice, Taken};
+use crate::border::value::{Content as ValueContent, Value};
 use crate::whole::store::StoreHandle;
 
 /// A keyspace: a named, ordered map of a store. To be freed by adamant_keyspace_free.
@@ -225,6 +226,48 @@ pub extern "C" fn adamant_keyspace_convert(
         let none = || Failure::invalid("expected the name of an engine, found NULL");
         let engine = engine_of(&engine)?.ok_or_else(none)?;
         store.store()?.convert_keyspace(name_of(&name)?, engine)?;
+        Ok(ADAMANT_OK)
+    })
+}
+
+/// Has a keyspace store its values by another compression, as of
+/// adamant_keyspace_options_set_value_compression: those that are there and all later ones, in one
+/// commit. `dictionary` is one for zstd, of 64 KiB at most, or adamant_text(NULL) for none. Handles
+/// of the keyspace stay good. Readers and writers wait until it is done.
+///
+/// Fails with ADAMANT_INVALID for bytes that are no dictionary, and for one without zstd.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_keyspace_compress_values(
+    store: Changed<StoreHandle>,
+    name: In<c_char>,
+    compression: In<c_char>,
+    dictionary: Slice,
+) -> c_int {
+    run(|| {
+        let values = value_compression_of(&compression)?;
+        let bytes = if dictionary.is_none() { None } else { Some(dictionary.bytes()?) };
+        store.store()?.compress_values(name_of(&name)?, values, bytes)?;
+        Ok(ADAMANT_OK)
+    })
+}
+
+/// Trains a dictionary of at most so many bytes, 256 to 65536, from the values of a keyspace, for
+/// adamant_keyspace_compress_values; 16384 are a good size. It is to be freed by
+/// adamant_value_free.
+///
+/// Fails with ADAMANT_INVALID for too few values, values that have nothing in common, and where
+/// zstd is not built in.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_keyspace_train_dictionary(
+    store: In<StoreHandle>,
+    name: In<c_char>,
+    bytes_max: usize,
+    dictionary: Out<*mut Value>,
+) -> c_int {
+    run(|| {
+        dictionary.need_handle()?;
+        let bytes = store.store()?.train_dictionary(name_of(&name)?, bytes_max)?;
+        dictionary.give(ValueContent::copy(&bytes));
         Ok(ADAMANT_OK)
     })
 }

@@ -13,3 +13,4 @@ mod heap_and_repair;
 mod import_export;
 mod lsm;
 mod moments;
+mod values;

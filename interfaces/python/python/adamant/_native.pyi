@@ -110,6 +110,23 @@ class Store:
     def convert_keyspace(self, name: str, engine: str, /) -> bool:
         """Makes a keyspace one of another engine, in one commit; False if it is one already."""
 
+    def compress_values(
+        self, name: str, compression: str, /, *, dictionary: bytes | None = None
+    ) -> bool:
+        """Has a keyspace store its values by another compression, those that are there and all later
+        ones, in one commit; False if it does so already.
+
+        compression: "none", "lz4", "zstd" or "zstd:LEVEL", for values of 128 bytes or more, or from
+            other bytes on, as in "lz4, from 200".
+        dictionary: one for zstd, from train_dictionary(); 64 KiB at most.
+        """
+
+    def value_compression(self, name: str, /) -> str | None:
+        """The compression of the values of a keyspace; None for none."""
+
+    def train_dictionary(self, name: str, bytes_max: int = 16384, /) -> bytes:
+        """A dictionary of at most so many bytes, 256 to 65536, from the values of a keyspace."""
+
     def sync(self) -> None:
         """Makes everything committed so far survive power loss, whatever its commit waited for."""
 
@@ -276,6 +293,7 @@ class Keyspace(Reader[_K, _V]):
         key_codec: str | None = None,
         value_codec: str | None = None,
         lsm: Mapping[str, object] | None = None,
+        value_compression: str | None = None,
     ) -> Self: ...
     def __setitem__(self, key: _K, value: _V, /) -> None: ...
     def put(self, key: _K, value: _V, /) -> None:
@@ -334,6 +352,7 @@ class Expiring(Reader[_K, _V]):
         value_codec: str | None = None,
         clock: Callable[[], float] | None = None,
         lsm: Mapping[str, object] | None = None,
+        value_compression: str | None = None,
     ) -> Self: ...
     def __setitem__(self, key: _K, value: _V, /) -> None: ...
     def __delitem__(self, key: _K | slice, /) -> None: ...

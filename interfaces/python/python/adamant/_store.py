@@ -104,6 +104,7 @@ class Store(_native.Store, Block):
         engine: Engine | None = None,
         durability: Durability | None = None,
         lsm: LsmOptions | None = None,
+        value_compression: str | None = None,
     ) -> Keyspace[bytes, bytes]: ...
 
     @overload
@@ -117,6 +118,7 @@ class Store(_native.Store, Block):
         engine: Engine | None = None,
         durability: Durability | None = None,
         lsm: LsmOptions | None = None,
+        value_compression: str | None = None,
     ) -> Keyspace[str, str]: ...
 
     @overload
@@ -130,6 +132,7 @@ class Store(_native.Store, Block):
         engine: Engine | None = None,
         durability: Durability | None = None,
         lsm: LsmOptions | None = None,
+        value_compression: str | None = None,
     ) -> Keyspace[str, bytes]: ...
 
     @overload
@@ -143,6 +146,7 @@ class Store(_native.Store, Block):
         engine: Engine | None = None,
         durability: Durability | None = None,
         lsm: LsmOptions | None = None,
+        value_compression: str | None = None,
     ) -> Keyspace[bytes, str]: ...
 
     @overload
@@ -156,6 +160,7 @@ class Store(_native.Store, Block):
         engine: Engine | None = None,
         durability: Durability | None = None,
         lsm: LsmOptions | None = None,
+        value_compression: str | None = None,
     ) -> Keyspace[str, str]: ...
 
     def keyspace(
@@ -168,16 +173,22 @@ class Store(_native.Store, Block):
         engine: Engine | None = None,
         durability: Durability | None = None,
         lsm: LsmOptions | None = None,
+        value_compression: str | None = None,
     ) -> Keyspace[Any, Any]:
         """The keyspace of that name, created if there is none.
 
         Keys and values are bytes; by a codec, such as "utf-8", they are str: both, or one of them.
         The order is that of the bytes. The engine is for one that is created, and a claim about one
         that exists. The durability is what commits through this handle wait for. Options of the
-        engine lsm are recorded with the keyspace, and hold until others are given.
+        engine lsm are recorded with the keyspace, and hold until others are given; so is the
+        compression of values in the other engines: "lz4", "zstd" or "zstd:LEVEL", for values of 128
+        bytes or more, or from other bytes on, as in "lz4, from 200". A keyspace with values that
+        are stored plain is converted by compress_values().
         """
         keys, values = _codecs(codec, key_codec, value_codec)
-        return Keyspace(self, name, engine, durability, keys, values, lsm)
+        return Keyspace(
+            self, name, engine, durability, keys, values, lsm, value_compression
+        )
 
     @overload
     def expiring(
@@ -191,6 +202,7 @@ class Store(_native.Store, Block):
         durability: Durability | None = None,
         clock: Callable[[], float] | None = None,
         lsm: LsmOptions | None = None,
+        value_compression: str | None = None,
     ) -> Expiring[bytes, bytes]: ...
 
     @overload
@@ -205,6 +217,7 @@ class Store(_native.Store, Block):
         durability: Durability | None = None,
         clock: Callable[[], float] | None = None,
         lsm: LsmOptions | None = None,
+        value_compression: str | None = None,
     ) -> Expiring[str, str]: ...
 
     @overload
@@ -219,6 +232,7 @@ class Store(_native.Store, Block):
         durability: Durability | None = None,
         clock: Callable[[], float] | None = None,
         lsm: LsmOptions | None = None,
+        value_compression: str | None = None,
     ) -> Expiring[str, bytes]: ...
 
     @overload
@@ -233,6 +247,7 @@ class Store(_native.Store, Block):
         durability: Durability | None = None,
         clock: Callable[[], float] | None = None,
         lsm: LsmOptions | None = None,
+        value_compression: str | None = None,
     ) -> Expiring[bytes, str]: ...
 
     @overload
@@ -247,6 +262,7 @@ class Store(_native.Store, Block):
         durability: Durability | None = None,
         clock: Callable[[], float] | None = None,
         lsm: LsmOptions | None = None,
+        value_compression: str | None = None,
     ) -> Expiring[str, str]: ...
 
     def expiring(
@@ -260,6 +276,7 @@ class Store(_native.Store, Block):
         durability: Durability | None = None,
         clock: Callable[[], float] | None = None,
         lsm: LsmOptions | None = None,
+        value_compression: str | None = None,
     ) -> Expiring[Any, Any]:
         """The keyspace of that name for entries that may end, created if there is none.
 
@@ -267,7 +284,9 @@ class Store(_native.Store, Block):
         since 1970, as time.time, which is the default. The rest is as in keyspace().
         """
         keys, values = _codecs(codec, key_codec, value_codec)
-        return Expiring(self, name, engine, durability, keys, values, clock, lsm)
+        return Expiring(
+            self, name, engine, durability, keys, values, clock, lsm, value_compression
+        )
 
     def keyspaces(self) -> list[KeyspaceInfo]:
         """All keyspaces, by name."""

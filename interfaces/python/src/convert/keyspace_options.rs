@@ -1,6 +1,6 @@
 //! Options of a keyspace: its engine, and a dict of those of the engine lsm.
 
-use adamant::{KeyspaceOptions, LevelCompression, LsmError};
+use adamant::{KeyspaceOptions, LevelCompression, LsmError, ValueCompression};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -11,9 +11,13 @@ use crate::errors;
 pub(crate) fn keyspace_options(
     engine: Option<&str>,
     lsm: Option<&Bound<'_, PyDict>>,
+    values: Option<&str>,
 ) -> PyResult<KeyspaceOptions> {
     let engine = engine.map(choices::engine).transpose()?;
     let mut options = engine.into_iter().fold(KeyspaceOptions::new(), KeyspaceOptions::engine);
+    if let Some(text) = values {
+        options = options.value_compression(value_compression(text)?);
+    }
     for (name, value) in lsm.into_iter().flatten() {
         let name: String = name.extract()?;
         options = match name.as_str() {
@@ -29,6 +33,12 @@ pub(crate) fn keyspace_options(
         };
     }
     Ok(options)
+}
+
+/// The compression of values that a text names.
+pub(crate) fn value_compression(text: &str) -> PyResult<ValueCompression> {
+    let invalid = |error: LsmError| errors::named("InvalidArgument", error.to_string());
+    text.parse().map_err(invalid)
 }
 
 /// One for all levels, or a list of those of the first levels.

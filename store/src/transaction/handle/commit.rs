@@ -16,6 +16,7 @@ use super::{Table, Transaction};
 use crate::common::chunked::{Progress, is_large, split_piece};
 use crate::common::shared::{KeyVisitor, Shared};
 use crate::common::state::KeyspaceState;
+use crate::engine::value_codec::PreparedRun;
 use crate::error::{Error, Result};
 use crate::guard::Guard;
 use crate::transaction::writes::Writes;
@@ -97,19 +98,29 @@ impl Transaction {
         };
         let shared = self.snapshot.shared();
         let check = |transaction: &mut HeapTransaction<'_>| self.validate(shared, transaction);
+        let ahead = self.ahead()?;
         if self.is_large() {
-            return self.commit_chunked(shared, permit, check, work);
+            return self.commit_chunked(shared, permit, &ahead, check, work);
         }
         let keys = |each: &mut KeyVisitor<'_>| self.each_key(each);
         // Its own snapshot needs no old values of what it writes.
         let lends = shared.versions().are_several();
         shared.change_after(permit, self.durability, lends, keys, check, |transaction| {
-            self.apply(shared, transaction, |_, operations| {
+            self.apply(shared, transaction, &ahead, |_, operations| {
                 Ok(operations.split_at(operations.len()))
             })?;
             work(transaction)?;
             shared.record_keys(transaction, keys)
         })
+    }
+
+    /// The values of each table as its keyspace stores them, before the image is locked.
+    fn ahead(&self) -> Result<Vec<Option<PreparedRun>>> {
+        let of_table = |table: &Table| {
+            let values = table.writes.operations().map(|operation| operation.value);
+            PreparedRun::new(table.keyspace.state.codec(), values)
+        };
+        self.tables.iter().map(of_table).collect()
     }
 
     fn is_large(&self) -> bool {
@@ -121,6 +132,7 @@ impl Transaction {
         &self,
         shared: &Shared,
         permit: Option<HeldWritePermit<'_>>,
+        ahead: &[Option<PreparedRun>],
         check: impl FnOnce(&mut HeapTransaction<'_>) -> Result<()>,
         work: impl FnOnce(&mut HeapTransaction<'_>) -> Result<()>,
     ) -> Result<()> {
@@ -128,7 +140,7 @@ impl Transaction {
         let body = |transaction: &mut HeapTransaction<'_>| {
             check(transaction)?;
             let mut keys = 0;
-            self.apply(shared, transaction, |transaction, operations| {
+            self.apply(shared, transaction, ahead, |transaction, operations| {
                 let (piece, behind) = split_piece(operations);
                 keys += piece.len();
                 progress.borrow_mut().advance(transaction, keys)?;
@@ -183,19 +195,21 @@ impl Transaction {
         &self,
         shared: &Shared,
         transaction: &mut HeapTransaction<'_>,
+        ahead: &[Option<PreparedRun>],
         mut split: impl for<'o, 'b> FnMut(
             &mut HeapTransaction<'_>,
             &'o [Operation<'b>],
         ) -> Result<(&'o [Operation<'b>], &'o [Operation<'b>])>,
     ) -> Result<()> {
         let mut present = Vec::new();
-        for table in &self.tables {
+        for (table, ahead) in self.tables.iter().zip(ahead) {
             let operations: Vec<Operation<'_>> = table.writes.operations().collect();
             let map = table.keyspace.state.map(transaction, shared.catalogue())?;
             let mut rest = &operations[..];
             while !rest.is_empty() {
                 let (piece, behind) = split(transaction, rest)?;
-                map.apply(transaction, piece, &mut present)?;
+                let ahead = ahead.as_ref().map(|run| (run, operations.len() - rest.len()));
+                map.apply(transaction, piece, ahead, &mut present)?;
                 rest = behind;
             }
             for (key, value) in table.writes.reserved() {

@@ -38,6 +38,11 @@ fn expected_keyspaces(set: Set) -> Vec<(&'static str, Engine)> {
             ("log", Engine::Lsm),
             ("tree", Engine::Bplus),
         ],
+        Set::Values => {
+            let mut all = content::VALUES.map(|(name, engine, ..)| (name, engine)).to_vec();
+            all.sort_unstable_by_key(|(name, _)| *name);
+            all
+        }
     }
 }
 
@@ -129,6 +134,31 @@ fn encrypted_closed() {
 #[test]
 fn encrypted_crashed() {
     opens_and_holds_what_it_held(Set::Encrypted, "crashed.runs");
+}
+
+#[test]
+fn compressed_values_closed() {
+    opens_and_holds_what_it_held(Set::Values, "clean.runs");
+}
+
+#[test]
+fn compressed_values_crashed() {
+    opens_and_holds_what_it_held(Set::Values, "crashed.runs");
+}
+
+/// The options are those that were recorded.
+#[test]
+fn values_are_compressed_as_they_were() {
+    for name in ["clean.runs", "crashed.runs"] {
+        let (_directory, path) = unpacked(&Set::Values.folder().join(name));
+        let store = Store::open_with(&path, Set::Values.options().read_only(true)).unwrap();
+        for info in store.keyspaces().unwrap() {
+            let found = content::VALUES.iter().find(|(name, ..)| *name == info.name).unwrap();
+            let values = info.values.unwrap();
+            assert_eq!((values.compression(), values.bytes_min()), (found.2, 64));
+            assert_eq!(info.dictionary_bytes as usize, found.3.map_or(0, <[u8]>::len));
+        }
+    }
 }
 
 /// The images show what they are for: several levels, blob files of which part is stale, tombstones

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use adamant::{Durability, Engine, Keyspace, KeyspaceOptions, Result, Store};
+use adamant::{
+    Compression, Durability, Engine, Keyspace, KeyspaceOptions, Result, Store, ValueCompression,
+};
 
 use crate::crashes::model::{Content, Map};
 
@@ -20,8 +22,10 @@ pub struct Change {
 /// A plan of one commit.
 #[derive(Clone, Debug)]
 pub enum Plan {
-    /// Creates a keyspace of an engine.
-    Create(&'static str, Engine),
+    /// Creates a keyspace of an engine, with a compression of values.
+    Create(&'static str, Engine, Option<ValueCompression>),
+    /// Has a keyspace store values in another way: one of [`packing`].
+    Compress(&'static str, u8),
     /// Drops a keyspace.
     Drop(&'static str),
     /// Converts a keyspace to another engine.
@@ -95,10 +99,13 @@ impl Plan {
     pub fn fits(&self, content: &Content) -> bool {
         let has = |name: &str| content.keyspaces.contains_key(name);
         match self {
-            Plan::Create(name, _) => !has(name),
+            Plan::Create(name, ..) => !has(name),
             Plan::Rename(name, new_name) => has(name) && !has(new_name),
             Plan::Exchange(name, other_name) => has(name) && has(other_name),
-            Plan::Drop(name) | Plan::Convert(name, _) | Plan::Clear(name) => has(name),
+            Plan::Drop(name)
+            | Plan::Convert(name, _)
+            | Plan::Compress(name, _)
+            | Plan::Clear(name) => has(name),
             Plan::Single(Change { name, .. })
             | Plan::Pop { name, .. }
             | Plan::Retain { name, .. }
@@ -119,13 +126,13 @@ impl Plan {
     pub fn applied(&self, content: &Content) -> Content {
         let mut content = content.clone();
         match self {
-            Plan::Create(name, _) => {
+            Plan::Create(name, ..) => {
                 content.keyspaces.insert((*name).into(), Arc::default());
             }
             Plan::Drop(name) => {
                 content.keyspaces.remove(*name);
             }
-            Plan::Convert(..) => {}
+            Plan::Convert(..) | Plan::Compress(..) => {}
             Plan::Rename(name, new_name) => {
                 let map = content.keyspaces.remove(*name).expect("the keyspace exists");
                 content.keyspaces.insert((*new_name).into(), map);
@@ -180,8 +187,10 @@ impl Plan {
             Ok(store.open_keyspace(name)?.with_durability(durability))
         };
         match self {
-            Plan::Create(name, engine) => {
-                store.create_keyspace_with(name, KeyspaceOptions::new().engine(*engine))?;
+            Plan::Create(name, engine, values) => create(store, name, *engine, *values)?,
+            Plan::Compress(name, number) => {
+                let (values, dictionary) = packing(*number);
+                store.compress_values(name, values, dictionary)?;
             }
             Plan::Convert(name, engine) => {
                 store.convert_keyspace(name, *engine)?;
@@ -251,6 +260,7 @@ impl Plan {
         let changes_list = matches!(
             self,
             Plan::Create(..)
+                | Plan::Compress(..)
                 | Plan::Drop(_)
                 | Plan::Convert(..)
                 | Plan::Rename(..)
@@ -258,6 +268,29 @@ impl Plan {
         );
         changes_list.then_some(Durability::Sync)
     }
+}
+
+fn create(
+    store: &Store,
+    name: &str,
+    engine: Engine,
+    values: Option<ValueCompression>,
+) -> Result<()> {
+    let options = KeyspaceOptions::new().engine(engine);
+    let options = values.into_iter().fold(options, KeyspaceOptions::value_compression);
+    store.create_keyspace_with(name, options).map(drop)
+}
+
+/// Ways to store values: plain, and by each method.
+pub fn packing(number: u8) -> (ValueCompression, Option<&'static [u8]>) {
+    let (compression, dictionary) = match number % 5 {
+        0 => (Compression::None, None),
+        1 => (Compression::Lz4, None),
+        2 => (Compression::Zstd(1), None),
+        3 => (Compression::Zstd(1), Some(&b"what values have in common, a page 7 777"[..])),
+        _ => (Compression::Zstd(3), Some(&b"another dictionary, shorter than a page"[..])),
+    };
+    (ValueCompression::from(compression).with_bytes_min(8), dictionary)
 }
 
 fn run_pop(keyspace: &Keyspace, model: &Map, is_first: bool) -> Result<()> {

@@ -71,6 +71,9 @@ impl Workload {
     fn rare_plan(&mut self) -> Plan {
         let name = self.some_name();
         let unused: Vec<&'static str> = NAMES.into_iter().filter(|name| !self.has(name)).collect();
+        if self.mix.setup.packs && self.one_in(4) {
+            return Plan::Compress(name, self.random.u8(..));
+        }
         match self.random.u8(..5) {
             0 => Plan::Convert(name, Engine::ALL[self.random.usize(..Engine::ALL.len())]),
             1 if !unused.is_empty() => {
@@ -88,7 +91,8 @@ impl Workload {
         let missing: Vec<&'static str> = NAMES.into_iter().filter(|name| !self.has(name)).collect();
         if missing.len() == NAMES.len() || (!missing.is_empty() && self.one_in(10)) {
             let name = missing[self.random.usize(..missing.len())];
-            return Plan::Create(name, self.mix.setup.engine_of(name));
+            let setup = self.mix.setup;
+            return Plan::Create(name, setup.engine_of(name), setup.values_of(name));
         }
         let name = self.some_name();
         if self.one_in(self.mix.large_one_in) {
@@ -244,7 +248,10 @@ impl Workload {
             _ => self.random.usize(4_096..20_000),
         };
         let mut value = vec![0; bytes];
-        self.random.fill(&mut value);
+        // What is compressed repeats itself.
+        let random =
+            if self.mix.setup.packs && self.random.u8(..4) > 0 { bytes / 4 } else { bytes };
+        self.random.fill(&mut value[..random]);
         value
     }
 

@@ -2,36 +2,57 @@
 
 use std::sync::Arc;
 
-use adamant::{EncryptionKey, Engine, ImageKind, LsmOptions, Options, Result, Store};
+use adamant::{
+    Compression, EncryptionKey, Engine, ImageKind, LsmOptions, Options, Result, Store,
+    ValueCompression,
+};
 use adamant_sim::{SimDirectory, SimDisk};
 
-/// The engine of the keyspaces.
+/// The engine of the keyspaces, and how they store values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Setup {
     /// The number of the engine in [`Engine::ALL`]; `None`: all of them, by name of the keyspace.
     pub engine: Option<usize>,
+    /// Whether values are compressed, where a tree keeps them.
+    pub packs: bool,
     /// Whether its files are encrypted.
     pub is_encrypted: bool,
 }
 
 impl Setup {
-    /// One engine each, or all together, encrypted or not.
+    /// One engine each, or all together; the first and all together also with compressed values,
+    /// and all together encrypted.
     pub fn all() -> Vec<Setup> {
-        let engines = (0..Engine::ALL.len()).map(Some).chain([None]);
-        let plain = engines.map(|engine| Self { engine, is_encrypted: false });
-        plain.chain([Self::ENCRYPTED]).collect()
+        let plain = (0..Engine::ALL.len()).map(Self::of).chain([Self::default()]);
+        let packed = [Some(0), None].map(|engine| Self { engine, packs: true, ..Self::default() });
+        plain.chain(packed).chain([Self::ENCRYPTED]).collect()
+    }
+
+    /// That of one engine, by its number in [`Engine::ALL`].
+    pub fn of(number: usize) -> Self {
+        Self { engine: Some(number), ..Self::default() }
     }
 
     /// All engines in one store that is encrypted.
-    pub const ENCRYPTED: Self = Self { engine: None, is_encrypted: true };
+    pub const ENCRYPTED: Self = Self { engine: None, packs: false, is_encrypted: true };
 
     /// The name for messages: `btree`.
     pub fn name(self) -> &'static str {
-        match self.engine {
-            Some(number) => Engine::ALL[number].name(),
-            None if self.is_encrypted => "all engines, encrypted",
-            None => "all engines",
+        match (self.engine, self.packs) {
+            (None, _) if self.is_encrypted => "all engines, encrypted",
+            (Some(0), true) => "bplus, compressed values",
+            (_, true) => "compressed values",
+            (engine, _) => engine.map_or("all engines", |number| Engine::ALL[number].name()),
         }
+    }
+
+    /// The compression of values in the keyspace with a name, when it is created.
+    pub fn values_of(self, name: &str) -> Option<ValueCompression> {
+        if !self.packs || self.engine_of(name) == Engine::Lsm {
+            return None;
+        }
+        let compression = if name == "second" { Compression::Zstd(1) } else { Compression::Lz4 };
+        Some(ValueCompression::from(compression).with_bytes_min(10))
     }
 
     /// The engine of the keyspace with a name.

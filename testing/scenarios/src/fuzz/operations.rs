@@ -93,7 +93,7 @@ fn step(&[what, place, one, two, three]: &[u8; STEP_BYTES], setup: Setup) -> Ste
     };
     let count = u64::from(two) % ENTRIES_MAX + 1;
     let plan = match what & 0x1f {
-        0..4 => Plan::Create(name, setup.engine_of(name)),
+        0..4 => Plan::Create(name, setup.engine_of(name), setup.values_of(name)),
         4..8 => {
             let value = Some(value(two, three));
             Plan::Single(Change { name: name.into(), key: key_of(one), value })
@@ -113,6 +113,7 @@ fn step(&[what, place, one, two, three]: &[u8; STEP_BYTES], setup: Setup) -> Ste
         19 => range(name, key_of(one), (three & 1 == 0).then(|| key_of(two))),
         20 => Plan::Clear(name),
         21 => Plan::Drop(name),
+        22 if setup.packs && three & 1 == 0 => Plan::Compress(name, one),
         22 => Plan::Convert(name, Engine::ALL[usize::from(one) % Engine::ALL.len()]),
         23 if three & 1 == 0 => Plan::Rename(name, other),
         23 => Plan::Exchange(name, other),

@@ -1,10 +1,10 @@
 //! All scenarios in memory, on the file system and on one whose files are memory.
 //!
 //! Purpose: those of entries run with every engine. Those of the store run with `bplus` and `lsm`
-//! alone: above the map, the other trees differ in nothing.
+//! alone: above the map, the other trees differ in nothing. All run with compressed values, too.
 
-use adamant::Engine;
-use adamant_scenarios::{Disk, Kept, Mapped, Memory, Place, Tiny};
+use adamant::{Compression, Engine, ValueCompression};
+use adamant_scenarios::{Disk, Kept, Mapped, Memory, Packed, Place, Tiny};
 
 /// Scenarios of the store: with `bplus` in three places, with `lsm`, and with an `lsm` whose
 /// memtables are tiny.
@@ -37,6 +37,11 @@ macro_rules! scenarios {
                 #[test]
                 fn by_tiny_lsm() {
                     super::super::by_tiny_lsm(scenario);
+                }
+
+                #[test]
+                fn with_compressed_values() {
+                    super::super::with_compressed_values(adamant::Engine::Bplus, scenario);
                 }
             })+
         })+
@@ -90,6 +95,16 @@ fn by_other_trees(scenario: Scenario) {
     for engine in [Engine::Btree, Engine::Critbit, Engine::Redblack] {
         println!("{engine:?}");
         by_engine(engine, scenario);
+        with_compressed_values(engine, scenario);
+    }
+}
+
+/// Also the shortest ones, so that a scenario meets both kinds.
+fn with_compressed_values(engine: Engine, scenario: Scenario) {
+    for (compression, bytes_min) in [(Compression::Lz4, 1), (Compression::Zstd(1), 15)] {
+        println!("{engine:?} {compression}");
+        let values = ValueCompression::from(compression).with_bytes_min(bytes_min);
+        scenario(&Packed(Memory::new(), engine, values));
     }
 }
 
@@ -251,6 +266,15 @@ mod model {
         for engine in Engine::ALL {
             by_engine(engine, |place| adamant_scenarios::model::random_work(place, 200, 1_500));
             by_engine(engine, |place| adamant_scenarios::model::random_work(place, 201, 1_500));
+        }
+    }
+
+    #[test]
+    fn with_compressed_values() {
+        for engine in Engine::ALL.into_iter().filter(|engine| *engine != Engine::Lsm) {
+            super::with_compressed_values(engine, |place| {
+                adamant_scenarios::model::random_work(place, 202, 1_500);
+            });
         }
     }
 }

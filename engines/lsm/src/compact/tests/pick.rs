@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use adamant_slice::Slice;
 
-use crate::block::Compression;
 use crate::compact::pick::{Job, Pace, Parked, Picker, pick, pick_all, targets};
+use crate::compression::Compression;
 use crate::level_compression::{LEVELS, LevelCompression};
 use crate::memtable::Memtable;
 use crate::options::Options;

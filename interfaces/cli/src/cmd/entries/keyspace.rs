@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use adamant::{Engine, Error, KeyspaceKind, KeyspaceOptions, RecordedType};
+use adamant::{Engine, Error, KeyspaceInfo, KeyspaceKind, KeyspaceOptions, RecordedType};
 use serde_json::json;
 
-use crate::args::{KeyspaceAction, KeyspaceArgs, OwnArgs};
+use crate::args::{ConvertArgs, KeyspaceAction, KeyspaceArgs, OwnArgs};
 use crate::failure::{Code, Failure, Result};
 use crate::figures::thousands;
 use crate::opening::Stores;
@@ -21,9 +21,7 @@ pub(crate) fn run(args: &KeyspaceArgs, stores: &Stores, output: &Output) -> Resu
         KeyspaceAction::Options { store, name, lsm } => {
             options((store, name), *lsm, stores, output)
         }
-        KeyspaceAction::Convert { store, name, engine } => {
-            convert((store, name), *engine, stores, output)
-        }
+        KeyspaceAction::Convert { store, name, to } => convert((store, name), to, stores, output),
         KeyspaceAction::Rename { store, name, new_name } => {
             rename((store, name), new_name, stores, output)
         }
@@ -34,6 +32,9 @@ pub(crate) fn run(args: &KeyspaceArgs, stores: &Stores, output: &Output) -> Resu
 fn list(path: &Path, stores: &Stores, output: &Output) -> Result<()> {
     let store = stores.readable(path)?;
     for keyspace in store.keyspaces()? {
+        let values = values_of(&keyspace);
+        let dictionary_bytes = keyspace.dictionary_bytes;
+        let compression = keyspace.values.map(|values| values.to_string());
         let (name, engine, entries) = (keyspace.name, keyspace.engine.name(), keyspace.entries);
         let (kind, types) = (keyspace.kind, keyspace.types);
         if output.is_json() {
@@ -42,7 +43,8 @@ fn list(path: &Path, stores: &Stores, output: &Output) -> Result<()> {
                 types.map(|types| json!({"key": of(&types.key), "value": of(&types.value)}));
             let object = json!({
                 "name": name, "engine": engine, "kind": kind.name(), "types": types,
-                "entries": entries,
+                "entries": entries, "value_compression": compression,
+                "dictionary_bytes": dictionary_bytes,
             });
             output.line(&object.to_string())?;
         } else {
@@ -51,11 +53,23 @@ fn list(path: &Path, stores: &Stores, output: &Output) -> Result<()> {
             // So may the name of a type.
             let types = types.map(|types| types.to_string().escape_debug().to_string());
             let about = types.as_deref().unwrap_or(kind);
-            let line = format!("{:>15}  {engine:<8}  {name:?}  {about}", thousands(entries));
+            let line =
+                format!("{:>15}  {engine:<8}  {name:?}  {about}  {values}", thousands(entries));
             output.line(line.trim_end())?;
         }
     }
     Ok(store.close()?)
+}
+
+/// How values are compressed, in words; empty if they are not.
+fn values_of(keyspace: &KeyspaceInfo) -> String {
+    match (keyspace.values, keyspace.dictionary_bytes) {
+        (None, _) => String::new(),
+        (Some(values), 0) => format!("values by {values}"),
+        (Some(values), bytes) => {
+            format!("values by {values}, with a dictionary of {} bytes", thousands(bytes.into()))
+        }
+    }
 }
 
 fn create(
@@ -92,6 +106,12 @@ fn options(
             store.keyspace_with(name, options)?
         }
     };
+    if keyspace.engine() != Engine::Lsm {
+        let all = store.keyspaces()?;
+        store.close()?;
+        let info = all.into_iter().find(|info| info.name == name);
+        return info.map_or(Ok(()), |info| print_values(&info, output));
+    }
     let options = keyspace.lsm()?.options()?;
     let (compression, block_bytes) = (options.compression.to_string(), options.block_bytes);
     let (filter_bits, hash_index) = (options.filter_bits_per_key, options.hash_index);
@@ -114,20 +134,64 @@ fn options(
     output.line(&line)
 }
 
+fn print_values(keyspace: &KeyspaceInfo, output: &Output) -> Result<()> {
+    let text = keyspace.values.map_or("none".into(), |values| values.to_string());
+    if output.is_json() {
+        let object = json!({
+            "keyspace": keyspace.name, "value_compression": text,
+            "dictionary_bytes": keyspace.dictionary_bytes,
+        });
+        return output.line(&object.to_string());
+    }
+    let bytes = thousands(keyspace.dictionary_bytes.into());
+    output.line(&format!("value compression {text}; dictionary bytes {bytes}"))
+}
+
 fn convert(
     (path, name): (&Path, &str),
-    engine: Engine,
+    to: &ConvertArgs,
     stores: &Stores,
     output: &Output,
 ) -> Result<()> {
-    let store = stores.existing(path)?;
-    let is_new = store.convert_keyspace(name, engine)?;
-    store.close()?;
-    let text = match is_new {
-        true => format!("converted the keyspace {name:?} to {engine}"),
-        false => format!("the keyspace {name:?} is kept by {engine} already"),
+    let given = match &to.dictionary {
+        Some(file) => Some(std::fs::read(file).map_err(|error| {
+            Failure::new(Code::BadInput, format!("{}: {error}", file.display()))
+        })?),
+        None => None,
     };
-    output.result(&json!({"converted": name, "engine": engine.name(), "changed": is_new}), &text)
+    let store = stores.existing(path)?;
+    let mut lines = Vec::new();
+    let mut is_changed = false;
+    if let Some(engine) = to.engine {
+        let is_new = store.convert_keyspace(name, engine)?;
+        is_changed |= is_new;
+        lines.push(match is_new {
+            true => format!("converted the keyspace {name:?} to {engine}"),
+            false => format!("the keyspace {name:?} is kept by {engine} already"),
+        });
+    }
+    if let Some(values) = to.value_compression {
+        let trained = to.train_dictionary.map(|bytes| store.train_dictionary(name, bytes));
+        let dictionary = trained.transpose()?.or(given);
+        let is_new = store.compress_values(name, values, dictionary.as_deref())?;
+        is_changed |= is_new;
+        let bytes = dictionary.map_or(0, |dictionary| dictionary.len());
+        let with = match bytes {
+            0 => String::new(),
+            bytes => format!(" with a dictionary of {} bytes", thousands(bytes as u64)),
+        };
+        lines.push(match is_new {
+            true => format!("the values of the keyspace {name:?} are stored by {values}{with} now"),
+            false => format!("the values of {name:?} are stored by {values}{with} already"),
+        });
+    }
+    store.close()?;
+    let object = json!({
+        "converted": name, "engine": to.engine.map(Engine::name),
+        "value_compression": to.value_compression.map(|values| values.to_string()),
+        "changed": is_changed,
+    });
+    output.result(&object, &lines.join("; "))
 }
 
 fn rename(

@@ -5,7 +5,9 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use adamant::{Durability, Engine, KeyspaceOptions, Options, RepairReport, Store, repair};
+use adamant::{
+    Compression, Durability, Engine, KeyspaceOptions, Options, RepairReport, Store, repair,
+};
 use adamant_scenarios::files::copy_directory;
 use adamant_wire::checksum::crc32c;
 
@@ -19,21 +21,37 @@ pub(crate) const PAIRS: usize = 6000;
 /// A store with two keyspaces in a folder, as after a kill: most of it in the pool, the last
 /// commits only in the log.
 pub(crate) fn killed_store(folder: &Path, engine: Engine, seed: u64) -> (PathBuf, Model) {
+    killed_store_with(folder, (KeyspaceOptions::new().engine(engine), None), seed)
+}
+
+/// The same with options, and with a dictionary for zstd.
+pub(crate) fn killed_store_with(
+    folder: &Path,
+    (options, dictionary): (KeyspaceOptions, Option<&[u8]>),
+    seed: u64,
+) -> (PathBuf, Model) {
     let mut random = fastrand::Rng::with_seed(seed);
     let (path, copy) = (folder.join("open"), folder.join("store"));
     let store = Store::open_with(&path, Options::new().background(false)).unwrap();
     let mut model = Model::new();
     for round in 0..2 {
         for name in KEYSPACES {
-            let options = KeyspaceOptions::new().engine(engine);
             let keyspace = store.keyspace_with(name, options).unwrap();
+            if let Some(bytes) = dictionary.filter(|_| round == 0) {
+                store.compress_values(name, Compression::Zstd(1), Some(bytes)).unwrap();
+            }
             let mut batch = store.batch();
             batch.durability(Durability::Sync);
             let pairs = if round == 0 { PAIRS } else { 40 };
             for _ in 0..pairs {
                 let key = format!("{name}-{:08x}", random.u32(..)).into_bytes();
                 let len = if random.u8(..) == 0 { 9000 } else { random.usize(..160) };
-                let value: Vec<u8> = std::iter::repeat_with(|| random.u8(..)).take(len).collect();
+                let mut value: Vec<u8> =
+                    std::iter::repeat_with(|| random.u8(..)).take(len).collect();
+                if let Some(bytes) = dictionary {
+                    // Something that the dictionary has, and noise.
+                    value = [bytes, &value[..len / 4], bytes].concat();
+                }
                 batch.put(&keyspace, &key, &value).unwrap();
                 model.entry(name).or_default().insert(key, value);
             }

@@ -30,12 +30,12 @@ fn fill(number: u64) -> Plan {
 
 #[test]
 fn a_power_cut_leaves_all_or_nothing() {
-    for setup in
-        (0..Engine::ALL.len()).map(|engine| Setup { engine: Some(engine), ..Setup::default() })
-    {
+    for setup in (0..Engine::ALL.len()).map(Setup::of) {
         let mix = Mix { seed: seed(31), setup, ..Mix::default() };
         let mut workload = Workload::create(&SimDisk::new(mix.seed), mix).unwrap();
-        workload.commit(&Plan::Create(NAME, setup.engine_of(NAME)), Durability::Sync).unwrap();
+        workload
+            .commit(&Plan::Create(NAME, setup.engine_of(NAME), None), Durability::Sync)
+            .unwrap();
         for (round, durability) in ALL.iter().enumerate() {
             workload.commit(&fill(round as u64), *durability).unwrap();
             let snapshot = (round == 1).then(|| workload.store().snapshot().unwrap());
@@ -84,9 +84,7 @@ fn full(disk: &SimDisk, setup: Setup, entries: u64) -> (Store, Keyspace) {
 /// The log that every store has is room for the removal of some ten thousand entries.
 #[test]
 fn a_full_disk_has_room_for_removals() {
-    for setup in
-        (0..Engine::ALL.len()).map(|engine| Setup { engine: Some(engine), ..Setup::default() })
-    {
+    for setup in (0..Engine::ALL.len()).map(Setup::of) {
         println!("{}", setup.name());
         let disk = SimDisk::new(seed(33));
         let (store, keyspace) = full(&disk, setup, 10_000);

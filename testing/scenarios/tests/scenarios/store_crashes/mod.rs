@@ -19,7 +19,7 @@ use adamant_scenarios::crashes::{
 const ALL: &[Durability] = &[Durability::Sync, Durability::Buffered, Durability::Deferred];
 
 fn create(name: &'static str) -> Plan {
-    Plan::Create(name, Setup::default().engine_of(name))
+    Plan::Create(name, Setup::default().engine_of(name), None)
 }
 
 /// Recovers power cuts at one of `step` crash points.
@@ -151,7 +151,7 @@ fn exchanges_of_names() {
     let mut workload = scripted(10);
     let names = ["one", "two"];
     for (name, engine) in names.into_iter().zip([Engine::Bplus, Engine::Lsm]) {
-        workload.commit(&Plan::Create(name, engine), Durability::Sync).unwrap();
+        workload.commit(&Plan::Create(name, engine, None), Durability::Sync).unwrap();
     }
     for round in 0..8 {
         let change = |number: u64| Change {

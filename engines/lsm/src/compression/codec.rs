@@ -1,4 +1,4 @@
-//! Compression of blocks and values.
+//! Compressing and decompressing bytes whose plain length is known.
 //!
 //! Purpose: LZ4's block format without a frame, and frames of zstd without a checksum; lengths and
 //! checksums are our own.
@@ -7,163 +7,67 @@
 //! Thread safety: a compressor belongs to one thread; the rest is pure functions.
 
 use std::fmt;
-use std::str::FromStr;
 
 use adamant_slice::{Builder, Slice};
 use lz4_flex::block::{
     CompressTable, compress_into_with_table, decompress_into, get_maximum_output_size,
 };
 
+use super::choice::{Compression, Method};
+use super::dictionary::Dictionary;
 use super::zstd::{self, ZstdCompressor};
-use crate::error::Error;
-
-/// How bytes are stored.
-///
-/// ```
-/// use adamant_lsm::Compression;
-///
-/// assert_eq!(Compression::default(), Compression::None);
-/// assert_eq!(Compression::zstd(), Compression::Zstd(3));
-/// assert_eq!(Compression::Zstd(7).to_string(), "zstd:7");
-/// assert_eq!("zstd:7".parse::<Compression>()?, Compression::Zstd(7));
-/// # Ok::<(), adamant_lsm::Error>(())
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Compression {
-    /// Uncompressed.
-    #[default]
-    None,
-    /// By LZ4, where that saves an eighth.
-    Lz4,
-    /// By zstd at a level from 1, the fastest, to 22, where that saves an eighth: smaller than LZ4,
-    /// and slower to write and to read. Only in builds with the feature `zstd`.
-    Zstd(u8),
-}
-
-/// The levels of zstd: above the last it would change nothing, and those below the first do not
-/// compress as well as LZ4.
-const ZSTD_LEVELS: std::ops::RangeInclusive<u8> = 1..=22;
-/// The level of [`Compression::zstd`], zstd's own default.
-const ZSTD_LEVEL: u8 = 3;
-
-impl Compression {
-    /// Zstd at its default level, 3.
-    pub const fn zstd() -> Self {
-        Self::Zstd(ZSTD_LEVEL)
-    }
-
-    /// Whether this build can compress and decompress so: zstd needs the feature `zstd`.
-    pub const fn is_built(self) -> bool {
-        match self {
-            Self::None | Self::Lz4 => true,
-            Self::Zstd(_) => zstd::IS_BUILT,
-        }
-    }
-
-    /// What is expected instead, if it cannot be used here.
-    pub(crate) fn refusal(self) -> Option<&'static str> {
-        match self {
-            Self::Zstd(_) if !zstd::IS_BUILT => {
-                Some("none or lz4, since this program is built without the feature zstd")
-            }
-            Self::Zstd(level) if !ZSTD_LEVELS.contains(&level) => {
-                Some("zstd at a level of 1 to 22")
-            }
-            _ => None,
-        }
-    }
-
-    /// The bytes by which options that are kept name it: the method's and the level's.
-    pub fn to_bytes(self) -> [u8; 2] {
-        match self {
-            Self::None => [Method::None as u8, 0],
-            Self::Lz4 => [Method::Lz4 as u8, 0],
-            Self::Zstd(level) => [Method::Zstd as u8, level],
-        }
-    }
-
-    /// The compression with these bytes; `None` if no compression has them.
-    pub fn from_bytes(bytes: [u8; 2]) -> Option<Self> {
-        match (Method::from_byte(bytes[0])?, bytes[1]) {
-            (Method::None, 0) => Some(Self::None),
-            (Method::Lz4, 0) => Some(Self::Lz4),
-            (Method::Zstd, level) if ZSTD_LEVELS.contains(&level) => Some(Self::Zstd(level)),
-            _ => None,
-        }
-    }
-}
-
-impl fmt::Display for Compression {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::None => f.write_str("none"),
-            Self::Lz4 => f.write_str("lz4"),
-            Self::Zstd(level) => write!(f, "zstd:{level}"),
-        }
-    }
-}
-
-impl FromStr for Compression {
-    type Err = Error;
-
-    /// Reads the names that `Display` gives, and `zstd` for its default level. Whether the level is
-    /// one that there is, and zstd in this build, is verified when the option is used.
-    fn from_str(name: &str) -> Result<Self, Error> {
-        let of_level = |level: &str| level.parse().ok().map(Self::Zstd);
-        let found = match name {
-            "none" => Some(Self::None),
-            "lz4" => Some(Self::Lz4),
-            "zstd" => Some(Self::zstd()),
-            other => other.strip_prefix("zstd:").and_then(of_level),
-        };
-        found.ok_or_else(|| Error::InvalidOption {
-            option: "compression",
-            expected: "none, lz4, zstd, or zstd:1 to zstd:22".into(),
-            found: format!("{name:?}"),
-        })
-    }
-}
-
-/// How bytes were stored, as the header of a block or record says: readers need no level.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum Method {
-    None = 0,
-    Lz4 = 1,
-    Zstd = 2,
-}
-
-impl Method {
-    pub(crate) fn from_byte(byte: u8) -> Option<Self> {
-        match byte {
-            0 => Some(Self::None),
-            1 => Some(Self::Lz4),
-            2 => Some(Self::Zstd),
-            _ => None,
-        }
-    }
-}
 
 /// Maximum input for LZ4's table of 16-bit positions.
 const SMALL_BYTES_MAX: usize = u16::MAX as usize - 1;
 
 /// A compressor that reuses its memory.
-pub(crate) struct Compressor {
+///
+/// ```
+/// use adamant_lsm::Compression;
+/// use adamant_lsm::compression::{Compressor, Method, decompress};
+///
+/// let mut compressor = Compressor::new();
+/// let (stored, method) = compressor.compress(&[7; 1000], Compression::Lz4);
+/// assert!(stored.len() < 100 && method == Method::Lz4);
+/// assert_eq!(decompress(method, stored, 1000, None).unwrap(), [7; 1000]);
+/// ```
+pub struct Compressor {
     small: CompressTable,
     large: Option<CompressTable>,
     zstd: ZstdCompressor,
     output: Vec<u8>,
 }
 
+impl Default for Compressor {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Compressor {
-    pub(crate) fn new() -> Self {
-        let (small, zstd) = (CompressTable::small(), ZstdCompressor::new());
+    /// One that has compressed nothing yet.
+    pub fn new() -> Self {
+        let (small, zstd) = (CompressTable::small(), ZstdCompressor::default());
         Self { small, large: None, zstd, output: Vec::new() }
     }
 
+    /// Bytes that it keeps for the next output.
+    pub fn kept_bytes(&self) -> usize {
+        self.output.len()
+    }
+
+    /// The bytes to store for `plain` by zstd with a dictionary; `None` if that does not save an
+    /// eighth.
+    pub fn compress_with(&mut self, plain: &[u8], dictionary: &Dictionary) -> Option<&[u8]> {
+        let kept_bytes_max = kept_bytes_max(plain);
+        self.make_room(kept_bytes_max);
+        let room = &mut self.output[..kept_bytes_max];
+        let bytes = self.zstd.compress_with(plain, dictionary.prepared(), room)?;
+        Some(&self.output[..bytes])
+    }
+
     /// The bytes to store for `plain`, and how they are stored.
-    pub(crate) fn compress<'a>(
+    pub fn compress<'a>(
         &'a mut self,
         plain: &'a [u8],
         compression: Compression,
@@ -215,7 +119,7 @@ impl fmt::Debug for Compressor {
 
 /// Why bytes cannot be decompressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refused {
+pub enum Refused {
     /// They are not what was stored.
     Malformed,
     /// They may be fine: this build is without the feature `zstd`.
@@ -228,18 +132,40 @@ pub(crate) fn restore(
     stored: Slice,
     plain_bytes: usize,
 ) -> std::result::Result<Slice, Refused> {
-    let restored = match method {
-        Method::None => Some(stored).filter(|stored| stored.len() == plain_bytes),
-        Method::Lz4 => decompress(&stored, plain_bytes),
-        Method::Zstd if !zstd::IS_BUILT => return Err(Refused::NotBuilt),
-        Method::Zstd => decompress_zstd(&stored, plain_bytes),
-    };
-    restored.ok_or(Refused::Malformed)
+    match method {
+        Method::None if stored.len() == plain_bytes => Ok(stored),
+        method => decompress(method, &stored, plain_bytes, None),
+    }
 }
 
-/// Decompresses `stored` by LZ4 to `plain_bytes` bytes; `None` if `stored` does not decompress to
-/// as many.
-fn decompress(stored: &[u8], plain_bytes: usize) -> Option<Slice> {
+/// Decompresses `stored` to `plain_bytes` bytes, with the dictionary that was used. Allocates only
+/// lengths that can be true, so a wrong length takes no memory.
+///
+/// # Errors
+/// The bytes do not decompress to as many; zstd is not built in.
+pub fn decompress(
+    method: Method,
+    stored: &[u8],
+    plain_bytes: usize,
+    dictionary: Option<&Dictionary>,
+) -> std::result::Result<Slice, Refused> {
+    let plain = match method {
+        Method::None => (stored.len() == plain_bytes).then(|| Slice::from(stored)),
+        Method::Lz4 => decompress_lz4(stored, plain_bytes),
+        Method::Zstd if !zstd::IS_BUILT => return Err(Refused::NotBuilt),
+        Method::Zstd => decompress_zstd(stored, plain_bytes, dictionary),
+    };
+    plain.ok_or(Refused::Malformed)
+}
+
+/// The length that a frame of zstd says it decompresses to; `None` if it is none, or zstd is not
+/// built in.
+pub fn zstd_plain_bytes(stored: &[u8]) -> Option<u64> {
+    zstd::content_bytes(stored)
+}
+
+/// As [`decompress`], by LZ4.
+fn decompress_lz4(stored: &[u8], plain_bytes: usize) -> Option<Slice> {
     // One byte of LZ4 expands to 255 at most: a larger claim is false, so nothing is allocated.
     if plain_bytes / 255 > stored.len() {
         return None;
@@ -254,7 +180,11 @@ fn decompress(stored: &[u8], plain_bytes: usize) -> Option<Slice> {
 const ZSTD_BLOCK_BYTES: (usize, usize) = (4, 128 << 10);
 
 /// As [`decompress`], by zstd. A frame also says itself how long it is.
-fn decompress_zstd(stored: &[u8], plain_bytes: usize) -> Option<Slice> {
+fn decompress_zstd(
+    stored: &[u8],
+    plain_bytes: usize,
+    dictionary: Option<&Dictionary>,
+) -> Option<Slice> {
     let blocks_max = stored.len() / ZSTD_BLOCK_BYTES.0;
     if plain_bytes.div_ceil(ZSTD_BLOCK_BYTES.1) > blocks_max
         || zstd::content_bytes(stored) != Some(plain_bytes as u64)
@@ -262,12 +192,13 @@ fn decompress_zstd(stored: &[u8], plain_bytes: usize) -> Option<Slice> {
         return None;
     }
     let mut plain = Builder::zeroed(plain_bytes).ok()?;
-    let bytes = zstd::decompress(stored, &mut plain)?;
+    let bytes = zstd::decompress(stored, &mut plain, dictionary.map(Dictionary::prepared))?;
     (bytes == plain_bytes).then(|| plain.freeze())
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::dictionary::train;
     use super::*;
 
     fn restored(method: Method, stored: &[u8], plain_bytes: usize) -> Option<Slice> {
@@ -340,13 +271,35 @@ mod tests {
         }
     }
 
+    fn samples() -> Vec<Vec<u8>> {
+        let sample =
+            |n: u32| format!("name: crate-{n}; license: MIT OR Apache-2.0; year: {}", n % 9);
+        (0..2000).map(|n| sample(n).into_bytes()).collect()
+    }
+
     #[test]
-    fn options_name_it_by_two_bytes() {
-        for compression in [Compression::None, Compression::Lz4, Compression::Zstd(19)] {
-            assert_eq!(Compression::from_bytes(compression.to_bytes()), Some(compression));
+    fn short_values_shrink_with_a_dictionary_and_need_it_to_come_back() {
+        let trained = train(&samples(), 4096);
+        if !Compression::zstd().is_built() {
+            assert!(trained.unwrap_err().to_string().contains("without the feature zstd"));
+            return;
         }
-        for wrong in [[0, 1], [1, 1], [2, 0], [2, 23], [3, 0], [255, 255]] {
-            assert_eq!(Compression::from_bytes(wrong), None);
+        let dictionary = Dictionary::new(&trained.unwrap(), Compression::zstd()).unwrap();
+        let other = Dictionary::new(&train(&samples()[..900], 512).unwrap(), Compression::Zstd(9));
+        let other = other.unwrap();
+        let mut compressor = Compressor::new();
+        for plain in samples().iter().step_by(97) {
+            let (alone, _) = compressor.compress(plain, Compression::zstd());
+            let alone = alone.len();
+            let stored = compressor.compress_with(plain, &dictionary).unwrap().to_vec();
+            assert!(stored.len() < alone, "{} of {alone} bytes", stored.len());
+            let come_back = |dictionary, plain_bytes| {
+                decompress(Method::Zstd, &stored, plain_bytes, dictionary)
+            };
+            assert_eq!(come_back(Some(&dictionary), plain.len()).unwrap(), *plain);
+            assert_eq!(come_back(None, plain.len()), Err(Refused::Malformed));
+            assert_eq!(come_back(Some(&other), plain.len()), Err(Refused::Malformed));
+            assert_eq!(come_back(Some(&dictionary), plain.len() + 1), Err(Refused::Malformed));
         }
     }
 }
