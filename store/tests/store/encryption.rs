@@ -270,3 +270,22 @@ fn a_power_cut_leaves_one_key_that_opens_the_store() {
         }
     }
 }
+
+/// What a damaged sector holds that no record names is of no interest, as in a store that is plain.
+#[test]
+fn a_log_is_written_over_damaged_sectors() {
+    let (_directory, path) = store_by(1);
+    for entry in fs::read_dir(path.join("log")).unwrap() {
+        let log = entry.unwrap().path();
+        let mut bytes = fs::read(&log).unwrap();
+        bytes[4096..].iter_mut().step_by(512).for_each(|byte| *byte ^= 1);
+        fs::write(&log, bytes).unwrap();
+    }
+    let store = Store::open_with(&path, by(1)).unwrap();
+    let more = store.keyspace("more").unwrap();
+    for number in 0..2000 {
+        more.put(format!("{number:06}"), [7; 200]).unwrap();
+    }
+    store.close().unwrap();
+    verify_at(&path, 1);
+}
