@@ -289,3 +289,39 @@ fn a_log_is_written_over_damaged_sectors() {
     store.close().unwrap();
     verify_at(&path, 1);
 }
+
+#[test]
+fn what_no_program_encrypted_is_removed_as_any_leftover_is() {
+    let (_directory, path) = store_by(1);
+    let leftovers = [path.join("tables/0999.new"), path.join("log/new")];
+    for left in &leftovers {
+        fs::write(left, [9; 9000]).unwrap();
+    }
+    let foreign = path.join("tables/0998");
+    fs::write(&foreign, [9; 9000]).unwrap();
+    let store = Store::open_with(&path, by(1)).unwrap();
+    verify(&store);
+    let more = store.keyspace("more").unwrap();
+    for number in 0..20_000 {
+        more.put(format!("{number:06}"), [7; 400]).unwrap();
+    }
+    store.close().unwrap();
+    assert!(leftovers.iter().all(|left| !left.exists()), "a leftover stayed");
+    assert!(foreign.exists(), "it may be another store's");
+}
+
+/// Of a plain store that a power cut kept from being made.
+#[test]
+fn an_encrypted_store_is_made_where_a_plain_one_was_begun() {
+    let disk = SimDisk::new(1);
+    drop(open_on(&disk, 0).unwrap());
+    for point in 0..=disk.operation_count() {
+        for seed in 0..10 {
+            let after = disk.crash(point, &mut Choice::random(seed));
+            match open_on(&after, 1) {
+                Ok(_) | Err(Error::NotEncrypted { .. }) => {}
+                Err(error) => panic!("point {point}, seed {seed}: {error}"),
+            }
+        }
+    }
+}

@@ -287,8 +287,11 @@ fn number_of(name: &str) -> Option<u64> {
 /// # Errors
 /// Those of the medium.
 pub(crate) fn remove_if_there(directory: &dyn Directory, name: &str) -> Result<()> {
-    if directory.open(name)?.is_none() {
-        return Ok(());
+    match directory.open(name) {
+        Ok(None) => return Ok(()),
+        // It is there, whatever it is.
+        Ok(Some(_)) | Err(MediumError::NotAuthentic { .. }) => {}
+        Err(error) => return Err(error.into()),
     }
     match directory.remove(name) {
         // Another process has removed it meanwhile.
