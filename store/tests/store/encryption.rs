@@ -8,6 +8,8 @@ use adamant::{
     EncryptionKey, Engine, Error, KeyspaceOptions, LsmOptions, Options, Result, Store,
     compact_with, encrypt, rekey, repair_with, restore_with,
 };
+use adamant_medium::storage::Directory;
+use adamant_medium::system::os::OsDirectory;
 use adamant_sim::{Choice, SimDirectory, SimDisk};
 use tempfile::TempDir;
 
@@ -269,6 +271,49 @@ fn a_power_cut_leaves_one_key_that_opens_the_store() {
             }
         }
     }
+}
+
+#[test]
+fn a_copy_is_not_made_where_another_store_is() {
+    let ((_one, path), (_two, encrypted), (_three, plain)) =
+        (store_by(1), store_by(2), store_by(0));
+    let store = Store::open_with(&path, by(1)).unwrap();
+    for (other, byte) in [(&encrypted, 2), (&plain, 0)] {
+        let target: Arc<dyn Directory> = Arc::new(OsDirectory::open(other).unwrap());
+        let before = files_of(other);
+        let copied = store.backup_into(&target);
+        assert!(matches!(copied, Err(Error::TargetExists { .. })), "{copied:?}");
+        assert!(files_of(other) == before, "a file was changed");
+        verify_at(other, byte);
+    }
+}
+
+#[test]
+fn one_key_opens_an_increment_and_all_below_it() {
+    let (directory, path) = store_by(1);
+    let at = |name: &str| directory.path().join(name);
+    let store = Store::open_with(&path, by(1)).unwrap();
+    store.backup(at("before")).unwrap();
+    store.rekey(&key(2)).unwrap();
+    store.backup(at("after")).unwrap();
+    // No key would open both.
+    let made = store.backup_since(at("before"), at("none"));
+    assert!(matches!(made, Err(Error::WrongKey { .. })), "{made:?}");
+    store.backup_since(at("after"), at("increment")).unwrap();
+    rekey(at("before"), &key(1), &key(2)).unwrap();
+    store.backup_since(at("before"), at("other")).unwrap();
+    for name in ["increment", "other"] {
+        verify(&Store::open_with(at(name), by(2).read_only(true)).unwrap());
+    }
+}
+
+#[test]
+fn nothing_is_made_where_no_key_is_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("letter"), "hello").unwrap();
+    let found = rekey(folder.path(), &key(1), &key(2));
+    assert!(matches!(found, Err(Error::NotEncrypted { .. })), "{found:?}");
+    assert_eq!(files_of(folder.path()).len(), 1);
 }
 
 /// What a damaged sector holds that no record names is of no interest, as in a store that is plain.

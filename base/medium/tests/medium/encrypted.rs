@@ -308,6 +308,18 @@ fn a_command_that_fails_is_said_without_what_it_is() {
 }
 
 #[test]
+fn a_key_file_is_not_written_over() {
+    let inner = in_memory();
+    let directory = encrypted(&inner);
+    directory.create("file").unwrap().write_at(b"secret", 0).unwrap();
+    let other = encrypted(&in_memory());
+    assert!(EncryptedDirectory::create(Arc::clone(&inner), &key(2)).is_err());
+    assert!(other.create_alike(Arc::clone(&inner)).is_err());
+    let again = EncryptedDirectory::open(inner, &key(1)).unwrap().unwrap();
+    assert_eq!(all_of(again.open("file").unwrap().unwrap().as_ref()), b"secret");
+}
+
+#[test]
 fn what_has_its_own_checksum_is_written_over_lost_bytes() {
     let inner = in_memory();
     let directory = encrypted(&inner);
