@@ -111,6 +111,11 @@ mod with_feature {
         }
     }
 
+    /// The key that opens an encrypted store.
+    pub(crate) fn key_of(store: &dyn Directory) -> Option<EncryptionKey> {
+        of(store).map(EncryptedDirectory::key)
+    }
+
     /// Has another key open a store that is open.
     ///
     /// # Errors
@@ -133,6 +138,10 @@ mod without_feature {
 
     pub(crate) fn is_encrypted(_: &Arc<dyn Directory>) -> bool {
         false
+    }
+
+    pub(crate) fn key_of(_: &dyn Directory) -> Option<EncryptionKey> {
+        None
     }
 
     pub(super) fn opened(
@@ -162,8 +171,8 @@ mod without_feature {
 #[cfg(feature = "encryption")]
 use with_feature::opened;
 #[cfg(feature = "encryption")]
-pub(crate) use with_feature::{created, created_alike, is_encrypted, replace_key};
+pub(crate) use with_feature::{created, created_alike, is_encrypted, key_of, replace_key};
 #[cfg(not(feature = "encryption"))]
 use without_feature::opened;
 #[cfg(not(feature = "encryption"))]
-pub(crate) use without_feature::{created, created_alike, is_encrypted};
+pub(crate) use without_feature::{created, created_alike, is_encrypted, key_of};

@@ -14,7 +14,7 @@ use crate::care::unfinished::{Unfinished, parent_of, split};
 use crate::encryption::created_alike;
 use crate::error::{Error, Result};
 use crate::store::handle::Store;
-use crate::store::open::plain;
+use crate::store::open::{LOCK_NAME, plain};
 
 /// The suffix of a backup's name while it is made.
 pub(crate) const UNFINISHED_SUFFIX: &str = ".backing-up";
@@ -101,6 +101,10 @@ impl Store {
     ) -> Result<Arc<dyn Directory>> {
         let heap = self.shared.heap()?;
         let key = self.shared.options().key.as_ref();
+        // Before there is a key file: that of another store would be lost.
+        if key.is_some() && directory.list()?.iter().any(|name| name != LOCK_NAME) {
+            return Err(Error::TargetExists { path: directory.path().into() });
+        }
         created_alike(directory, heap.directory().as_ref(), key)
     }
 

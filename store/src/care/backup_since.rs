@@ -12,7 +12,7 @@ use adamant_medium::system::os::OsDirectory;
 
 use crate::care::backup::UNFINISHED_SUFFIX;
 use crate::care::unfinished::{Unfinished, split};
-use crate::encryption::EncryptionKey;
+use crate::encryption::{EncryptionKey, key_of};
 use crate::error::{Error, Result};
 use crate::increment::{Chain, Increment, Making};
 use crate::store::handle::Store;
@@ -74,7 +74,7 @@ impl Store {
         if parent.canonicalize().map(plain).ok().is_some_and(|parent| Some(parent) == store) {
             return Err(not_a_parent("the store itself".into()));
         }
-        let chain = Chain::open(&open_read_only(&folder)?, &parent_name, self.key())?;
+        let chain = Chain::open(&open_read_only(&folder)?, &parent_name, self.key()?.as_ref())?;
         self.difference_to(chain, Arc::new(OsDirectory::open(&folder)?), (&parent_name, &name))
     }
 
@@ -89,13 +89,16 @@ impl Store {
         parent: &str,
         name: &str,
     ) -> Result<Increment> {
-        let chain = Chain::open(siblings, parent, self.key())?;
+        let chain = Chain::open(siblings, parent, self.key()?.as_ref())?;
         self.difference_to(chain, Arc::clone(siblings), (parent, name))
     }
 
-    /// The key that opened the store, if it is encrypted.
-    fn key(&self) -> Option<&EncryptionKey> {
-        self.shared.options().key.as_ref()
+    /// The key that opens the store, if it is encrypted: the increment gets it, and whoever reads
+    /// that has one key for the whole chain.
+    fn key(&self) -> Result<Option<EncryptionKey>> {
+        let key = key_of(self.shared.heap()?.directory().as_ref());
+        // That of an increment, which is opened for reading only, is the one it was opened with.
+        Ok(key.or_else(|| self.shared.options().key.clone()))
     }
 
     fn difference_to(

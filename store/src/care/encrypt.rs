@@ -5,6 +5,7 @@
 //! Invariants: a crash leaves the store as it was, or as it is to be.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::care::compact::{Compacted, anew};
 use crate::encryption::{EncryptionKey, decrypted, replace_key};
@@ -74,8 +75,11 @@ impl Store {
 pub fn rekey(path: impl AsRef<Path>, old: &EncryptionKey, new: &EncryptionKey) -> Result<()> {
     let path = resolved(path.as_ref())?;
     let inner = directory_at(&path, &Options::new().create(false))?;
+    let open = || decrypted(Arc::clone(&inner), (Some(old), false), |_| true);
+    // First without the lock: its file is made only in what is a store of this key.
+    open()?;
     let _lock = inner.lock(LOCK_NAME)?;
-    let directory = decrypted(inner, (Some(old), false), |_| true)?;
+    let directory = open()?;
     replace_key(directory.as_ref(), new).map(drop)
 }
 

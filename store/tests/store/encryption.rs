@@ -8,6 +8,8 @@ use adamant::{
     EncryptionKey, Engine, Error, KeyspaceOptions, LsmOptions, Options, Result, Store,
     compact_with, encrypt, rekey, repair_with, restore_with,
 };
+use adamant_medium::storage::Directory;
+use adamant_medium::system::os::OsDirectory;
 use adamant_sim::{Choice, SimDirectory, SimDisk};
 use tempfile::TempDir;
 
@@ -266,6 +268,104 @@ fn a_power_cut_leaves_one_key_that_opens_the_store() {
             drop(store);
             if point == done {
                 assert!(is_wrong(&open_on(&after, 1)), "{place}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_copy_is_not_made_where_another_store_is() {
+    let ((_one, path), (_two, encrypted), (_three, plain)) =
+        (store_by(1), store_by(2), store_by(0));
+    let store = Store::open_with(&path, by(1)).unwrap();
+    for (other, byte) in [(&encrypted, 2), (&plain, 0)] {
+        let target: Arc<dyn Directory> = Arc::new(OsDirectory::open(other).unwrap());
+        let before = files_of(other);
+        let copied = store.backup_into(&target);
+        assert!(matches!(copied, Err(Error::TargetExists { .. })), "{copied:?}");
+        assert!(files_of(other) == before, "a file was changed");
+        verify_at(other, byte);
+    }
+}
+
+#[test]
+fn one_key_opens_an_increment_and_all_below_it() {
+    let (directory, path) = store_by(1);
+    let at = |name: &str| directory.path().join(name);
+    let store = Store::open_with(&path, by(1)).unwrap();
+    store.backup(at("before")).unwrap();
+    store.rekey(&key(2)).unwrap();
+    store.backup(at("after")).unwrap();
+    // No key would open both.
+    let made = store.backup_since(at("before"), at("none"));
+    assert!(matches!(made, Err(Error::WrongKey { .. })), "{made:?}");
+    store.backup_since(at("after"), at("increment")).unwrap();
+    rekey(at("before"), &key(1), &key(2)).unwrap();
+    store.backup_since(at("before"), at("other")).unwrap();
+    for name in ["increment", "other"] {
+        verify(&Store::open_with(at(name), by(2).read_only(true)).unwrap());
+    }
+}
+
+#[test]
+fn nothing_is_made_where_no_key_is_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("letter"), "hello").unwrap();
+    let found = rekey(folder.path(), &key(1), &key(2));
+    assert!(matches!(found, Err(Error::NotEncrypted { .. })), "{found:?}");
+    assert_eq!(files_of(folder.path()).len(), 1);
+}
+
+/// What a damaged sector holds that no record names is of no interest, as in a store that is plain.
+#[test]
+fn a_log_is_written_over_damaged_sectors() {
+    let (_directory, path) = store_by(1);
+    for entry in fs::read_dir(path.join("log")).unwrap() {
+        let log = entry.unwrap().path();
+        let mut bytes = fs::read(&log).unwrap();
+        bytes[4096..].iter_mut().step_by(512).for_each(|byte| *byte ^= 1);
+        fs::write(&log, bytes).unwrap();
+    }
+    let store = Store::open_with(&path, by(1)).unwrap();
+    let more = store.keyspace("more").unwrap();
+    for number in 0..2000 {
+        more.put(format!("{number:06}"), [7; 200]).unwrap();
+    }
+    store.close().unwrap();
+    verify_at(&path, 1);
+}
+
+#[test]
+fn what_no_program_encrypted_is_removed_as_any_leftover_is() {
+    let (_directory, path) = store_by(1);
+    let leftovers = [path.join("tables/0999.new"), path.join("log/new")];
+    for left in &leftovers {
+        fs::write(left, [9; 9000]).unwrap();
+    }
+    let foreign = path.join("tables/0998");
+    fs::write(&foreign, [9; 9000]).unwrap();
+    let store = Store::open_with(&path, by(1)).unwrap();
+    verify(&store);
+    let more = store.keyspace("more").unwrap();
+    for number in 0..20_000 {
+        more.put(format!("{number:06}"), [7; 400]).unwrap();
+    }
+    store.close().unwrap();
+    assert!(leftovers.iter().all(|left| !left.exists()), "a leftover stayed");
+    assert!(foreign.exists(), "it may be another store's");
+}
+
+/// Of a plain store that a power cut kept from being made.
+#[test]
+fn an_encrypted_store_is_made_where_a_plain_one_was_begun() {
+    let disk = SimDisk::new(1);
+    drop(open_on(&disk, 0).unwrap());
+    for point in 0..=disk.operation_count() {
+        for seed in 0..10 {
+            let after = disk.crash(point, &mut Choice::random(seed));
+            match open_on(&after, 1) {
+                Ok(_) | Err(Error::NotEncrypted { .. }) => {}
+                Err(error) => panic!("point {point}, seed {seed}: {error}"),
             }
         }
     }

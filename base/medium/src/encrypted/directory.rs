@@ -74,6 +74,7 @@ impl EncryptedDirectory {
     /// # Errors
     /// Those of the medium.
     pub fn create(inner: Arc<dyn Directory>, key: &EncryptionKey) -> Result<Self> {
+        refuse_key_file(inner.as_ref())?;
         let data_key = DataKey::new(key, inner.as_ref())?;
         data_key.write(inner.as_ref())?;
         Self::with(inner, data_key, false)
@@ -85,6 +86,7 @@ impl EncryptedDirectory {
     /// # Errors
     /// Those of the medium.
     pub fn create_alike(&self, inner: Arc<dyn Directory>) -> Result<Self> {
+        refuse_key_file(inner.as_ref())?;
         let data_key = self.data_key().clone();
         data_key.write(inner.as_ref())?;
         Self::with(inner, data_key, false)
@@ -101,6 +103,11 @@ impl EncryptedDirectory {
         replaced.write(self.inner.as_ref())?;
         *data_key = replaced;
         Ok(())
+    }
+
+    /// The key that opens this store, even if another one did when it was opened.
+    pub fn key(&self) -> EncryptionKey {
+        self.data_key().key.clone()
     }
 
     fn data_key(&self) -> MutexGuard<'_, DataKey> {
@@ -185,6 +192,17 @@ impl EncryptedDirectory {
             return Err(error);
         }
         Ok(self.file(file, head))
+    }
+}
+
+/// Fails for a directory that has a key file: what it encrypts would be lost with it.
+fn refuse_key_file(directory: &dyn Directory) -> Result<()> {
+    match directory.open(KEY_NAME)? {
+        None => Ok(()),
+        Some(file) => {
+            let source = std::io::ErrorKind::AlreadyExists.into();
+            Err(Error::io("create", file.path(), None, 0, source))
+        }
     }
 }
 

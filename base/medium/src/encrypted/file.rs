@@ -9,6 +9,7 @@
 //! Thread safety: any thread. Writes to a file wait for each other, reads wait for none, unless a
 //! unit looks changed: it may be that a write was under way.
 
+use std::fmt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
@@ -62,12 +63,19 @@ struct Writing {
 }
 
 /// A unit, opened.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 struct Unit {
     number: u64,
     /// Bytes of the payload that count.
     length: usize,
     payload: Box<[u8]>,
+}
+
+/// Says nothing of what it holds.
+impl fmt::Debug for Unit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Unit").field("number", &self.number).finish_non_exhaustive()
+    }
 }
 
 /// An open file.
@@ -193,20 +201,28 @@ impl EncryptedFile {
         Ok(Error::Truncated { path: self.path().into(), offset, expected_bytes, found_bytes })
     }
 
-    /// A unit to overwrite a part of, as it is.
-    fn unit(&self, writing: &mut Writing, number: u64) -> Result<Unit> {
+    /// A unit to overwrite a part of, as it is; `lost` is what it holds if it is not what was
+    /// written, which is an error otherwise.
+    fn unit(&self, writing: &mut Writing, number: u64, lost: Option<u8>) -> Result<Unit> {
         if let Some(last) = writing.last.take_if(|last| last.number == number) {
             return Ok(last);
         }
-        let mut bytes = vec![0; self.geometry().unit_bytes()];
+        let (mut bytes, capacity) =
+            (vec![0; self.geometry().unit_bytes()], self.geometry().capacity(number));
         let length = match number < self.units()? {
             true => {
                 self.inner.read_at(&mut bytes, self.geometry().file_start(number))?;
-                self.open(number, &mut bytes)?
+                match (self.open(number, &mut bytes), lost) {
+                    (Err(Error::NotAuthentic { .. }), Some(lost)) => {
+                        bytes.fill(lost);
+                        capacity
+                    }
+                    (opened, _) => opened?,
+                }
             }
             false => 0,
         };
-        let payload = bytes[UNIT_PAYLOAD..][..self.geometry().capacity(number)].into();
+        let payload = bytes[UNIT_PAYLOAD..][..capacity].into();
         Ok(Unit { number, length, payload })
     }
 
@@ -222,7 +238,12 @@ impl EncryptedFile {
     }
 
     /// Writes plain bytes of at most so many units as one call takes.
-    fn write_piece(&self, writing: &mut Writing, bytes: &[u8], offset: u64) -> Result<()> {
+    fn write_piece(
+        &self,
+        writing: &mut Writing,
+        (bytes, offset): (&[u8], u64),
+        lost: Option<u8>,
+    ) -> Result<()> {
         let geometry = self.geometry();
         let end = offset + bytes.len() as u64;
         let (first, stop) = (geometry.unit_at(offset), geometry.unit_at(end - 1) + 1);
@@ -237,7 +258,7 @@ impl EncryptedFile {
             if part.len() == capacity {
                 unit[UNIT_PAYLOAD..][..capacity].copy_from_slice(part);
             } else {
-                let mut old = self.unit(writing, number)?;
+                let mut old = self.unit(writing, number, lost)?;
                 old.length = old.length.max(within.end);
                 old.payload[within].copy_from_slice(part);
                 unit[UNIT_PAYLOAD..][..capacity].copy_from_slice(&old.payload);
@@ -254,6 +275,33 @@ impl EncryptedFile {
         Ok(())
     }
 
+    /// Writes plain bytes; `lost` is as of [`EncryptedFile::unit`].
+    fn write(&self, bytes: &[u8], offset: u64, lost: Option<u8>) -> Result<()> {
+        end_of_range("write", self.path(), offset, bytes.len() as u64)?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let mut writing = self.writing();
+        let writing = &mut *writing;
+        if offset > writing.end {
+            writing.end = self.len()?;
+            if offset > writing.end {
+                self.lengthen(writing, writing.end, offset)?;
+            }
+        }
+        let mut at = 0;
+        while at < bytes.len() {
+            // To where a unit ends: none is written twice.
+            let (geometry, start) = (self.geometry(), offset + at as u64);
+            let units = (CALL_FILE_BYTES_MAX / geometry.unit_bytes()) as u64;
+            let room = geometry.plain_start(geometry.unit_at(start) + units) - start;
+            let count = (bytes.len() - at).min(room as usize);
+            self.write_piece(writing, (&bytes[at..at + count], start), lost)?;
+            at += count;
+        }
+        Ok(())
+    }
+
     /// Makes the file longer: what is between is zeros.
     fn lengthen(&self, writing: &mut Writing, old: u64, new: u64) -> Result<()> {
         let geometry = self.geometry();
@@ -263,7 +311,7 @@ impl EncryptedFile {
             bytes.min(geometry.capacity(number) as u64) as usize
         };
         if old > geometry.plain_start(last) {
-            let mut unit = self.unit(writing, last)?;
+            let mut unit = self.unit(writing, last, None)?;
             unit.length = length_in(last);
             self.put(writing, unit)?;
         }
@@ -301,10 +349,15 @@ impl File for EncryptedFile {
     }
 
     fn len(&self) -> Result<u64> {
-        let units = self.units()?;
-        let Some(last) = units.checked_sub(1) else { return Ok(0) };
         let mut unit = vec![0; self.geometry().unit_bytes()];
-        self.inner.read_at(&mut unit, self.geometry().file_start(last))?;
+        let last = loop {
+            let Some(last) = self.units()?.checked_sub(1) else { return Ok(0) };
+            match self.inner.read_at(&mut unit, self.geometry().file_start(last)) {
+                // It was cut meanwhile.
+                Err(Error::Truncated { .. }) => {}
+                read => break read.map(|()| last)?,
+            }
+        };
         let length = match self.open(last, &mut unit) {
             // Its bytes are an error when they are read, which is not how long the file is.
             Err(Error::NotAuthentic { .. }) => self.geometry().capacity(last),
@@ -329,29 +382,11 @@ impl File for EncryptedFile {
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
-        end_of_range("write", self.path(), offset, bytes.len() as u64)?;
-        if bytes.is_empty() {
-            return Ok(());
-        }
-        let mut writing = self.writing();
-        let writing = &mut *writing;
-        if offset > writing.end {
-            writing.end = self.len()?;
-            if offset > writing.end {
-                self.lengthen(writing, writing.end, offset)?;
-            }
-        }
-        let mut at = 0;
-        while at < bytes.len() {
-            // To where a unit ends: none is written twice.
-            let (geometry, start) = (self.geometry(), offset + at as u64);
-            let units = (CALL_FILE_BYTES_MAX / geometry.unit_bytes()) as u64;
-            let room = geometry.plain_start(geometry.unit_at(start) + units) - start;
-            let count = (bytes.len() - at).min(room as usize);
-            self.write_piece(writing, &bytes[at..at + count], start)?;
-            at += count;
-        }
-        Ok(())
+        self.write(bytes, offset, None)
+    }
+
+    fn write_with_lost_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
+        self.write(bytes, offset, Some(LOST))
     }
 
     fn allocate(&self, offset: u64, len: u64) -> Result<()> {
@@ -390,14 +425,19 @@ impl File for EncryptedFile {
         if len >= old {
             return if len > old { self.lengthen(&mut writing, old, len) } else { Ok(()) };
         }
-        let last = geometry.unit_at(len);
+        // One that is whole becomes the last, too; a power cut may have left it shorter than it is.
+        let last = geometry.unit_at(len.saturating_sub(1));
         let within = (len - geometry.plain_start(last)) as usize;
         let mut stop = last;
         if within > 0 {
-            let mut unit = self.unit(&mut writing, last)?;
-            unit.payload[within..].fill(0);
-            unit.length = within;
-            self.put(&mut writing, unit)?;
+            // What is lost of a whole one is an error when it is read.
+            let lost = Some(LOST).filter(|_| within == geometry.capacity(last));
+            let mut unit = self.unit(&mut writing, last, lost)?;
+            if unit.length != within {
+                unit.payload[within..].fill(0);
+                unit.length = within;
+                self.put(&mut writing, unit)?;
+            }
             stop += 1;
         }
         *writing = Writing::default();

@@ -25,6 +25,8 @@ pub(super) const KEY_NEW_NAME: &str = "key.new";
 pub(super) struct DataKey {
     pub(super) id: [u8; ID_BYTES],
     pub(super) bytes: Zeroizing<[u8; KEY_BYTES]>,
+    /// The user's key, which opens the record.
+    pub(super) key: EncryptionKey,
     record: [u8; KEY_RECORD_BYTES],
 }
 
@@ -37,7 +39,8 @@ impl DataKey {
         let (mut id, mut bytes) = ([0; ID_BYTES], Zeroizing::new([0; KEY_BYTES]));
         directory.random(&mut id)?;
         directory.random(bytes.as_mut_slice())?;
-        Self { id, bytes, record: [0; KEY_RECORD_BYTES] }.wrapped(key, directory)
+        let record = [0; KEY_RECORD_BYTES];
+        Self { id, bytes, key: key.clone(), record }.wrapped(key, directory)
     }
 
     /// The same data key, encrypted by another key.
@@ -49,6 +52,7 @@ impl DataKey {
         key: &EncryptionKey,
         directory: &dyn Directory,
     ) -> Result<Self> {
+        self.key = key.clone();
         let record = &mut self.record;
         *record = [0; KEY_RECORD_BYTES];
         record[..KEY_MAGIC.len()].copy_from_slice(&KEY_MAGIC);
@@ -72,12 +76,17 @@ impl DataKey {
     /// damaged; those of the medium.
     pub(super) fn read(key: &EncryptionKey, directory: &dyn Directory) -> Result<Option<Self>> {
         let Some(file) = directory.open(KEY_NAME)? else { return Ok(None) };
-        let mut is_whole = false;
+        let (mut is_whole, mut failed) = (false, None);
         for offset in KEY_OFFSETS {
             let mut record = [0; KEY_RECORD_BYTES];
             match file.read_at(&mut record, offset as u64) {
                 Err(Error::Truncated { .. }) => continue,
-                read => read?,
+                // The device may have the other one.
+                Err(error) => {
+                    failed = Some(error);
+                    continue;
+                }
+                Ok(()) => {}
             }
             let checksum = crc32c(0, &record[..KEY_CHECKSUM.start]).to_le_bytes();
             if record[KEY_CHECKSUM] != checksum || !record.starts_with(&KEY_MAGIC) {
@@ -89,9 +98,10 @@ impl DataKey {
             }
         }
         let path = file.path().into();
-        Err(match is_whole {
-            true => Error::WrongKey { path },
-            false => Error::NotAuthentic { path, offset: 0 },
+        Err(match (is_whole, failed) {
+            (true, _) => Error::WrongKey { path },
+            (false, Some(error)) => error,
+            (false, None) => Error::NotAuthentic { path, offset: 0 },
         })
     }
 
@@ -110,7 +120,7 @@ impl DataKey {
         };
         let sealed = (&record[..KEY_NONCE.start], nonce, tag);
         let is_open = cipher.open(sealed, bytes.as_mut_slice());
-        Ok(is_open.then_some(Self { id, bytes, record }))
+        Ok(is_open.then(|| Self { id, bytes, key: key.clone(), record }))
     }
 
     /// Writes the key file durably, in place of another one or not.

@@ -7,6 +7,7 @@ use adamant_medium::encrypted::key::EncryptionKey;
 use adamant_medium::error::Error;
 use adamant_medium::memory::MemoryDirectory;
 use adamant_medium::storage::{Directory, File};
+use adamant_medium::system::os::OsDirectory;
 use adamant_sim::{Choice, SimDirectory, SimDisk};
 
 const PAGE_BYTES: u64 = 4096;
@@ -304,4 +305,63 @@ fn a_command_that_fails_is_said_without_what_it_is() {
     assert!(words.contains("exit status: 3: sealed") && !words.contains("07"), "{words}");
     let no_key = EncryptionKey::from_command("echo hunter2".as_ref()).unwrap_err().to_string();
     assert!(no_key.contains("found 8 bytes") && !no_key.contains("hunter2"), "{no_key}");
+}
+
+#[test]
+fn a_key_file_is_not_written_over() {
+    let inner = in_memory();
+    let directory = encrypted(&inner);
+    directory.create("file").unwrap().write_at(b"secret", 0).unwrap();
+    let other = encrypted(&in_memory());
+    assert!(EncryptedDirectory::create(Arc::clone(&inner), &key(2)).is_err());
+    assert!(other.create_alike(Arc::clone(&inner)).is_err());
+    let again = EncryptedDirectory::open(inner, &key(1)).unwrap().unwrap();
+    assert_eq!(all_of(again.open("file").unwrap().unwrap().as_ref()), b"secret");
+}
+
+#[test]
+fn what_has_its_own_checksum_is_written_over_lost_bytes() {
+    let inner = in_memory();
+    let directory = encrypted(&inner);
+    let file = directory.create("file").unwrap();
+    file.write_at(&[7; 1000], 0).unwrap();
+    flip(inner.open("file").unwrap().unwrap().as_ref(), 4096 + 100);
+    let file = directory.open("file").unwrap().unwrap();
+    assert!(matches!(file.write_at(&[8; 10], 20), Err(Error::NotAuthentic { .. })));
+    file.write_with_lost_at(&[8; 10], 20).unwrap();
+    let mut read = [0; 1000];
+    file.read_at(&mut read, 0).unwrap();
+    let lost = |range: &[u8]| range.iter().all(|byte| *byte == 0xFF);
+    assert!(lost(&read[..20]) && lost(&read[30..456]), "the rest of the unit");
+    assert!(read[20..30] == [8; 10] && read[456..] == [7; 544]);
+}
+
+#[test]
+fn a_file_is_cut_to_whole_units_after_a_power_cut() {
+    let inner = in_memory();
+    let directory = encrypted(&inner);
+    let file = directory.create("file").unwrap();
+    file.write_at(&[5; 100], 0).unwrap();
+    let raw = inner.open("file").unwrap().unwrap();
+    let mut old = [0; 512];
+    raw.read_at(&mut old, 4096).unwrap();
+    file.write_at(&[6; 1000], 100).unwrap();
+    // The sector that was there is the old one, those behind it are new.
+    raw.write_at(&old, 4096).unwrap();
+    let file = EncryptedDirectory::open(inner, &key(1)).unwrap().unwrap().open("file").unwrap();
+    let file = file.unwrap();
+    assert_eq!(file.len().unwrap(), 1100);
+    file.set_len(456).unwrap();
+    assert_eq!(file.len().unwrap(), 456);
+    assert_eq!(all_of(file.as_ref()), [&[5; 100][..], &[0; 356]].concat());
+}
+
+#[test]
+fn messages_show_no_plain_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let inner: Arc<dyn Directory> = Arc::new(OsDirectory::open(folder.path()).unwrap());
+    let file = encrypted(&inner).create("file").unwrap();
+    file.write_at(&[83; 12], 0).unwrap();
+    let words = format!("{file:?}");
+    assert!(!words.contains("83, 83") && words.contains("Unit"), "{words}");
 }

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use adamant_medium::error::Error as MediumError;
 use adamant_medium::storage::{Directory, File};
 use adamant_wire::checksum::crc32c;
 use zerocopy::{FromBytes, IntoBytes};
@@ -175,7 +176,11 @@ pub(crate) fn read_identity(file: &dyn File, kind: FileFormat) -> Result<Identit
 /// # Errors
 /// Those of the storage backend.
 pub fn owner_of(directory: &dyn Directory, name: &str) -> Result<Option<[u8; 16]>> {
-    let Some(file) = directory.open(name)? else { return Ok(None) };
+    let file = match directory.open(name) {
+        Ok(Some(file)) => file,
+        Ok(None) | Err(MediumError::NotAuthentic { .. }) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
     let mut bytes = [0; FILE_HEADER_BYTES];
     if file.len()? < bytes.len() as u64 {
         return Ok(None);

@@ -64,8 +64,11 @@ impl FileWriter {
         }
         let name_new = identity.name_new();
         // Left by an attempt that failed and could not remove it.
-        if directory.open(&name_new)?.is_some() {
-            directory.remove(&name_new)?;
+        match directory.open(&name_new) {
+            Ok(None) => {}
+            // It is there, whatever it is.
+            Ok(Some(_)) | Err(MediumError::NotAuthentic { .. }) => directory.remove(&name_new)?,
+            Err(error) => return Err(error.into()),
         }
         let file = directory.create_once(&name_new)?;
         Ok(Self {
