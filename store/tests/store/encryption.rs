@@ -205,7 +205,7 @@ fn what_is_left_of_a_damaged_store_is_saved_encrypted() {
     let pool = path.join("pool");
     let mut bytes = fs::read(&pool).unwrap();
     let written = |bytes: &[u8], at: usize| bytes[at..at + 512].iter().any(|byte| *byte != 0);
-    let sectors = (4096 + (195 * 4096) / 8 * 9..bytes.len()).step_by(512);
+    let sectors = (8192 + (195 * 4096) / 8 * 9..bytes.len()).step_by(512);
     let sectors: Vec<usize> = sectors.filter(|at| written(&bytes, *at)).collect();
     for at in [sectors[sectors.len() / 2], sectors[sectors.len() / 3]] {
         bytes[at + 100] ^= 1;
@@ -323,7 +323,7 @@ fn a_log_is_written_over_damaged_sectors() {
     for entry in fs::read_dir(path.join("log")).unwrap() {
         let log = entry.unwrap().path();
         let mut bytes = fs::read(&log).unwrap();
-        bytes[4096..].iter_mut().step_by(512).for_each(|byte| *byte ^= 1);
+        bytes[8192..].iter_mut().step_by(512).for_each(|byte| *byte ^= 1);
         fs::write(&log, bytes).unwrap();
     }
     let store = Store::open_with(&path, by(1)).unwrap();

@@ -18,16 +18,12 @@ use super::file::{EncryptedFile, Shared, State};
 use super::key::EncryptionKey;
 use super::key_file::DataKey;
 pub use super::key_file::KEY_NAME;
-use super::key_file::KEY_NEW_NAME;
+use super::key_file::{KEY_NEW_NAME, NEWER_FORMAT};
 use super::layout::{
     Geometry, HEAD_BYTES, HEAD_KEY_ID, HEAD_MAGIC, HEAD_OFFSETS, HEAD_TAG, ID_BYTES,
 };
 use crate::error::{Error, Result};
 use crate::storage::{Directory, File, Lock, unsupported};
-
-/// The reason why a file of a later version cannot be opened.
-const NEWER_FORMAT: &str = "expected encrypted files of format 1, found another format; open it with \
-                            the version of this program that wrote it";
 
 /// A directory, encrypted.
 #[derive(Clone, Debug)]

@@ -122,23 +122,25 @@ impl EncryptedFile {
         Ok(self.geometry().units_in(self.inner.len()?))
     }
 
-    /// Opens a unit; if it is not what was sealed for its place, reads it again first.
-    fn open(&self, number: u64, unit: &mut [u8]) -> Result<usize> {
+    /// Opens a unit; if it is not what was sealed for its place, reads it again first. A caller that
+    /// holds the lock of those that write is alone.
+    fn open(&self, number: u64, unit: &mut [u8], is_alone: bool) -> Result<usize> {
         match self.shared.cipher.open_unit(&self.head, number, unit) {
             Some(length) => Ok(length),
-            None => self.open_again(number, unit),
+            None => self.open_again(number, unit, is_alone),
         }
     }
 
     /// Reads a unit until it is what was sealed for its place: a write may have been under way, of
     /// this process until its lock is free, or of another one.
     #[cold]
-    fn open_again(&self, number: u64, unit: &mut [u8]) -> Result<usize> {
+    fn open_again(&self, number: u64, unit: &mut [u8], is_alone: bool) -> Result<usize> {
         let Shared { cipher, is_beside, changed } = &*self.shared;
         let has_patience = *is_beside && changed.load(Ordering::Relaxed) < CHANGED_MAX;
         for _ in 0..READINGS_MAX {
-            let lock = self.state.writing.try_lock();
-            let may_change = has_patience || matches!(lock, Err(TryLockError::WouldBlock));
+            let lock = (!is_alone).then(|| self.state.writing.try_lock());
+            let is_written = matches!(lock, Some(Err(TryLockError::WouldBlock)));
+            let may_change = has_patience || is_written;
             self.inner.read_at(unit, self.geometry().file_start(number))?;
             if let Some(length) = cipher.open_unit(&self.head, number, unit) {
                 changed.store(0, Ordering::Relaxed);
@@ -179,7 +181,7 @@ impl EncryptedFile {
                 let unit_end = start + geometry.capacity(number) as u64;
                 let (from, to) = (at.max(start), end.min(unit_end));
                 let part = &mut buffer[(from - offset) as usize..(to - offset) as usize];
-                match self.open(number, unit) {
+                match self.open(number, unit, false) {
                     Ok(length) if start + (length as u64) < to && number + 1 == self.units()? => {
                         return Err(self.truncated(offset, asked as u64)?);
                     }
@@ -194,6 +196,25 @@ impl EncryptedFile {
             }
         }
         Ok(())
+    }
+
+    /// Plain bytes of the file.
+    fn plain_len(&self, is_alone: bool) -> Result<u64> {
+        let mut unit = vec![0; self.geometry().unit_bytes()];
+        let last = loop {
+            let Some(last) = self.units()?.checked_sub(1) else { return Ok(0) };
+            match self.inner.read_at(&mut unit, self.geometry().file_start(last)) {
+                // It was cut meanwhile.
+                Err(Error::Truncated { .. }) => {}
+                read => break read.map(|()| last)?,
+            }
+        };
+        let length = match self.open(last, &mut unit, is_alone) {
+            // Its bytes are an error when they are read, which is not how long the file is.
+            Err(Error::NotAuthentic { .. }) => self.geometry().capacity(last),
+            opened => opened?,
+        };
+        Ok(self.geometry().plain_start(last) + length as u64)
     }
 
     fn truncated(&self, offset: u64, expected_bytes: u64) -> Result<Error> {
@@ -212,7 +233,7 @@ impl EncryptedFile {
         let length = match number < self.units()? {
             true => {
                 self.inner.read_at(&mut bytes, self.geometry().file_start(number))?;
-                match (self.open(number, &mut bytes), lost) {
+                match (self.open(number, &mut bytes, true), lost) {
                     (Err(Error::NotAuthentic { .. }), Some(lost)) => {
                         bytes.fill(lost);
                         capacity
@@ -284,7 +305,7 @@ impl EncryptedFile {
         let mut writing = self.writing();
         let writing = &mut *writing;
         if offset > writing.end {
-            writing.end = self.len()?;
+            writing.end = self.plain_len(true)?;
             if offset > writing.end {
                 self.lengthen(writing, writing.end, offset)?;
             }
@@ -349,21 +370,7 @@ impl File for EncryptedFile {
     }
 
     fn len(&self) -> Result<u64> {
-        let mut unit = vec![0; self.geometry().unit_bytes()];
-        let last = loop {
-            let Some(last) = self.units()?.checked_sub(1) else { return Ok(0) };
-            match self.inner.read_at(&mut unit, self.geometry().file_start(last)) {
-                // It was cut meanwhile.
-                Err(Error::Truncated { .. }) => {}
-                read => break read.map(|()| last)?,
-            }
-        };
-        let length = match self.open(last, &mut unit) {
-            // Its bytes are an error when they are read, which is not how long the file is.
-            Err(Error::NotAuthentic { .. }) => self.geometry().capacity(last),
-            opened => opened?,
-        };
-        Ok(self.geometry().plain_start(last) + length as u64)
+        self.plain_len(false)
     }
 
     fn expect_random(&self) {
@@ -392,7 +399,7 @@ impl File for EncryptedFile {
     fn allocate(&self, offset: u64, len: u64) -> Result<()> {
         let end = end_of_range("allocate", self.path(), offset, len)?;
         let mut writing = self.writing();
-        let (geometry, old) = (self.geometry(), self.len()?);
+        let (geometry, old) = (self.geometry(), self.plain_len(true)?);
         if len > 0 {
             let start = geometry.file_start(geometry.unit_at(offset));
             let stop = geometry.file_start(geometry.unit_at(end - 1) + 1);
@@ -406,6 +413,11 @@ impl File for EncryptedFile {
 
     fn punch(&self, offset: u64, len: u64) -> Result<()> {
         let end = end_of_range("punch", self.path(), offset, len)?;
+        if self.geometry() == Geometry::Pages {
+            // Its units do not end where pages do. Files that are written once get no holes.
+            let source = std::io::ErrorKind::Unsupported.into();
+            return Err(Error::io("punch", self.path(), Some(offset), len, source));
+        }
         let mut writing = self.writing();
         writing.last = None;
         let (start, end) = self.file_range(offset, end)?;
@@ -421,7 +433,7 @@ impl File for EncryptedFile {
     fn set_len(&self, len: u64) -> Result<()> {
         end_of_range("set the length of", self.path(), 0, len)?;
         let mut writing = self.writing();
-        let (geometry, old) = (self.geometry(), self.len()?);
+        let (geometry, old) = (self.geometry(), self.plain_len(true)?);
         if len >= old {
             return if len > old { self.lengthen(&mut writing, old, len) } else { Ok(()) };
         }

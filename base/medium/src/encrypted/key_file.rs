@@ -17,6 +17,9 @@ use crate::storage::Directory;
 
 /// The name of the key file in the directory of a store.
 pub const KEY_NAME: &str = "key";
+/// The reason why a file of a later version cannot be read.
+pub(super) const NEWER_FORMAT: &str = "expected encrypted files of format 1, found another format; \
+                                       open it with the version of this program that wrote it";
 /// Its name while it is written.
 pub(super) const KEY_NEW_NAME: &str = "key.new";
 
@@ -91,6 +94,11 @@ impl DataKey {
             let checksum = crc32c(0, &record[..KEY_CHECKSUM.start]).to_le_bytes();
             if record[KEY_CHECKSUM] != checksum || !record.starts_with(&KEY_MAGIC) {
                 continue;
+            }
+            let version = record[KEY_VERSION].try_into().map_or(0, u32::from_le_bytes);
+            if version != FORMAT_VERSION {
+                let source = std::io::Error::new(std::io::ErrorKind::Unsupported, NEWER_FORMAT);
+                return Err(Error::io("read the key in", file.path(), None, 0, source));
             }
             is_whole = true;
             if let Some(found) = Self::unwrap(record, key, directory)? {

@@ -15,8 +15,8 @@ pub(super) const ID_BYTES: usize = 16;
 pub(super) const HEAD_MAGIC: [u8; 8] = *b"ADAMENC\x01";
 /// Version of this page of the format.
 pub(super) const FORMAT_VERSION: u32 = 1;
-/// Bytes of a file before its first unit: a page, so that units do not straddle pages.
-pub(super) const HEAD_BYTES: u64 = 4096;
+/// Bytes of a file before its first unit: two pages, so that units do not straddle pages.
+pub(super) const HEAD_BYTES: u64 = 8192;
 /// Parts of the head: version, bytes of a unit, identity of the data key, identity of the file,
 /// nonce and tag that authenticate what is before them. All are within one sector.
 pub(super) const HEAD_VERSION: Range<usize> = 8..12;
@@ -25,9 +25,9 @@ pub(super) const HEAD_KEY_ID: Range<usize> = 16..32;
 pub(super) const HEAD_FILE_ID: Range<usize> = 32..48;
 pub(super) const HEAD_NONCE: Range<usize> = 48..60;
 pub(super) const HEAD_TAG: Range<usize> = 60..76;
-/// Where these are: twice, in case that one of them is damaged. Without them nothing of the file
-/// can be read.
-pub(super) const HEAD_OFFSETS: [usize; 2] = [0, 3584];
+/// Where these are: in two pages, in case that one of them is damaged. Without them nothing of the
+/// file can be read.
+pub(super) const HEAD_OFFSETS: [usize; 2] = [0, 4096];
 /// Where a bell is in the head, whatever place in the plain file was asked for.
 pub(super) const HEAD_BELL: u64 = 2048;
 

@@ -130,7 +130,7 @@ fn nothing_that_was_changed_is_shown() {
             raw.read_at(&mut byte, at).unwrap();
             raw.write_at(&[byte[0] ^ (1 << rng.u32(..8))], at).unwrap();
             // Of the head there are two.
-            let is_unused = (0..4096).contains(&at);
+            let is_unused = (0..8192).contains(&at);
             match directory.open("file").map(Option::unwrap) {
                 Ok(file) => {
                     let mut read = vec![0; bytes.len()];
@@ -162,7 +162,7 @@ fn a_file_without_either_head_is_damaged() {
     let raw = inner.open("file").unwrap().unwrap();
     flip(raw.as_ref(), 40);
     assert_eq!(all_of(directory.open("file").unwrap().unwrap().as_ref()), b"secret");
-    flip(raw.as_ref(), 3584 + 60);
+    flip(raw.as_ref(), 4096 + 60);
     assert!(matches!(directory.open("file"), Err(Error::NotAuthentic { offset: 0, .. })));
 }
 
@@ -177,12 +177,12 @@ fn a_sector_that_is_moved_or_of_another_file_is_not_shown() {
     let mut sector = [0; 512];
     for (from, source, target) in [("one", 0, 3), ("two", 3, 3), ("two", 0, 0)] {
         let mut kept = [0; 512];
-        raw(from).read_at(&mut sector, 4096 + source * 512).unwrap();
-        raw("one").read_at(&mut kept, 4096 + target * 512).unwrap();
-        raw("one").write_at(&sector, 4096 + target * 512).unwrap();
+        raw(from).read_at(&mut sector, 8192 + source * 512).unwrap();
+        raw("one").read_at(&mut kept, 8192 + target * 512).unwrap();
+        raw("one").write_at(&sector, 8192 + target * 512).unwrap();
         let read = directory.open("one").unwrap().unwrap().read_at(&mut [0; 8192], 0);
         assert!(matches!(read, Err(Error::NotAuthentic { .. })), "{from} {source} {target}");
-        raw("one").write_at(&kept, 4096 + target * 512).unwrap();
+        raw("one").write_at(&kept, 8192 + target * 512).unwrap();
     }
     // A whole file has what it had under the other name: what names files has to tell them apart.
     inner.rename("one", "two").unwrap();
@@ -203,8 +203,8 @@ fn files_show_nothing_of_what_they_hold() {
     // The same bytes at the same place are other bytes each time.
     file.write_at(text, 0).unwrap();
     let again = all_of(inner.open("file").unwrap().unwrap().as_ref());
-    assert_ne!(raw[4096..4608], again[4096..4608]);
-    assert_eq!(raw[4608..], again[4608..]);
+    assert_ne!(raw[8192..8704], again[8192..8704]);
+    assert_eq!(raw[8704..], again[8704..]);
 }
 
 #[test]
@@ -325,7 +325,7 @@ fn what_has_its_own_checksum_is_written_over_lost_bytes() {
     let directory = encrypted(&inner);
     let file = directory.create("file").unwrap();
     file.write_at(&[7; 1000], 0).unwrap();
-    flip(inner.open("file").unwrap().unwrap().as_ref(), 4096 + 100);
+    flip(inner.open("file").unwrap().unwrap().as_ref(), 8192 + 100);
     let file = directory.open("file").unwrap().unwrap();
     assert!(matches!(file.write_at(&[8; 10], 20), Err(Error::NotAuthentic { .. })));
     file.write_with_lost_at(&[8; 10], 20).unwrap();
@@ -344,10 +344,10 @@ fn a_file_is_cut_to_whole_units_after_a_power_cut() {
     file.write_at(&[5; 100], 0).unwrap();
     let raw = inner.open("file").unwrap().unwrap();
     let mut old = [0; 512];
-    raw.read_at(&mut old, 4096).unwrap();
+    raw.read_at(&mut old, 8192).unwrap();
     file.write_at(&[6; 1000], 100).unwrap();
     // The sector that was there is the old one, those behind it are new.
-    raw.write_at(&old, 4096).unwrap();
+    raw.write_at(&old, 8192).unwrap();
     let file = EncryptedDirectory::open(inner, &key(1)).unwrap().unwrap().open("file").unwrap();
     let file = file.unwrap();
     assert_eq!(file.len().unwrap(), 1100);
