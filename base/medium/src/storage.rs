@@ -143,19 +143,21 @@ pub trait File: Send + Sync + Debug {
     }
     /// Writes all bytes at `offset`; the file grows if needed. Not durable before `sync`.
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()>;
-    /// As [`File::write_at`], for what has a checksum of its own: bytes beside them in an encrypted
-    /// file that are not what was written are 0xFF from then on, instead of an error.
-    fn write_with_lost_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
+    /// As [`File::write_at`], for a log: its parts have checksums of their own, and what is behind
+    /// the last one means nothing. In an encrypted file bytes beside these that are not what was
+    /// written are 0xFF from then on, instead of an error, and those behind them are undefined, as
+    /// far as a sector reaches; so that need not be read.
+    fn append_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
         self.write_at(bytes, offset)
     }
-    /// As [`File::write_with_lost_at`], for few bytes of a range that is allocated, was written and is never
+    /// As [`File::append_at`], for few bytes of a range that is allocated, was written and is never
     /// cut off: if the medium allows it, a store to memory that shares the file's pages. 184 bytes
     /// behind each other cost 0.2 us of processor each, by a call 1.1; from 1,000 on a call is
     /// cheaper. Reads see it at once, it survives the death of the process, and `sync` makes it
     /// durable; but then the page is set up anew, so this is for bytes whose sync no caller waits
     /// for. A crash may leave any part of them.
     fn write_mapped_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
-        self.write_with_lost_at(bytes, offset)
+        self.append_at(bytes, offset)
     }
     /// Whether writes are stores to memory, durable when they return, except for length and space.
     fn is_direct(&self) -> bool {

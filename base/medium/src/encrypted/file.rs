@@ -122,8 +122,8 @@ impl EncryptedFile {
         Ok(self.geometry().units_in(self.inner.len()?))
     }
 
-    /// Opens a unit; if it is not what was sealed for its place, reads it again first. A caller that
-    /// holds the lock of those that write is alone.
+    /// Opens a unit; if it is not what was sealed for its place, reads it again first. A caller
+    /// that holds the lock of those that write is alone.
     fn open(&self, number: u64, unit: &mut [u8], is_alone: bool) -> Result<usize> {
         match self.shared.cipher.open_unit(&self.head, number, unit) {
             Some(length) => Ok(length),
@@ -228,23 +228,32 @@ impl EncryptedFile {
         if let Some(last) = writing.last.take_if(|last| last.number == number) {
             return Ok(last);
         }
-        let (mut bytes, capacity) =
-            (vec![0; self.geometry().unit_bytes()], self.geometry().capacity(number));
-        let length = match number < self.units()? {
-            true => {
-                self.inner.read_at(&mut bytes, self.geometry().file_start(number))?;
-                match (self.open(number, &mut bytes, true), lost) {
-                    (Err(Error::NotAuthentic { .. }), Some(lost)) => {
-                        bytes.fill(lost);
-                        capacity
-                    }
-                    (opened, _) => opened?,
-                }
+        let (geometry, capacity) = (self.geometry(), self.geometry().capacity(number));
+        let mut bytes = vec![0; geometry.unit_bytes()];
+        let length = match self.inner.read_at(&mut bytes, geometry.file_start(number)) {
+            // The file ends before it.
+            Err(Error::Truncated { .. }) => {
+                bytes.fill(0);
+                0
             }
-            false => 0,
+            read => match (read.and_then(|()| self.open(number, &mut bytes, true)), lost) {
+                (Err(Error::NotAuthentic { .. }), Some(lost)) => {
+                    bytes.fill(lost);
+                    capacity
+                }
+                (opened, _) => opened?,
+            },
         };
         let payload = bytes[UNIT_PAYLOAD..][..capacity].into();
         Ok(Unit { number, length, payload })
+    }
+
+    /// A unit that an append begins in: it need not be read, as what is behind means nothing.
+    fn begun(&self, writing: &mut Writing, number: u64) -> Option<Unit> {
+        let capacity = self.geometry().capacity(number);
+        let is_there = self.geometry().plain_start(number) + capacity as u64 <= writing.end;
+        let payload = || vec![0; capacity].into();
+        is_there.then(|| Unit { number, length: capacity, payload: payload() })
     }
 
     /// Writes a unit.
@@ -279,7 +288,11 @@ impl EncryptedFile {
             if part.len() == capacity {
                 unit[UNIT_PAYLOAD..][..capacity].copy_from_slice(part);
             } else {
-                let mut old = self.unit(writing, number, lost)?;
+                let begun = lost.filter(|_| within.start == 0);
+                let mut old = match begun.and_then(|_| self.begun(writing, number)) {
+                    Some(begun) => begun,
+                    None => self.unit(writing, number, lost)?,
+                };
                 old.length = old.length.max(within.end);
                 old.payload[within].copy_from_slice(part);
                 unit[UNIT_PAYLOAD..][..capacity].copy_from_slice(&old.payload);
@@ -392,7 +405,7 @@ impl File for EncryptedFile {
         self.write(bytes, offset, None)
     }
 
-    fn write_with_lost_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
+    fn append_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
         self.write(bytes, offset, Some(LOST))
     }
 

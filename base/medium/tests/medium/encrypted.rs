@@ -328,7 +328,7 @@ fn what_has_its_own_checksum_is_written_over_lost_bytes() {
     flip(inner.open("file").unwrap().unwrap().as_ref(), 8192 + 100);
     let file = directory.open("file").unwrap().unwrap();
     assert!(matches!(file.write_at(&[8; 10], 20), Err(Error::NotAuthentic { .. })));
-    file.write_with_lost_at(&[8; 10], 20).unwrap();
+    file.append_at(&[8; 10], 20).unwrap();
     let mut read = [0; 1000];
     file.read_at(&mut read, 0).unwrap();
     let lost = |range: &[u8]| range.iter().all(|byte| *byte == 0xFF);

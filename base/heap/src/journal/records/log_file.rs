@@ -117,14 +117,14 @@ impl LogFile {
             let zeros_end = (end + ZERO_BYTES).min(self.bytes);
             while start < zeros_end {
                 let zeros = &ZEROS[..ZEROS.len().min((zeros_end - start) as usize)];
-                self.file.write_with_lost_at(zeros, start)?;
+                self.file.append_at(zeros, start)?;
                 start += zeros.len() as u64;
             }
             self.written_bytes.fetch_max(zeros_end, Ordering::Relaxed);
         }
         // A call writes the head of a file: it is one sector, whole or not there.
         if synced_next || piece.len() > MAPPED_BYTES_MAX || offset < LOG_HEAD_BYTES {
-            self.file.write_with_lost_at(piece, offset)?;
+            self.file.append_at(piece, offset)?;
         } else {
             self.file.write_mapped_at(piece, offset)?;
         }
@@ -151,7 +151,7 @@ impl LogFile {
     /// Those of the medium.
     pub(in crate::journal) fn forget_header(&self) -> MediumResult<()> {
         if self.has_header.load(Ordering::Relaxed) {
-            self.file.write_with_lost_at(&[0; LOG_HEAD_BYTES as usize], 0)?;
+            self.file.append_at(&[0; LOG_HEAD_BYTES as usize], 0)?;
             self.file.sync()?;
             self.has_header.store(false, Ordering::Relaxed);
         }
