@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use adamant_bench::commands::heap::{self, Medium};
 use adamant_bench::commands::{
-    beside, bounded, bplus, kv, large, lsm, maps, slice, splits, transactions,
+    beside, bounded, bplus, kv, large, lsm, maps, slice, splits, transactions, values,
 };
 use clap::{Args, Parser, Subcommand};
 
@@ -43,6 +43,8 @@ pub(crate) enum Command {
     Large(Large),
     /// Readers in other processes, and the feed of changes
     Beside(Beside),
+    /// Records, with compressed values and encrypted files
+    Values(Values),
 }
 
 /// Options of all subcommands.
@@ -356,6 +358,32 @@ impl Beside {
         set(&mut settings.entries, self.entries);
         set(&mut settings.rounds, self.common.rounds);
         set(&mut settings.seed, self.place.seed);
+        settings
+    }
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Values {
+    #[command(flatten)]
+    pub(crate) common: Common,
+    #[command(flatten)]
+    place: Place,
+    /// Entries
+    #[arg(long, value_parser = at_least::<1_000, u64>)]
+    entries: Option<u64>,
+    /// JSON lines of the records, instead of the repository's sample
+    #[arg(long, value_name = "FILE")]
+    records: Option<PathBuf>,
+}
+
+impl Values {
+    pub(crate) fn settings(&self) -> values::Settings {
+        let mut settings = values::settings_in(&self.place.path, self.common.quick);
+        set(&mut settings.entries, self.entries);
+        set(&mut settings.rounds, self.common.rounds);
+        set(&mut settings.seed, self.place.seed);
+        settings.reads = settings.reads.min(settings.entries);
+        settings.records.clone_from(&self.records);
         settings
     }
 }

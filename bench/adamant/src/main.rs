@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::thread;
 
 use adamant_bench::commands::{
-    beside, bounded, bplus, heap, kv, large, lsm, maps, slice, splits, transactions,
+    beside, bounded, bplus, heap, kv, large, lsm, maps, slice, splits, transactions, values,
 };
 use adamant_bench::engines::adamant::{AdamantEngine, EncryptedEngine, FilledEngine};
 use adamant_bench::engines::btree_map::BTreeMapEngine;
@@ -24,7 +24,7 @@ use clap::Parser;
 
 use crate::args::{
     Arguments, Beside, Bplus, Command, Common, Heap, Kv, Large, Lsm, Maps, Memory, Slice, Splits,
-    Transactions,
+    Transactions, Values,
 };
 
 fn main() -> ExitCode {
@@ -72,6 +72,7 @@ fn run(command: Command) -> Result<()> {
         Command::Lsm(arguments) => run_lsm(&arguments),
         Command::Large(arguments) => run_large(&arguments),
         Command::Beside(arguments) => run_beside(&arguments),
+        Command::Values(arguments) => run_values(&arguments),
     }
 }
 
@@ -207,6 +208,14 @@ fn run_beside(arguments: &Beside) -> Result<()> {
         "{entries} entries of 20 + 100 B, {log_bytes_max} B of log, {rounds} rounds, seed {seed}"
     );
     run.print_complete(&amount, &report)
+}
+
+fn run_values(arguments: &Values) -> Result<()> {
+    let mut run = Run::of("values", &arguments.common)?;
+    let settings = arguments.settings();
+    let report = with_progress(|tell| values::run(&settings, tell))?;
+    let values::Settings { entries, rounds, seed, .. } = settings;
+    run.print_complete(&format!("{entries} records, {rounds} rounds, seed {seed}"), &report)
 }
 
 fn run_lsm(arguments: &Lsm) -> Result<()> {

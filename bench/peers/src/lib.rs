@@ -12,3 +12,4 @@ pub mod slice;
 pub mod soak;
 pub mod lsm;
 pub mod large;
+pub mod values;

@@ -9,7 +9,7 @@ use adamant_peers::results::notes::Notes;
 use adamant_peers::run::settings::{Settings, USAGE};
 use adamant_peers::{
     heap, large, lsm, results::goals, results::plots, results::report, results::rows, run::child,
-    run::rounds, slice, soak,
+    run::rounds, slice, soak, values,
 };
 
 /// Folder of the pictures and rows, beside the report.
@@ -45,6 +45,9 @@ fn run(arguments: &[String]) -> Result<()> {
     }
     if let Some((_, rest)) = arguments.split_first().filter(|(first, _)| *first == "large") {
         return large::run(rest);
+    }
+    if let Some((_, rest)) = arguments.split_first().filter(|(first, _)| *first == "values") {
+        return values::run(rest);
     }
     let Some(settings) = Settings::parse(arguments)? else {
         println!("{USAGE}");

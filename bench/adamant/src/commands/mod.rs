@@ -11,3 +11,4 @@ pub mod bounded;
 pub mod lsm;
 pub mod large;
 pub mod beside;
+pub mod values;

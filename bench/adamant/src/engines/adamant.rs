@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use ::adamant::{
-    EncryptionKey, Engine as Kind, ImageKind, Keyspace, KeyspaceOptions, LsmOptions, Options,
-    Slice, Store, Transaction,
+    Compression, EncryptionKey, Engine as Kind, ImageKind, Keyspace, KeyspaceOptions, LsmOptions,
+    Options, Slice, Store, Transaction,
 };
 
 use crate::harness::engine::{
@@ -16,7 +16,8 @@ use crate::harness::error::Result;
 use crate::harness::key::Key;
 use crate::harness::measure::disk_bytes;
 
-/// A store with one keyspace, as it is by default, with a filled image, or encrypted.
+/// A store with one keyspace, as it is by default, with a filled image, encrypted, or with compressed
+/// values.
 pub struct Adamant<const KIND: u8> {
     store: Store,
     keyspace: Keyspace,
@@ -25,6 +26,10 @@ pub struct Adamant<const KIND: u8> {
 const DEFAULT: u8 = 0;
 const FILLED: u8 = 1;
 const ENCRYPTED: u8 = 2;
+const LZ4: u8 = 3;
+const ZSTD: u8 = 4;
+const ENCRYPTED_LZ4: u8 = 5;
+const ENCRYPTED_ZSTD: u8 = 6;
 
 /// The store as it is by default.
 pub type AdamantEngine = Adamant<DEFAULT>;
@@ -32,6 +37,14 @@ pub type AdamantEngine = Adamant<DEFAULT>;
 pub type FilledEngine = Adamant<FILLED>;
 /// The store with encrypted files.
 pub type EncryptedEngine = Adamant<ENCRYPTED>;
+/// The store with values by LZ4.
+pub type Lz4Engine = Adamant<LZ4>;
+/// The store with values by zstd.
+pub type ZstdEngine = Adamant<ZSTD>;
+/// The store with values by LZ4, and encrypted files.
+pub type EncryptedLz4Engine = Adamant<ENCRYPTED_LZ4>;
+/// The store with values by zstd, and encrypted files.
+pub type EncryptedZstdEngine = Adamant<ENCRYPTED_ZSTD>;
 
 impl<const KIND: u8> Adamant<KIND> {
     /// The store.
@@ -49,6 +62,10 @@ impl<const KIND: u8> Engine for Adamant<KIND> {
     const NAME: &'static str = match KIND {
         FILLED => "filled",
         ENCRYPTED => "encrypted",
+        LZ4 => "lz4",
+        ZSTD => "zstd",
+        ENCRYPTED_LZ4 => "lz4, encrypted",
+        ENCRYPTED_ZSTD => "zstd, encrypted",
         _ => "adamant",
     };
     const DURABILITIES: &'static [Durability] =
@@ -66,11 +83,19 @@ impl<const KIND: u8> Engine for Adamant<KIND> {
             Options::default().durability(durability).log_bytes_max(setup.log_bytes_max);
         match KIND {
             FILLED => options = options.image(ImageKind::Filled),
-            ENCRYPTED => options = options.encryption_key(EncryptionKey::from_bytes(&[5; 32])),
+            ENCRYPTED | ENCRYPTED_LZ4 | ENCRYPTED_ZSTD => {
+                options = options.encryption_key(EncryptionKey::from_bytes(&[5; 32]));
+            }
             _ => {}
         }
         let store = Store::open_with(directory, options)?;
-        let keyspace = store.keyspace("bench")?;
+        let options = KeyspaceOptions::new();
+        let options = match KIND {
+            LZ4 | ENCRYPTED_LZ4 => options.value_compression(Compression::Lz4),
+            ZSTD | ENCRYPTED_ZSTD => options.value_compression(Compression::zstd()),
+            _ => options,
+        };
+        let keyspace = store.keyspace_with("bench", options)?;
         Ok(Self { store, keyspace })
     }
 
