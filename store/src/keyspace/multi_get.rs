@@ -10,8 +10,8 @@ use crate::error::Result;
 use crate::keyspace::handle::Keyspace;
 use crate::keyspace::snapshot::Snapshot;
 
-/// The most keys that are looked up in one hold of the lock: some 20 us in a tree in memory.
-pub(crate) const HOLD_KEYS: usize = 64;
+/// The most keys that are looked up in one hold of the lock, which is the longest a writer waits.
+const HOLD_KEYS: usize = 64;
 
 impl Keyspace {
     /// The values of many keys, in the order of the keys; a key may occur more than once.

@@ -59,8 +59,9 @@ impl Keyspace {
     /// ```
     ///
     /// # Errors
-    /// [`Error::WrongTypes`]; [`Error::TypeName`] for a name that cannot be recorded; the keyspace
-    /// was dropped, the store is closed, or the commit failed.
+    /// [`Error::WrongTypes`](crate::Error::WrongTypes); [`Error::TypeName`](crate::Error::TypeName)
+    /// for a name that cannot be recorded; the keyspace was dropped, the store is closed, or the
+    /// commit failed.
     pub fn typed<K: Key, V: Value>(&self) -> Result<TypedKeyspace<K, V>> {
         let (shared, types) = (&self.shared, types_of::<K, V>());
         if !shared.has_types(&self.state, &types)?
@@ -95,8 +96,8 @@ impl Keyspace {
     /// ```
     ///
     /// # Errors
-    /// As [`Keyspace::typed`], except [`Error::WrongTypes`]; [`Error::WrongKind`] if its entries
-    /// expire.
+    /// As [`Keyspace::typed`], except [`Error::WrongTypes`](crate::Error::WrongTypes);
+    /// [`Error::WrongKind`](crate::Error::WrongKind) if its entries expire.
     pub fn retype<K: Key, V: Value>(&self) -> Result<TypedKeyspace<K, V>> {
         check_plain(self.name(), self.state.kind)?;
         self.shared.record_types(&self.state, &types_of::<K, V>())?;
@@ -113,7 +114,8 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
     /// The value of a key. Costs as [`Keyspace::get`]: O(log n), and decoding.
     ///
     /// # Errors
-    /// As [`Keyspace::get`]; [`Error::Encoding`] if the value is not of type `V`.
+    /// As [`Keyspace::get`]; [`Error::Encoding`](crate::Error::Encoding) if the value is not of
+    /// type `V`.
     pub fn get<Q: KeyFor<K> + ?Sized>(&self, key: &Q) -> Result<Option<V>> {
         self.keyspace.get(encode_key(key))?.map(|bytes| self.value(bytes)).transpose()
     }
@@ -215,8 +217,8 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
     /// ```
     ///
     /// # Errors
-    /// As [`Keyspace::take`]; [`Error::Encoding`] as [`TypedKeyspace::get`], and then the key is
-    /// gone.
+    /// As [`Keyspace::take`]; [`Error::Encoding`](crate::Error::Encoding) as
+    /// [`TypedKeyspace::get`], and then the key is gone.
     pub fn take<Q: KeyFor<K> + ?Sized>(&self, key: &Q) -> Result<Option<V>> {
         self.keyspace.take(encode_key(key))?.map(|bytes| self.value(bytes)).transpose()
     }
@@ -243,7 +245,7 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
     /// The entry with the lowest key. O(log n).
     ///
     /// # Errors
-    /// As [`Keyspace::first`]; [`Error::Encoding`].
+    /// As [`Keyspace::first`]; [`Error::Encoding`](crate::Error::Encoding).
     pub fn first(&self) -> Result<Option<(K, V)>> {
         self.keyspace.first()?.map(|entry| self.entry(entry)).transpose()
     }
@@ -251,7 +253,7 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
     /// The entry with the highest key. O(log n).
     ///
     /// # Errors
-    /// As [`Keyspace::last`]; [`Error::Encoding`].
+    /// As [`Keyspace::last`]; [`Error::Encoding`](crate::Error::Encoding).
     pub fn last(&self) -> Result<Option<(K, V)>> {
         self.keyspace.last()?.map(|entry| self.entry(entry)).transpose()
     }
