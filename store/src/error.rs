@@ -277,7 +277,8 @@ pub enum Error {
     },
     /// The store is closed.
     Closed,
-    /// A closure that holds the store's lock called the store.
+    /// A closure that holds the store's lock called the store, or a closure that a view of a shared
+    /// transaction runs used another view of it.
     Reentrant,
     /// A thread wrote beside its own exclusive transaction; the write would wait for that
     /// transaction's end.
@@ -678,7 +679,8 @@ impl fmt::Display for Error {
             Self::Closed => f.write_str("the store was closed; open it again"),
             Self::Reentrant => f.write_str(
                 "the store was used within a closure that runs under its lock (`get_with`, \
-                 `on_heap`); let the closure return what it found and go on after it",
+                 `on_heap`), or a shared transaction within a closure of one of its views; let the \
+                 closure return what it found and go on after it",
             ),
             Self::WithinExclusive => f.write_str(
                 "this thread has an exclusive transaction: write through it, or commit or drop it \

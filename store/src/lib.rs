@@ -154,5 +154,6 @@ pub use store::inspect::{CheckReport, Finding, KeyspaceCheck, KeyspaceInfo, Stat
 pub use store::sync_point::SyncPoint;
 pub use transaction::handle::Transaction;
 pub use transaction::iterate::TransactionIter;
+pub use transaction::shared::{SharedTransaction, SharedTransactionIter, TransactionAccess};
 pub use types::{KeyspaceTypes, RecordedType};
 pub use value_compression::ValueCompression;

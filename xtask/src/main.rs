@@ -2,7 +2,8 @@
 //! docs`, `cargo xtask package`, `cargo xtask soundness`, `cargo xtask sanitize`, `cargo xtask
 //! stress`, `cargo xtask mutants`, `cargo xtask proof`, `cargo xtask power-cut`, `cargo xtask
 //! faults`, `cargo xtask fuzz`, `cargo xtask peers`, `cargo xtask services`, `cargo xtask
-//! portable`, `cargo xtask packages`, `cargo xtask header`, `cargo xtask install-c`.
+//! portable`, `cargo xtask packages`, `cargo xtask header`, `cargo xtask methods`, `cargo xtask
+//! install-c`.
 //!
 //! Purpose: checks that the compiler and clippy cannot make, and one command that runs every test.
 //! The checks read the sources with `syn`; they build nothing.
@@ -27,6 +28,7 @@ usage: cargo xtask quick                  while editing: format, tidy, layers; c
                                           features, with fewer engines
        cargo xtask layers                 one-way order of crates, no cycle between modules
        cargo xtask tidy                   what must not be in the sources, and the longest of them
+       cargo xtask methods                makes docs/guide/methods.md, the table of methods by handle
        cargo xtask test [--kill-rounds N] every test, in parts, with seconds and a summary
        cargo xtask test --python          the parts of it in Python: the package, and redis-py at the server
        cargo xtask services [--rounds N]  the workspace of server, replicas, stores on objects: format,
@@ -72,6 +74,7 @@ fn main() -> ExitCode {
     let outcome = match words[..] {
         ["layers"] => lint::layers::run(),
         ["tidy"] => lint::tidy::run(),
+        ["methods"] => lint::methods::run(),
         ["quick"] => quick::quick(),
         ["check"] => quick::check(),
         ["test"] => test::run(None),

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use adamant_heap::access::Read;
 use adamant_heap::{Transaction, View};
-use adamant_lsm::{CopyLimits, Lsm, NEWEST, Scanned};
+use adamant_lsm::{CopyLimits, Lsm, MemtableLookup, NEWEST, Scanned};
 use adamant_slice::Slice;
 use adamant_trees::Pair;
 
@@ -130,6 +130,40 @@ impl Map {
                 let look = lsm.tree.look(&view, key, at);
                 drop(view);
                 look.and_then(|look| look.finish(key)).map_err(lsm.wrong())
+            }
+        }
+    }
+
+    /// The values of many keys as of one moment, like [`Map::get`]; those of `known` that are
+    /// `Some` are not looked for.
+    pub(crate) fn get_many<Q: AsRef<[u8]>>(
+        &self,
+        view: View<'_>,
+        keys: &[Q],
+        at: Option<u64>,
+        mut known: Vec<Option<Option<Slice>>>,
+    ) -> Result<Vec<Option<Slice>>> {
+        known.resize(keys.len(), None);
+        let keys = keys.iter().map(AsRef::as_ref).zip(known);
+        match self {
+            Self::Tree(tree) => {
+                keys.map(|(key, known)| known.map_or_else(|| tree.get(&view, key), Ok)).collect()
+            }
+            Self::Lsm(lsm) => {
+                let at = at.unwrap_or_else(|| lsm.visible());
+                let look = |(key, known): (_, Option<_>)| match known {
+                    Some(value) => Ok((key, MemtableLookup::Known(value))),
+                    None => Ok((key, lsm.tree.look(&view, key, at)?)),
+                };
+                let looked: Vec<_> =
+                    keys.map(look).collect::<std::result::Result<_, _>>().map_err(lsm.wrong())?;
+                drop(view);
+                let finish = |(key, look): (&[u8], MemtableLookup)| look.finish(key);
+                looked
+                    .into_iter()
+                    .map(finish)
+                    .collect::<std::result::Result<_, _>>()
+                    .map_err(lsm.wrong())
             }
         }
     }

@@ -32,9 +32,9 @@ impl Expiring {
 /// An expiring keyspace as a snapshot sees it, see [`Expiring::at`].
 #[derive(Debug)]
 pub struct ExpiringSnapshot<'s> {
-    expiring: &'s Expiring,
-    snapshot: &'s Snapshot,
-    now: u64,
+    pub(super) expiring: &'s Expiring,
+    pub(super) snapshot: &'s Snapshot,
+    pub(super) now: u64,
 }
 
 impl ExpiringSnapshot<'_> {
@@ -113,7 +113,7 @@ impl ExpiringSnapshot<'_> {
         Ok(self.iter().next().transpose()?.is_none())
     }
 
-    fn living(&self, entries: Iter) -> Living<Iter> {
+    pub(super) fn living(&self, entries: Iter) -> Living<Iter> {
         Living::new(entries, self.expiring.entries.name(), self.now)
     }
 }

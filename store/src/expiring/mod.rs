@@ -39,6 +39,8 @@ mod change;
 
 mod remove;
 
+mod shared_methods;
+
 #[cfg(test)]
 mod tests;
 

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use adamant_slice::Slice;
+
 use super::{Deadline, Expiring};
 use crate::common::keyspace_options::KeyspaceOptions;
 use crate::engine::tree::Engine;
@@ -309,4 +311,54 @@ fn what_is_kept_for_an_older_snapshot_costs_a_newer_one_nothing() {
     assert_eq!(all.at(&newer).iter().count(), 1);
     assert!(walked() - before <= 8 * 10, "{} of 10 that changed", walked() - before);
     assert_eq!(all.at(&older).len().unwrap(), u64::from(ENTRIES) + 1);
+}
+
+#[test]
+fn expired_entries_are_read_by_no_handle() {
+    let store = Store::in_memory().unwrap();
+    for (name, engine) in [("tree", Engine::Bplus), ("lsm", Engine::Lsm)] {
+        let options = KeyspaceOptions::new().engine(engine);
+        let entries = store.expiring_with(name, options).unwrap().with_clock(|| 10);
+        for number in 0..100_u64 {
+            // Of each ten the first, the fourth and so on have expired.
+            let deadline = (number % 10 % 3 == 0).then_some(Deadline::from_millis(10));
+            entries.put(format!("{number:02}"), number.to_string(), deadline).unwrap();
+        }
+        let keys: Vec<String> = (0..110).map(|number| format!("{number:02}")).collect();
+        let expected: Vec<Option<Slice>> =
+            keys.iter().map(|key| entries.get(key).unwrap()).collect();
+        assert_eq!(expected.iter().flatten().count(), 60);
+        let before = store.snapshot().unwrap();
+        let seen = entries.at(&before);
+        let ends = [("01", "1"), ("98", "98")].map(|(key, value)| (key.into(), value.into(), None));
+        let [first, last] = ends.map(Some);
+        let mut transaction = store.begin().unwrap();
+        let mut within = entries.within(&mut transaction);
+        assert_eq!(entries.multi_get(&keys).unwrap(), expected);
+        assert_eq!(seen.multi_get(&keys).unwrap(), expected);
+        assert_eq!(within.multi_get(&keys).unwrap(), expected);
+        for (key, value) in keys.iter().zip(&expected) {
+            assert_eq!(entries.get_with(key, |value| value.into()).unwrap(), *value);
+            assert_eq!(seen.get_with(key, |value| value.into()).unwrap(), *value);
+            assert_eq!(within.get_with(key, |value| value.into()).unwrap(), *value);
+            assert_eq!(seen.contains(key).unwrap(), value.is_some());
+            assert_eq!(within.contains(key).unwrap(), value.is_some());
+        }
+        assert_eq!(
+            (entries.first().unwrap(), entries.last().unwrap()),
+            (first.clone(), last.clone())
+        );
+        assert_eq!((seen.first().unwrap(), seen.last().unwrap()), (first.clone(), last.clone()));
+        assert_eq!((within.first().unwrap(), within.last().unwrap()), (first, last));
+        assert_eq!((seen.prefix("3").count(), within.prefix("3").count()), (6, 6));
+        assert_eq!((within.len().unwrap(), seen.len().unwrap()), (60, 60));
+        within.delete_range("10".."20").unwrap();
+        assert!(!within.is_empty().unwrap());
+        transaction.commit().unwrap();
+        entries.delete_range("90"..).unwrap();
+        assert_eq!((entries.len().unwrap(), seen.len().unwrap()), (48, 60));
+        // One that lives, one that has expired, one that was never there.
+        let is_new = ["01", "00", "new"].map(|key| entries.insert_unique(key, "", None).unwrap());
+        assert_eq!((is_new, entries.len().unwrap()), ([false, true, true], 50));
+    }
 }

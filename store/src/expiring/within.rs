@@ -42,9 +42,9 @@ impl Expiring {
 /// first, since its deadline's row has to go: it counts as read.
 #[derive(Debug)]
 pub struct ExpiringTransaction<'t> {
-    expiring: &'t Expiring,
-    transaction: &'t mut Transaction,
-    now: u64,
+    pub(super) expiring: &'t Expiring,
+    pub(super) transaction: &'t mut Transaction,
+    pub(super) now: u64,
 }
 
 impl ExpiringTransaction<'_> {

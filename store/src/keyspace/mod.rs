@@ -13,6 +13,7 @@ pub(crate) mod lsm;
 pub(crate) mod compact;
 pub(crate) mod moves;
 pub(crate) mod read;
+pub(crate) mod multi_get;
 pub(crate) mod write;
 pub(crate) mod pop;
 pub(crate) mod atomic;

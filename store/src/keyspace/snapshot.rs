@@ -182,7 +182,8 @@ impl Snapshot {
         self.lend_value(Shared::view, keyspace, key, reader)
     }
 
-    fn lend_value<T>(
+    /// Calls the closure with the value under a view of this kind.
+    pub(crate) fn lend_value<T>(
         &self,
         view: ViewOf,
         keyspace: &Keyspace,
@@ -273,7 +274,7 @@ impl Snapshot {
     /// Calls a closure with the map that held a keyspace, the moment to read if the map keeps
     /// versions itself, and what `look` finds that overrides it. The closure runs only under the
     /// heap's shared lock, so opening or closing a snapshot does not wait for it.
-    fn with<S: Default, T>(
+    pub(crate) fn with<S: Default, T>(
         &self,
         view: ViewOf,
         keyspace: &Keyspace,

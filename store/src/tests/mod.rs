@@ -5,6 +5,7 @@ mod options;
 mod pops;
 mod renames;
 mod serializability;
+mod surface;
 mod values;
 
 use adamant_heap::Durability;

@@ -9,8 +9,10 @@
 //! Thread safety: a transaction belongs to one thread at a time. It holds no lock and blocks no
 //! other thread.
 
+mod change;
 mod commit;
 mod pop;
+mod read;
 #[cfg(test)]
 mod tests;
 
@@ -262,23 +264,6 @@ impl Transaction {
         Ok(value)
     }
 
-    /// Calls a closure with the value of a key, without a copy. Like [`Transaction::get`].
-    pub(crate) fn get_briefly<T>(
-        &mut self,
-        keyspace: &Keyspace,
-        key: &[u8],
-        reader: impl FnOnce(&[u8]) -> T,
-    ) -> Result<Option<T>> {
-        let table = self.table(keyspace)?;
-        let table = &mut self.tables[table];
-        if let Some(own) = table.writes.settle().get(key) {
-            return Ok(own.value().as_deref().map(reader));
-        }
-        let made = self.snapshot.get_briefly(keyspace, key, reader)?;
-        table.notes.borrow_mut().read.note(key);
-        Ok(made)
-    }
-
     /// Whether a key has a value. Like [`Transaction::get`], but a value in a blob file is not
     /// read.
     ///
@@ -375,7 +360,7 @@ impl Transaction {
         value: ReservedValue,
     ) -> Result<()> {
         let table = self.table_to_write(keyspace, key, true)?;
-        self.insert(table, key.into(), Written::reserved(value));
+        self.write_sorted(table, key.into(), Written::reserved(value));
         Ok(())
     }
 
@@ -539,7 +524,7 @@ impl Transaction {
         if self.savepoints.is_empty() {
             self.tables[table].writes.push(key, value);
         } else {
-            self.insert(table, key.into(), Written::of(value));
+            self.write_sorted(table, key.into(), Written::of(value));
         }
         Ok(())
     }
@@ -565,7 +550,7 @@ impl Transaction {
     }
 
     /// Writes to the map of the table, and notes for the savepoints what was there.
-    fn insert(&mut self, table: usize, key: Slice, written: Written) {
+    fn write_sorted(&mut self, table: usize, key: Slice, written: Written) {
         let before = self.tables[table].writes.settle().insert(key.clone(), written);
         if !self.savepoints.is_empty() {
             self.undo.push(Undo { table, key, before });

@@ -6,3 +6,4 @@ pub(crate) mod popping;
 pub(crate) mod handle;
 pub(crate) mod iterate;
 pub(crate) mod remove;
+pub(crate) mod shared;

@@ -1,4 +1,4 @@
-//! Removals of entries that a closure chooses, in a transaction: `retain` and `extract_if`.
+//! Removals of ranges, and of entries that a closure chooses, in a transaction.
 //!
 //! Invariants: nothing is deleted before the closure has seen all entries of the range; so an error
 //! or a panic in it leaves the transaction's writes as they were. What the closure saw counts as
@@ -13,6 +13,41 @@ use crate::keyspace::handle::Keyspace;
 use crate::transaction::handle::Transaction;
 
 impl Transaction {
+    /// Deletes all entries of a range, which counts as read. See [`Keyspace::delete_range`]; but it
+    /// deletes entry by entry with every engine: O(m) in the m entries of the range, and a copy of
+    /// each key.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let visits = store.keyspace("visits")?;
+    /// visits.extend([("2026-03-01", ""), ("2026-03-02", ""), ("2026-04-01", "")])?;
+    /// store.transaction(|tx| {
+    ///     tx.put(&visits, "2026-03-03", "")?;
+    ///     tx.delete_range(&visits, "2026-03".."2026-04")
+    /// })?;
+    /// assert_eq!(visits.len()?, 1);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Transaction::get`] and [`Transaction::delete`]; nothing was deleted.
+    pub fn delete_range(&mut self, keyspace: &Keyspace, range: impl KeyBounds) -> Result<()> {
+        keyspace.check_writes()?;
+        let keys = self.iter_over(keyspace, KeyRange::new(&range)).keys();
+        for key in keys.collect::<Result<Vec<Slice>>>()? {
+            self.delete_own(keyspace, &key)?;
+        }
+        Ok(())
+    }
+
+    /// Removes all entries: [`Transaction::delete_range`] of the whole keyspace.
+    ///
+    /// # Errors
+    /// As [`Transaction::delete_range`].
+    pub fn clear(&mut self, keyspace: &Keyspace) -> Result<()> {
+        self.delete_range(keyspace, ..)
+    }
+
     /// Keeps the entries of a range for which the closure returns true, and deletes the others;
     /// returns how many it deleted. The whole range counts as read. See [`Keyspace::retain`].
     ///

@@ -6,22 +6,14 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use adamant_slice::Slice;
-
 use super::bounds::KeyBoundsFor;
-use super::key::{Key, KeyFor, PrefixFor, encode_key, encode_prefix};
-use super::malformed::Malformed;
+use super::key::{Key, KeyFor, encode_key};
 use super::named::types_of;
 use super::value::{Value, ValueFor};
 use crate::batch::builder::Batch;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::keyspace::handle::Keyspace;
-use crate::keyspace::iterate::{Iter, Keys};
 use crate::limits::check_plain;
-use crate::transaction::iterate::TransactionIter;
-
-/// How many undecodable bytes an error shows.
-const SHOWN_BYTES_MAX: usize = 24;
 
 /// An ordered map of keys of type `K` to values of type `V`: a [`Keyspace`], see
 /// [`Keyspace::typed`]. For operations without a method here use the keyspace itself,
@@ -37,8 +29,8 @@ const SHOWN_BYTES_MAX: usize = 24;
 /// # Ok::<(), adamant::Error>(())
 /// ```
 pub struct TypedKeyspace<K, V> {
-    keyspace: Keyspace,
-    types: PhantomData<fn() -> (K, V)>,
+    pub(super) keyspace: Keyspace,
+    pub(super) types: PhantomData<fn() -> (K, V)>,
 }
 
 impl Keyspace {
@@ -67,8 +59,9 @@ impl Keyspace {
     /// ```
     ///
     /// # Errors
-    /// [`Error::WrongTypes`]; [`Error::TypeName`] for a name that cannot be recorded; the keyspace
-    /// was dropped, the store is closed, or the commit failed.
+    /// [`Error::WrongTypes`](crate::Error::WrongTypes); [`Error::TypeName`](crate::Error::TypeName)
+    /// for a name that cannot be recorded; the keyspace was dropped, the store is closed, or the
+    /// commit failed.
     pub fn typed<K: Key, V: Value>(&self) -> Result<TypedKeyspace<K, V>> {
         let (shared, types) = (&self.shared, types_of::<K, V>());
         if !shared.has_types(&self.state, &types)?
@@ -103,8 +96,8 @@ impl Keyspace {
     /// ```
     ///
     /// # Errors
-    /// As [`Keyspace::typed`], except [`Error::WrongTypes`]; [`Error::WrongKind`] if its entries
-    /// expire.
+    /// As [`Keyspace::typed`], except [`Error::WrongTypes`](crate::Error::WrongTypes);
+    /// [`Error::WrongKind`](crate::Error::WrongKind) if its entries expire.
     pub fn retype<K: Key, V: Value>(&self) -> Result<TypedKeyspace<K, V>> {
         check_plain(self.name(), self.state.kind)?;
         self.shared.record_types(&self.state, &types_of::<K, V>())?;
@@ -121,7 +114,8 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
     /// The value of a key. Costs as [`Keyspace::get`]: O(log n), and decoding.
     ///
     /// # Errors
-    /// As [`Keyspace::get`]; [`Error::Encoding`] if the value is not of type `V`.
+    /// As [`Keyspace::get`]; [`Error::Encoding`](crate::Error::Encoding) if the value is not of
+    /// type `V`.
     pub fn get<Q: KeyFor<K> + ?Sized>(&self, key: &Q) -> Result<Option<V>> {
         self.keyspace.get(encode_key(key))?.map(|bytes| self.value(bytes)).transpose()
     }
@@ -223,8 +217,8 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
     /// ```
     ///
     /// # Errors
-    /// As [`Keyspace::take`]; [`Error::Encoding`] as [`TypedKeyspace::get`], and then the key is
-    /// gone.
+    /// As [`Keyspace::take`]; [`Error::Encoding`](crate::Error::Encoding) as
+    /// [`TypedKeyspace::get`], and then the key is gone.
     pub fn take<Q: KeyFor<K> + ?Sized>(&self, key: &Q) -> Result<Option<V>> {
         self.keyspace.take(encode_key(key))?.map(|bytes| self.value(bytes)).transpose()
     }
@@ -251,7 +245,7 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
     /// The entry with the lowest key. O(log n).
     ///
     /// # Errors
-    /// As [`Keyspace::first`]; [`Error::Encoding`].
+    /// As [`Keyspace::first`]; [`Error::Encoding`](crate::Error::Encoding).
     pub fn first(&self) -> Result<Option<(K, V)>> {
         self.keyspace.first()?.map(|entry| self.entry(entry)).transpose()
     }
@@ -259,7 +253,7 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
     /// The entry with the highest key. O(log n).
     ///
     /// # Errors
-    /// As [`Keyspace::last`]; [`Error::Encoding`].
+    /// As [`Keyspace::last`]; [`Error::Encoding`](crate::Error::Encoding).
     pub fn last(&self) -> Result<Option<(K, V)>> {
         self.keyspace.last()?.map(|entry| self.entry(entry)).transpose()
     }
@@ -279,81 +273,6 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
     pub fn is_empty(&self) -> Result<bool> {
         self.keyspace.is_empty()
     }
-
-    /// All entries in the order of their keys, from both ends, like [`Keyspace::iter`].
-    ///
-    /// ```
-    /// # let store = adamant::Store::in_memory()?;
-    /// let ages = store.keyspace("ages")?.typed::<String, u32>()?;
-    /// ages.put("ada", &36)?;
-    /// ages.put("bob", &41)?;
-    /// let oldest = ages.iter().filter_map(Result::ok).max_by_key(|(_, age)| *age);
-    /// assert_eq!(oldest, Some(("bob".to_string(), 41)));
-    /// # Ok::<(), adamant::Error>(())
-    /// ```
-    pub fn iter(&self) -> Decoded<'_, Iter, K, V> {
-        Decoded::new(self, self.keyspace.iter())
-    }
-
-    /// The entries in a range of keys, like [`Keyspace::range`].
-    ///
-    /// ```
-    /// # let store = adamant::Store::in_memory()?;
-    /// let readings = store.keyspace("readings")?.typed::<i32, f64>()?;
-    /// for (hour, degrees) in [(-1, 3.5), (0, 4.0), (1, 4.5)] {
-    ///     readings.put(&hour, &degrees)?;
-    /// }
-    /// let entries: Result<Vec<_>, _> = readings.range(-1..=0).collect();
-    /// assert_eq!(entries?, [(-1, 3.5), (0, 4.0)]);
-    /// # Ok::<(), adamant::Error>(())
-    /// ```
-    pub fn range(&self, range: impl KeyBoundsFor<K>) -> Decoded<'_, Iter, K, V> {
-        Decoded::new(self, self.keyspace.range(range.encoded()))
-    }
-
-    /// The entries whose keys have a prefix: characters of a text, or the first parts of a tuple.
-    ///
-    /// ```
-    /// # let store = adamant::Store::in_memory()?;
-    /// let posts = store.keyspace("posts")?.typed::<(String, u64), String>()?;
-    /// posts.put(&("ada", 1), "hello")?;
-    /// posts.put(&("adam", 1), "hi")?;
-    /// assert_eq!(posts.prefix(&("ada",)).count(), 1, "the first part is whole");
-    /// # Ok::<(), adamant::Error>(())
-    /// ```
-    pub fn prefix<P: PrefixFor<K> + ?Sized>(&self, prefix: &P) -> Decoded<'_, Iter, K, V> {
-        Decoded::new(self, self.keyspace.prefix(encode_prefix(prefix)))
-    }
-
-    pub(super) fn encode<'b, W: ValueFor<V> + ?Sized>(
-        &self,
-        value: &'b W,
-        spare: &'b mut Vec<u8>,
-    ) -> Result<&'b [u8]> {
-        value.encode_value(spare).map_err(|malformed| self.error(&malformed, &[]))
-    }
-
-    pub(super) fn value(&self, bytes: Slice) -> Result<V> {
-        V::decode_value(bytes.clone()).map_err(|malformed| self.error(&malformed, &bytes))
-    }
-
-    fn key(&self, key: &[u8]) -> Result<K> {
-        K::decode_last(key).map_err(|malformed| self.error(&malformed, key))
-    }
-
-    pub(super) fn entry(&self, (key, value): (Slice, Slice)) -> Result<(K, V)> {
-        Ok((self.key(&key)?, self.value(value)?))
-    }
-
-    fn error(&self, malformed: &Malformed, bytes: &[u8]) -> Error {
-        let shown = &bytes[..bytes.len().min(SHOWN_BYTES_MAX)];
-        let more = if shown.len() < bytes.len() { ".." } else { "" };
-        Error::Encoding {
-            keyspace: self.keyspace.name().into(),
-            expected: malformed.expected().into(),
-            found: format!("{} bytes, \"{}{more}\"", bytes.len(), shown.escape_ascii()),
-        }
-    }
 }
 
 impl<K, V> Clone for TypedKeyspace<K, V> {
@@ -365,95 +284,5 @@ impl<K, V> Clone for TypedKeyspace<K, V> {
 impl<K, V> fmt::Debug for TypedKeyspace<K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("TypedKeyspace").field(&self.keyspace).finish()
-    }
-}
-
-/// The decoded entries of an iterator. An undecodable entry is an error, and the next one comes
-/// after it.
-#[derive(Debug)]
-#[must_use = "iterators do nothing unless they are asked"]
-pub struct Decoded<'k, I, K, V> {
-    keyspace: &'k TypedKeyspace<K, V>,
-    entries: I,
-}
-
-impl<'k, I, K, V> Decoded<'k, I, K, V> {
-    pub(super) fn new(keyspace: &'k TypedKeyspace<K, V>, entries: I) -> Self {
-        Self { keyspace, entries }
-    }
-}
-
-impl<'k, K, V> Decoded<'k, Iter, K, V> {
-    /// The remaining keys, without their values, which are neither read nor decoded, like
-    /// [`Iter::keys`].
-    ///
-    /// ```
-    /// # let store = adamant::Store::in_memory()?;
-    /// let readings = store.keyspace("readings")?.typed::<(String, u64), f64>()?;
-    /// readings.put(&("Oslo", 1_700_000_000), &-3.5)?;
-    /// readings.put(&("Oslo", 1_700_003_600), &-4.0)?;
-    /// let last = readings.prefix(&("Oslo",)).keys().next_back().transpose()?;
-    /// assert_eq!(last, Some(("Oslo".to_string(), 1_700_003_600)));
-    /// # Ok::<(), adamant::Error>(())
-    /// ```
-    pub fn keys(self) -> DecodedKeys<'k, Keys, K, V> {
-        DecodedKeys { keyspace: self.keyspace, keys: self.entries.keys() }
-    }
-}
-
-impl<'k, 't, K, V> Decoded<'k, TransactionIter<'t>, K, V> {
-    /// The remaining keys, without their values, which are neither read nor decoded, like
-    /// [`TransactionIter::keys`].
-    pub fn keys(self) -> DecodedKeys<'k, TransactionIter<'t, Slice>, K, V> {
-        DecodedKeys { keyspace: self.keyspace, keys: self.entries.keys() }
-    }
-}
-
-impl<I, K: Key, V: Value> Iterator for Decoded<'_, I, K, V>
-where
-    I: Iterator<Item = Result<(Slice, Slice)>>,
-{
-    type Item = Result<(K, V)>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        Some(self.entries.next()?.and_then(|entry| self.keyspace.entry(entry)))
-    }
-}
-
-impl<I, K: Key, V: Value> DoubleEndedIterator for Decoded<'_, I, K, V>
-where
-    I: DoubleEndedIterator<Item = Result<(Slice, Slice)>>,
-{
-    fn next_back(&mut self) -> Option<Self::Item> {
-        Some(self.entries.next_back()?.and_then(|entry| self.keyspace.entry(entry)))
-    }
-}
-
-/// The decoded keys of an iterator: [`Decoded::keys`]. An undecodable key is an error, and the next
-/// one comes after it.
-#[derive(Debug)]
-#[must_use = "iterators do nothing unless they are asked"]
-pub struct DecodedKeys<'k, I, K, V> {
-    keyspace: &'k TypedKeyspace<K, V>,
-    keys: I,
-}
-
-impl<I, K: Key, V: Value> Iterator for DecodedKeys<'_, I, K, V>
-where
-    I: Iterator<Item = Result<Slice>>,
-{
-    type Item = Result<K>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        Some(self.keys.next()?.and_then(|key| self.keyspace.key(&key)))
-    }
-}
-
-impl<I, K: Key, V: Value> DoubleEndedIterator for DecodedKeys<'_, I, K, V>
-where
-    I: DoubleEndedIterator<Item = Result<Slice>>,
-{
-    fn next_back(&mut self) -> Option<Self::Item> {
-        Some(self.keys.next_back()?.and_then(|key| self.keyspace.key(&key)))
     }
 }

@@ -50,8 +50,14 @@ mod serde;
 mod json;
 
 mod keyspace;
+mod iterate;
 
-mod within;
+mod change;
+mod moves;
+mod snapshot;
+
+mod transaction;
+mod transaction_writes;
 
 mod remove;
 
@@ -63,9 +69,12 @@ pub use self::json::Json;
 #[cfg(feature = "serde")]
 pub use self::serde::Serde;
 pub use bounds::{EncodedBounds, KeyBoundsFor};
+pub use change::TypedSwapped;
+pub use iterate::{Decoded, DecodedKeys};
 pub use key::{Key, KeyFor, PrefixFor};
-pub use keyspace::{Decoded, DecodedKeys, TypedKeyspace};
+pub use keyspace::TypedKeyspace;
 pub use malformed::Malformed;
 pub use named::Named;
+pub use snapshot::TypedSnapshot;
+pub use transaction::TypedTransaction;
 pub use value::{Value, ValueFor};
-pub use within::{TypedSnapshot, TypedTransaction};

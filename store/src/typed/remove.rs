@@ -4,13 +4,16 @@
 //! transactions. Each entry is decoded for the closure.
 //! Thread safety: as the keyspace, and as the transaction.
 
+use adamant_slice::Slice;
+
 use super::bounds::KeyBoundsFor;
 use super::key::Key;
 use super::keyspace::TypedKeyspace;
+use super::transaction::TypedTransaction;
 use super::value::Value;
-use super::within::TypedTransaction;
 use crate::bounds::KeyRange;
 use crate::error::Result;
+use crate::transaction::shared::TransactionAccess;
 
 impl<K: Key, V: Value> TypedKeyspace<K, V> {
     /// Removes the entry with the lowest key and returns it, like
@@ -94,7 +97,7 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
     }
 }
 
-impl<K: Key, V: Value> TypedTransaction<'_, K, V> {
+impl<K: Key, V: Value, A: TransactionAccess> TypedTransaction<'_, K, V, A> {
     /// Removes the entry with the lowest key and returns it. Like
     /// [`Transaction::pop_first`](crate::Transaction::pop_first).
     ///
@@ -102,8 +105,9 @@ impl<K: Key, V: Value> TypedTransaction<'_, K, V> {
     /// As [`Transaction::pop_first`](crate::Transaction::pop_first);
     /// [`Error::Encoding`](crate::Error::Encoding).
     pub fn pop_first(&mut self) -> Result<Option<(K, V)>> {
-        let found = self.transaction.pop_first(self.keyspace.untyped())?;
-        found.map(|entry| self.keyspace.entry(entry)).transpose()
+        let keyspace = self.keyspace;
+        let found = self.transaction.access(|tx| tx.pop_first(keyspace.untyped()))?;
+        found.map(|entry| keyspace.entry(entry)).transpose()
     }
 
     /// Removes the entry with the highest key and returns it. Like
@@ -112,8 +116,9 @@ impl<K: Key, V: Value> TypedTransaction<'_, K, V> {
     /// # Errors
     /// As [`TypedTransaction::pop_first`].
     pub fn pop_last(&mut self) -> Result<Option<(K, V)>> {
-        let found = self.transaction.pop_last(self.keyspace.untyped())?;
-        found.map(|entry| self.keyspace.entry(entry)).transpose()
+        let keyspace = self.keyspace;
+        let found = self.transaction.access(|tx| tx.pop_last(keyspace.untyped()))?;
+        found.map(|entry| keyspace.entry(entry)).transpose()
     }
 
     /// Keeps the entries of a range for which the closure returns true, and deletes the others;
@@ -152,8 +157,8 @@ impl<K: Key, V: Value> TypedTransaction<'_, K, V> {
         let keyspace = self.keyspace;
         keyspace.untyped().check_writes()?;
         let range = KeyRange::new(&range.encoded());
-        self.transaction.extract(keyspace.untyped(), range, |key, value| {
-            Ok(choose(keyspace.entry((key.clone(), value.clone()))?))
-        })
+        let choose =
+            |key: &Slice, value: &Slice| Ok(choose(keyspace.entry((key.clone(), value.clone()))?));
+        self.transaction.access(|tx| tx.extract(keyspace.untyped(), range, choose))
     }
 }

@@ -59,6 +59,12 @@ pub trait Value: ValueFor<Self> + Named + Sized {
     fn decode_value(bytes: Slice) -> Result<Self, Malformed>;
 }
 
+impl<V, W: ValueFor<V> + ?Sized> ValueFor<V> for &W {
+    fn encode_value<'b>(&'b self, spare: &'b mut Vec<u8>) -> Result<&'b [u8], Malformed> {
+        (**self).encode_value(spare)
+    }
+}
+
 macro_rules! numbers {
     ($($number:ty, $encoded:ty;)*) => {$(
         impl ValueFor<$number> for $number {
