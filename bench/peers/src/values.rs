@@ -1,5 +1,5 @@
-//! `adamant-peers values`: records as people store them, by Adamant in all its ways and by LSM trees
-//! that compress.
+//! `adamant-peers values`: records as people store them, by Adamant in all its ways and by LSM
+//! trees that compress.
 //!
 //! Engines take turns in one process. The rows are those of `adamant_bench::commands::values`.
 

@@ -1,8 +1,8 @@
 //! `values`: records as people store them, by each way to store values, and by peers.
 //!
-//! Rows: `values.load`, sorted, in batches of 1,000; `.space`, bytes on the disk for an entry, without
-//! the log; `.open`, of the closed store; `.get`, random; `.scan`, of all entries; `.put`, random,
-//! one by one. Commits survive the death of the process; no row waits for the device.
+//! Rows: `values.load`, sorted, in batches of 1,000; `.space`, bytes on the disk for an entry,
+//! without the log; `.open`, of the closed store; `.get`, random; `.scan`, of all entries; `.put`,
+//! random, one by one. Commits survive the death of the process; no row waits for the device.
 
 use std::path::{Path, PathBuf};
 

@@ -16,8 +16,8 @@ use crate::harness::error::Result;
 use crate::harness::key::Key;
 use crate::harness::measure::disk_bytes;
 
-/// A store with one keyspace, as it is by default, with a filled image, encrypted, or with compressed
-/// values.
+/// A store with one keyspace, as it is by default, with a filled image, encrypted, or with
+/// compressed values.
 pub struct Adamant<const KIND: u8> {
     store: Store,
     keyspace: Keyspace,
