@@ -209,9 +209,10 @@ pub(crate) fn write(_: Python<'_>, buffer: &PyUntypedBuffer, at: usize, bytes: &
         return false;
     }
     let start = buffer.buf_ptr().cast::<u8>().wrapping_add(at);
-    // SAFETY: a buffer that is contiguous and may be written, of at least `at + bytes.len()` bytes,
-    // is exported while `buffer` is; the interpreter is attached, so none of its code writes to it
-    // meanwhile, and `bytes` are memory of ours.
+    // SAFETY: a contiguous buffer that may be written, of at least `at + bytes.len()` bytes, stays
+    // where it is while `buffer` is; `bytes` are memory of ours, so they do not overlap. No code of
+    // Python writes to it meanwhile, since the interpreter is attached, and whoever lends it to
+    // threads that are not has agreed with them who writes.
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), start, bytes.len()) };
     true
 }
