@@ -1,6 +1,6 @@
-"""Adamant beside lmdb, rocksdict and sqlite3: the same work in one run, as ratios.
+"""Adamant beside lmdb, rocksdict, sqlite3 and diskcache: the same work in one run, as ratios.
 
-    pip install ./interfaces/python lmdb rocksdict
+    pip install ./interfaces/python lmdb rocksdict diskcache
     python interfaces/python/benchmarks/compare.py --entries 100000 --rounds 3
 
 Each workload is run on every store in turn, as many rounds as asked for, each time in a new folder; the
@@ -41,6 +41,8 @@ Pair = tuple[bytes, bytes]
 BATCH_ENTRIES = 1000
 SCANNED_ENTRIES = 100
 VALUE_BYTES = 100
+# A key before all others.
+FIRST = b"\x00"
 # Gets of an entry: of one each the whole takes too short a time.
 GETS_EACH = 5
 
@@ -167,14 +169,38 @@ class Sqlite:
         self.db.close()
 
 
+class Disk:
+    """It has no scan from a key on, so there is none of it."""
+
+    def __init__(self, path: Path, synced: bool) -> None:
+        diskcache = importlib.import_module("diskcache")
+        settings = {"eviction_policy": "none", "sqlite_synchronous": 2 if synced else 0}
+        self.cache = diskcache.Cache(str(path / "cache"), **settings)
+        self.put = self.cache.__setitem__
+        self.get = self.cache.get
+
+    def put_many(self, pairs: list[Pair]) -> None:
+        with self.cache.transact():
+            for key, value in pairs:
+                self.cache[key] = value
+
+    def scan(self, start: bytes) -> Iterable[Pair]:
+        assert start <= FIRST
+        return ((key, self.cache[key]) for key in self.cache.iterkeys())
+
+    def close(self) -> None:
+        self.cache.close()
+
+
 PEERS: dict[str, type[Peer]] = {
     "Adamant bplus": Adamant,
     "Adamant lsm": AdamantLsm,
     "lmdb": Lmdb,
     "rocksdict": Rocks,
     "sqlite3": Sqlite,
+    "diskcache": Disk,
 }
-MODULES = {"lmdb": "lmdb", "rocksdict": "rocksdict"}
+MODULES = {"lmdb": "lmdb", "rocksdict": "rocksdict", "diskcache": "diskcache"}
 
 
 def pairs_of(entries: int, seed: int) -> list[Pair]:
@@ -237,7 +263,7 @@ def run(peer: type[Peer], entries: int, seed: int) -> dict[str, Rates]:
         results["gets"] = timed(len(wanted), gets)
 
         def full() -> None:
-            assert sum(1 for _ in store.scan(b"\x00")) == entries
+            assert sum(1 for _ in store.scan(FIRST)) == entries
 
         results["full scan, entries"] = timed(entries, full)
         ordered = sorted(model)
@@ -252,7 +278,8 @@ def run(peer: type[Peer], entries: int, seed: int) -> dict[str, Rates]:
                     pass
                 assert last == ordered[min(start + SCANNED_ENTRIES, entries) - 1]
 
-        results[f"scans of {SCANNED_ENTRIES}"] = timed(scans, parts)
+        if peer is not Disk:
+            results[f"scans of {SCANNED_ENTRIES}"] = timed(scans, parts)
         store.close()
         return results
     finally:
@@ -282,10 +309,12 @@ def table(results: dict[str, dict[str, list[Rates]]], kind: str, by: int) -> Ite
     yield f"| thousands in a second of {kind} | " + " | ".join(names) + " | Adamant bplus to the best other |"
     yield "|---|" + "--:|" * (len(names) + 1)
     for workload in results[names[0]]:
-        medians = [statistics.median(it[by] for it in results[name][workload]) for name in names]
-        others = [rate for name, rate in zip(names, medians) if not name.startswith("Adamant")]
-        ratio = f"{medians[0] / max(others):.2f}" if others else "-"
-        yield f"| {workload} | " + " | ".join(f"{rate:.3g}" for rate in medians) + f" | {ratio} |"
+        rates = {name: results[name].get(workload) for name in names}
+        medians = {name: statistics.median(it[by] for it in found) for name, found in rates.items() if found}
+        others = [rate for name, rate in medians.items() if not name.startswith("Adamant")]
+        ratio = f"{medians[names[0]] / max(others):.2f}" if others else "-"
+        cells = [f"{medians[name]:.3g}" if name in medians else "-" for name in names]
+        yield f"| {workload} | " + " | ".join(cells) + f" | {ratio} |"
 
 
 def main() -> None:

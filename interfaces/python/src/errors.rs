@@ -27,6 +27,10 @@ pub(crate) enum Failure {
     BatchEnded,
     /// A feed of changes was used after its end.
     ChangesClosed,
+    /// An argument that cannot be taken, and why.
+    Invalid(String),
+    /// A key that is missing, where all are needed.
+    NoKey(Vec<u8>),
 }
 
 /// A result with such a failure.
@@ -46,6 +50,8 @@ impl From<Failure> for PyErr {
             Failure::SnapshotClosed => ended("the snapshot was closed"),
             Failure::TransactionEnded => ended("the transaction was committed or rolled back"),
             Failure::ChangesClosed => ended("the feed of changes was closed"),
+            Failure::Invalid(words) => named("InvalidArgument", words),
+            Failure::NoKey(key) => PyKeyError::new_err((key,)),
             Failure::BatchEnded => ended("the batch was committed or discarded"),
         }
     }

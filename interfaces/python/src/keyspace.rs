@@ -23,6 +23,15 @@ pub(crate) struct Keyspace {
     durability: adamant::Durability,
 }
 
+impl Keyspace {
+    /// A batch that is as durable as this handle asks for.
+    pub(crate) fn batch(&self, py: Python<'_>) -> PyResult<adamant::Batch> {
+        let mut batch = self.store.get().store(py)?.batch();
+        batch.durability(self.durability);
+        Ok(batch)
+    }
+}
+
 #[pymethods]
 impl Keyspace {
     #[new]
@@ -214,8 +223,7 @@ impl Keyspace {
     fn _update(slf: &Bound<'_, Self>, sources: &Bound<'_, PyTuple>) -> PyResult<()> {
         let (this, reader) = (slf.get(), slf.as_super().get());
         let keyspace = reader.keyspace()?;
-        let mut batch = this.store.get().store(slf.py())?.batch();
-        batch.durability(this.durability);
+        let mut batch = this.batch(slf.py())?;
         for source in sources {
             each_pair(&source, |key, value| {
                 let (key, value) = (reader.key(key)?, reader.value(value)?);

@@ -23,4 +23,5 @@ mod transaction;
 mod expiring;
 mod snapshot;
 mod changes;
+mod arrays;
 mod module;

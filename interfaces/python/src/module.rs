@@ -6,6 +6,10 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _native {
     #[pymodule_export]
+    use crate::arrays::column::{Column, get_many, get_many_into, put_many};
+    #[pymodule_export]
+    use crate::arrays::scan::{Scan, scan};
+    #[pymodule_export]
     use crate::batch::Batch;
     #[pymodule_export]
     use crate::changes::Changes;

@@ -105,7 +105,7 @@ pub(crate) struct TransactionReader {
 
 impl TransactionReader {
     /// Calls a closure with the transaction, detached from the interpreter.
-    fn write<T: Send>(
+    pub(crate) fn write<T: Send>(
         slf: &Bound<'_, Self>,
         work: impl FnOnce(&adamant::Keyspace, &mut StoreTransaction) -> adamant::Result<T> + Send,
     ) -> PyResult<T> {

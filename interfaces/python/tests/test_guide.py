@@ -17,6 +17,7 @@ PAGES: dict[str, list[str]] = {
     "docs/guide/python-cache.md": ["cachelib", "dogpile.cache"],
     "docs/guide/python-shelf.md": [],
     "docs/guide/python-zarr.md": ["fsspec", "zarr", "zict"],
+    "docs/guide/python-arrays.md": ["numpy", "pandas", "pyarrow"],
     "docs/guide/python-asyncio.md": [],
     "interfaces/python/README.md": [],
 }

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import adamant
+import pytest
 
 
 def together(*works: Callable[[], None]) -> None:
@@ -160,3 +161,13 @@ def test_others_run_while_one_waits(path: Path) -> None:
             together(tick, use)
         finally:
             sys.setswitchinterval(interval)
+
+
+def test_a_subinterpreter_is_refused_by_an_import_error() -> None:
+    interpreters = pytest.importorskip("_interpreters", reason="Python 3.13 has them for programs")
+    inner = interpreters.create()
+    try:
+        failure = interpreters.exec(inner, f"import sys; sys.path[:] = {sys.path!r}; import adamant")
+    finally:
+        interpreters.destroy(inner)
+    assert failure.type.__name__ == "ImportError" and "subinterpreters" in failure.msg

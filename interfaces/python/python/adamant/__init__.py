@@ -53,7 +53,7 @@ from adamant._mapping import (
     TransactionKeyspace,
 )
 from adamant._native import __VERSION__ as __version__
-from adamant._native import encrypt, rekey
+from adamant._native import Column, Scan, encrypt, rekey
 from adamant._store import (
     Batch,
     Finding,
@@ -75,6 +75,7 @@ __all__ = [
     "ChangesNotRecorded",
     "ChangesUnknown",
     "Closed",
+    "Column",
     "Commit",
     "Conflict",
     "Cursors",
@@ -101,6 +102,7 @@ __all__ = [
     "Range",
     "ReadOnly",
     "Refused",
+    "Scan",
     "Snapshot",
     "SnapshotExpired",
     "SnapshotExpiring",

@@ -18,6 +18,7 @@ from collections.abc import (
 from typing import Any, Generic, Protocol, Self, TypedDict, TypeVar, Unpack
 
 from adamant import _native
+from adamant._arrays import ReadsArrays, WritesArrays
 from adamant._errors import InvalidArgument
 
 K = TypeVar("K")
@@ -257,7 +258,7 @@ def _ascending(mapping: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:
     return iter(mapping.items())
 
 
-class _Readable(_Merging[K, V]):
+class _Readable(_Merging[K, V], ReadsArrays[K]):
     """What keyspaces have in common, wherever they are looked at."""
 
     __slots__ = ()
@@ -313,7 +314,7 @@ def _described(reader: _native.Reader[Any, Any]) -> str:
     return f"<adamant.{type(reader).__name__} {reader.name!r} engine={reader.engine}{codecs}>"
 
 
-class Keyspace(_native.Keyspace[K, V], _Writable[K, V]):
+class Keyspace(_native.Keyspace[K, V], _Writable[K, V], WritesArrays[K]):
     """An ordered mapping in a store: each change is a commit, and atomic beside other threads."""
 
     __slots__ = ()
@@ -337,7 +338,7 @@ class SnapshotKeyspace(_native.SnapshotReader[K, V], _Readable[K, V]):
         return _described(self)
 
 
-class TransactionKeyspace(_native.TransactionReader[K, V], _Writable[K, V]):
+class TransactionKeyspace(_native.TransactionReader[K, V], _Writable[K, V], WritesArrays[K]):
     """A keyspace within a transaction: what was there when it began, and its own changes."""
 
     __slots__ = ()

@@ -6,8 +6,9 @@ from datetime import datetime, timedelta
 from types import GenericAlias
 from typing import Any, Final, Generic, Self, TypeAlias, TypeVar, final, overload
 
-from typing_extensions import disjoint_base
+from typing_extensions import Buffer, CapsuleType, disjoint_base
 
+from adamant._arrays import Rows
 from adamant._mapping import Range
 
 _K = TypeVar("_K")
@@ -20,10 +21,12 @@ __all__ = [
     "Batch",
     "Begun",
     "Changes",
+    "Column",
     "Cursor",
     "Expiring",
     "Keyspace",
     "Reader",
+    "Scan",
     "Snapshot",
     "SnapshotExpiring",
     "SnapshotReader",
@@ -34,10 +37,14 @@ __all__ = [
     "__VERSION__",
     "after_fork_in_child",
     "encrypt",
+    "get_many",
+    "get_many_into",
+    "put_many",
     "rekey",
     "restore",
     "run",
     "run_exclusive",
+    "scan",
 ]
 
 __VERSION__: Final[str]
@@ -78,6 +85,63 @@ def encrypt(path: _Path, new: bytes | str | None, /, *, old: bytes | str | None 
     old: the key that opens it as it is, if it is encrypted. Takes as much space again as its contents.
     The old files are removed, which does not erase them from a device.
     """
+
+def get_many(reader: Reader[Any, Any], keys: Rows, /) -> Column: ...
+def get_many_into(
+    reader: Reader[Any, Any], keys: Rows, out: Buffer, found: Buffer | None = None, /
+) -> int: ...
+def put_many(
+    target: Reader[Any, Any], keys: Rows, values: Rows | None, atomic: bool, /
+) -> int: ...
+def scan(
+    reader: Reader[_K, Any],
+    start: _K | None,
+    stop: _K | None,
+    prefix: _K | None,
+    reverse: bool,
+    rows: int,
+    /,
+) -> Scan: ...
+@final
+class Column:
+    """Rows of bytes of any length: an array of Arrow, and memory for numpy.frombuffer."""
+
+    def __len__(self) -> int: ...
+    @property
+    def missing(self) -> int:
+        """How many rows are missing: null in Arrow."""
+
+    @property
+    def offsets(self) -> memoryview:
+        """Where rows begin and end in the data: one int64 more than rows."""
+
+    @property
+    def data(self) -> memoryview:
+        """The bytes of all rows, one after the other."""
+
+    @property
+    def found(self) -> memoryview:
+        """Whether a row is there: a byte for each, 0 or 1."""
+
+    def __arrow_c_schema__(self) -> CapsuleType: ...
+    def __arrow_c_array__(
+        self, requested_schema: object | None = None
+    ) -> tuple[CapsuleType, CapsuleType]: ...
+
+@final
+class Scan:
+    """The entries of a part of a keyspace, in order: a stream of Arrow, columns, or into arrays.
+
+    Each entry is given once, whichever way it is asked for.
+    """
+
+    def __iter__(self) -> Scan: ...
+    def __next__(self) -> tuple[Column, Column]: ...
+    def into(self, keys: Buffer | None = None, values: Buffer | None = None) -> int:
+        """Writes the next keys and values into the rows of arrays until one is full; how many."""
+
+    def __arrow_c_schema__(self) -> CapsuleType: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> CapsuleType: ...
 
 @final
 class Begun:

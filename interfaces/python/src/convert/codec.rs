@@ -139,7 +139,7 @@ fn bytes_of<'a>(object: &'a Bound<'_, PyAny>, what: &str) -> PyResult<Cow<'a, [u
 
 /// Whether elements of a format, in the syntax of the module `struct` and PEP 3118, hold pointers.
 /// Names of fields, which are enclosed in colons, are ignored.
-fn has_pointers(format: &str) -> bool {
+pub(crate) fn has_pointers(format: &str) -> bool {
     format.split(':').step_by(2).any(|types| types.contains(['O', 'P', '&']))
 }
 

@@ -77,6 +77,14 @@ impl Place {
         }
     }
 
+    /// Passes the value of a key to a closure, which only copies it; whether there is one.
+    pub(crate) fn read(&self, map: &Map, key: &[u8], copy: impl FnOnce(&[u8])) -> Result<bool> {
+        if let (Map::Plain(keyspace), Self::Now) = (map, self) {
+            return Ok(keyspace.get_briefly(key, copy)?.is_some());
+        }
+        Ok(self.get(map, key)?.map(|value| copy(&value)).is_some())
+    }
+
     /// The value and the deadline of a key that has not expired.
     pub(crate) fn ending(
         &self,
