@@ -136,7 +136,7 @@ fn read_and_write<E: Engine>(
     report.add_rate("values.scan", E::NAME, entries, watch.measured(entries));
     let watch = Stopwatch::start();
     for (key, &index) in keys.iter().zip(&indices) {
-        engine.put(key, &data.value((index + 1) % entries, 0))?;
+        engine.put(key, data.value((index + 1) % entries, 0))?;
     }
     report.add_rate("values.put", E::NAME, count, watch.measured(count));
     Ok(())
