@@ -135,6 +135,11 @@ fn store_calls(calls: &mut Calls, store: &Store, scratch: &Path) {
     calls.refused("compact", || store.compact());
     calls.refused("sync_point", || store.sync_point());
     calls.refused("check_writable", || store.check_writable());
+    #[cfg(feature = "encryption")]
+    {
+        calls.harmless("is_encrypted", || store.is_encrypted());
+        calls.refused("rekey", || store.rekey(&adamant::EncryptionKey::from_bytes(&[1; 32])));
+    }
     calls.refused("occupancy", || store.occupancy());
     calls.refused("check_heap", || store.check_heap());
     calls.refused("shrink", || store.shrink());
@@ -186,6 +191,7 @@ fn keyspace_calls(calls: &mut Calls, keyspace: &Keyspace, value: ReservedValue) 
     calls.refused("retain", || keyspace.retain(.., |_, _| false));
     calls.refused("extract_if", || keyspace.extract_if(.., |_, _| true));
     calls.refused("rename", || keyspace.rename("large", "small"));
+    calls.refused("multi_get", || keyspace.multi_get(["large"]));
     calls.refused("move_to", || keyspace.move_to("large", keyspace, "small"));
     calls.refused("swap", || keyspace.swap("large", keyspace, "small"));
     calls.refused("move_range", || keyspace.move_range(.., keyspace));
@@ -214,6 +220,7 @@ fn snapshot_calls(calls: &mut Calls, snapshot: &Snapshot, keyspace: &Keyspace) {
     calls.refused("snapshot last", || snapshot.last(keyspace));
     calls.refused("snapshot iter", || snapshot.iter(keyspace).next().transpose());
     calls.refused("snapshot range", || snapshot.range(keyspace, "a"..).next().transpose());
+    calls.refused("snapshot multi_get", || snapshot.multi_get(keyspace, ["large"]));
     calls.refused("snapshot prefix", || snapshot.prefix(keyspace, "a").next().transpose());
     calls.harmless("snapshot clone", || drop(snapshot.clone()));
 }
@@ -224,6 +231,11 @@ fn transaction_calls(calls: &mut Calls, mut transaction: Transaction, keyspace: 
     calls.harmless("attempt", || own.attempt());
     calls.harmless("set_savepoint", || own.set_savepoint());
     calls.refused("transaction get", || own.get(keyspace, "own"));
+    calls.refused("transaction multi_get", || own.multi_get(keyspace, ["own"]));
+    calls.refused("shared transaction", || {
+        let shared = own.share();
+        shared.with(|transaction| transaction.get(keyspace, "own"))
+    });
     calls.refused("transaction contains", || own.contains(keyspace, "own"));
     calls.refused("transaction put", || own.put(keyspace, "key", "value"));
     calls.refused("transaction delete", || own.delete(keyspace, "own"));
@@ -270,9 +282,13 @@ fn typed_calls(calls: &mut Calls, before: &Before<'_>) {
     calls.refused("typed prefix", || typed.prefix("o").keys().next().transpose());
     let at = typed.at(&before.snapshot);
     calls.refused("typed at", || at.get("one"));
+    calls.refused("typed at multi_get", || at.multi_get(["one"]));
     calls.refused("typed at iter", || at.iter().next().transpose());
     calls.harmless("typed batch", || {
         let mut batch = before.store.batch();
+        typed.rename_in(&mut batch, "one", "two")?;
+        typed.move_in(&mut batch, "two", typed, "three")?;
+        typed.swap_in(&mut batch, "two", typed, "three")?;
         typed.put_into(&mut batch, "two", &2).and_then(|()| typed.delete_from(&mut batch, "one"))
     });
 }
@@ -317,6 +333,10 @@ fn all_calls(mut before: Before<'_>, mut batch: Batch, scratch: &Path) -> Calls 
     typed_calls(&mut calls, &before);
     expiring_calls(&mut calls, &before);
     calls.refused("typed within", || before.typed.within(&mut before.transaction).put("two", &2));
+    calls.refused("typed within shared", || {
+        let shared = before.transaction.share();
+        before.typed.within_shared(&shared).multi_get(["one"])
+    });
     calls.refused("expiring within", || {
         before.expiring.within(&mut before.transaction).remove("lease")
     });
@@ -464,6 +484,8 @@ fn every_public_call_is_tried() {
         "keyspace/lend.rs",
         "keyspace/load.rs",
         "keyspace/moves.rs",
+        "keyspace/multi_get.rs",
+        "keyspace/convert.rs",
         "keyspace/pop.rs",
         "keyspace/lsm.rs",
         "keyspace/snapshot.rs",
@@ -473,14 +495,20 @@ fn every_public_call_is_tried() {
         "batch/delete_range.rs",
         "batch/retain.rs",
         "transaction/handle.rs",
+        "transaction/handle/change.rs",
         "transaction/handle/commit.rs",
+        "transaction/handle/pop.rs",
+        "transaction/handle/read.rs",
         "transaction/iterate.rs",
         "transaction/remove.rs",
+        "transaction/shared.rs",
+        "transaction/writes.rs",
         "store/exclusive.rs",
         "store/attempts.rs",
         "store/sync_point.rs",
         "store/objects.rs",
         "care/backup.rs",
+        "care/encrypt.rs",
         "expiring/keyspace.rs",
         "expiring/change.rs",
         "expiring/at.rs",
@@ -488,8 +516,11 @@ fn every_public_call_is_tried() {
         "expiring/within.rs",
         "expiring/reserved.rs",
         "typed/keyspace.rs",
+        "typed/moves.rs",
         "typed/remove.rs",
-        "typed/within.rs",
+        "typed/snapshot.rs",
+        "typed/transaction.rs",
+        "typed/transaction_writes.rs",
     ];
     let mut missing = Vec::new();
     for file in files {

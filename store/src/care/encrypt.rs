@@ -56,10 +56,8 @@ impl Store {
     /// backend; then the old key opens the store, or, after a failure of the last step, the new
     /// one.
     pub fn rekey(&self, new: &EncryptionKey) -> Result<()> {
+        self.check_writable()?;
         let heap = self.shared.heap()?;
-        if self.shared.options().only_reads() {
-            return Err(adamant_heap::error::Error::ReadOnly.into());
-        }
         match replace_key(heap.directory().as_ref(), new)? {
             true => Ok(()),
             false => Err(Error::NotEncrypted { path: heap.path().into() }),
