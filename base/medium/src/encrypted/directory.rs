@@ -50,8 +50,7 @@ impl EncryptedDirectory {
     /// `Error::WrongKey` for another key, `Error::NotAuthentic` for a damaged key file; those of
     /// the medium.
     pub fn open(inner: Arc<dyn Directory>, key: &EncryptionKey) -> Result<Option<Self>> {
-        let data_key = DataKey::read(key, inner.as_ref())?;
-        data_key.map(|data_key| Self::with(inner, data_key, false)).transpose()
+        Self::open_for(inner, key, false)
     }
 
     /// The same beside another process that may write there: what looks changed is read again for
@@ -60,8 +59,16 @@ impl EncryptedDirectory {
     /// # Errors
     /// As [`EncryptedDirectory::open`].
     pub fn open_beside(inner: Arc<dyn Directory>, key: &EncryptionKey) -> Result<Option<Self>> {
+        Self::open_for(inner, key, true)
+    }
+
+    fn open_for(
+        inner: Arc<dyn Directory>,
+        key: &EncryptionKey,
+        is_beside: bool,
+    ) -> Result<Option<Self>> {
         let data_key = DataKey::read(key, inner.as_ref())?;
-        data_key.map(|data_key| Self::with(inner, data_key, true)).transpose()
+        data_key.map(|data_key| Self::with(inner, data_key, is_beside)).transpose()
     }
 
     /// An empty directory as that of an encrypted store, with a new data key. The key file is
@@ -121,11 +128,6 @@ impl EncryptedDirectory {
     /// Another directory of the same store.
     fn of(&self, inner: Arc<dyn Directory>) -> Self {
         Self { inner, keys: Arc::clone(&self.keys) }
-    }
-
-    /// The directory that this one encrypts, as it is.
-    pub fn inner(&self) -> &Arc<dyn Directory> {
-        &self.inner
     }
 
     fn file(&self, inner: Arc<dyn File>, head: FileHead) -> Arc<dyn File> {

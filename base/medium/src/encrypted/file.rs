@@ -63,12 +63,17 @@ struct Writing {
 }
 
 /// A unit, opened.
-#[derive(Clone)]
 struct Unit {
     number: u64,
     /// Bytes of the payload that count.
     length: usize,
     payload: Box<[u8]>,
+}
+
+impl Unit {
+    fn zeros(number: u64, length: usize, capacity: usize) -> Self {
+        Self { number, length, payload: vec![0; capacity].into() }
+    }
 }
 
 /// Says nothing of what it holds.
@@ -248,14 +253,6 @@ impl EncryptedFile {
         Ok(Unit { number, length, payload })
     }
 
-    /// A unit that an append begins in: it need not be read, as what is behind means nothing.
-    fn begun(&self, writing: &mut Writing, number: u64) -> Option<Unit> {
-        let capacity = self.geometry().capacity(number);
-        let is_there = self.geometry().plain_start(number) + capacity as u64 <= writing.end;
-        let payload = || vec![0; capacity].into();
-        is_there.then(|| Unit { number, length: capacity, payload: payload() })
-    }
-
     /// Writes a unit.
     fn put(&self, writing: &mut Writing, unit: Unit) -> Result<()> {
         let geometry = self.geometry();
@@ -288,10 +285,11 @@ impl EncryptedFile {
             if part.len() == capacity {
                 unit[UNIT_PAYLOAD..][..capacity].copy_from_slice(part);
             } else {
-                let begun = lost.filter(|_| within.start == 0);
-                let mut old = match begun.and_then(|_| self.begun(writing, number)) {
-                    Some(begun) => begun,
-                    None => self.unit(writing, number, lost)?,
+                // An append that begins here: what is behind means nothing, and need not be read.
+                let is_new = lost.is_some() && start == from;
+                let mut old = match is_new && start + capacity as u64 <= writing.end {
+                    true => Unit::zeros(number, capacity, capacity),
+                    false => self.unit(writing, number, lost)?,
                 };
                 old.length = old.length.max(within.end);
                 old.payload[within].copy_from_slice(part);
@@ -351,8 +349,7 @@ impl EncryptedFile {
         }
         let is_begun = old > geometry.plain_start(stop);
         if new > geometry.plain_start(stop) && !is_begun {
-            let payload = vec![0; geometry.capacity(stop)].into();
-            self.put(writing, Unit { number: stop, length: length_in(stop), payload })?;
+            self.put(writing, Unit::zeros(stop, length_in(stop), geometry.capacity(stop)))?;
         } else if !is_begun && self.units()? < stop {
             self.inner.set_len(geometry.file_start(stop))?;
         }
