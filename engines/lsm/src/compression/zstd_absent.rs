@@ -5,7 +5,7 @@ pub(super) const IS_BUILT: bool = false;
 
 /// Compresses nothing: options that ask for it are refused.
 #[derive(Default)]
-pub(super) struct ZstdCompressor;
+pub(super) struct ZstdCompressor {}
 
 impl ZstdCompressor {
     pub(super) fn compress(&mut self, _: &[u8], _: i32, _: &mut [u8]) -> Option<usize> {
