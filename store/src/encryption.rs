@@ -17,7 +17,7 @@ pub(crate) const KEY_NAME: &str = "key";
 
 /// A build without encryption has no keys.
 #[cfg(not(feature = "encryption"))]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum EncryptionKey {}
 
 /// A directory of a store, an increment or neither, with plain contents, and whether another
