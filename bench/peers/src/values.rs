@@ -62,6 +62,7 @@ fn table(rows: &Rows) -> String {
         "adamant",
         "lz4",
         "zstd",
+        "zstd, dictionary",
         "encrypted",
         "lz4, encrypted",
         "zstd, encrypted",

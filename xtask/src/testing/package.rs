@@ -17,6 +17,8 @@ use crate::source::workspace::{Package, Workspace};
 const REQUIRED: [&str; 4] = ["Cargo.toml", "LICENSE-APACHE", "LICENSE-MIT", "README.md"];
 /// Constructs that take a file by its path, up to the opening quotation mark.
 const INCLUDES: [&str; 3] = ["include_str!(\"", "include_bytes!(\"", "#[path = \""];
+/// What cargo says when it cannot ask the registry.
+const UNREACHED: [&str; 4] = ["network", "HTTP", "resolve host", "failed to query"];
 /// The trial installation folder, below the build folder.
 const INSTALLED: &str = "package/installed";
 
@@ -37,14 +39,14 @@ pub(crate) fn run(quick: bool) -> Result<bool, String> {
     }
     // Packages of the lock file may not be here yet; after this nothing is fetched.
     succeeds(&workspace.root, &["fetch", "--quiet", "--locked"])?;
+    let named: Vec<&str> = packages.iter().flat_map(|package| ["-p", &package.name]).collect();
     let mut arguments = vec!["package", "--quiet", "--offline", "--allow-dirty"];
     if quick {
         arguments.push("--no-verify");
     }
-    for package in &packages {
-        arguments.extend(["-p", &package.name]);
-    }
-    succeeds(&workspace.root, &arguments)?;
+    succeeds(&workspace.root, &[&arguments, &named[..]].concat())?;
+    rehearse(&workspace.root, &named)?;
+    compare(&workspace.root, &named)?;
     if !quick {
         for command in packages.iter().filter(|package| !package.programs.is_empty()) {
             install(&workspace, command)?;
@@ -53,6 +55,44 @@ pub(crate) fn run(quick: bool) -> Result<bool, String> {
     let done = if quick { "packed" } else { "packed and built, the command installed" };
     println!("package: {} {done}", packages.len());
     Ok(true)
+}
+
+/// Goes through `cargo publish` without its uploads.
+fn rehearse(root: &Path, named: &[&str]) -> Result<(), String> {
+    let publish = ["publish", "--dry-run", "--no-verify", "--allow-dirty", "--locked"];
+    let ran = Command::new(env!("CARGO")).args(publish).args(named).current_dir(root).output();
+    let ran = ran.map_err(|error| format!("could not run cargo: {error}"))?;
+    let words = String::from_utf8_lossy(&ran.stderr);
+    let uploads = words.lines().filter_map(|line| line.trim().strip_prefix("Uploading "));
+    let order: Vec<&str> = uploads.filter_map(|line| line.split(' ').next()).collect();
+    if ran.status.success() {
+        println!("package: cargo publish would upload {}", order.join(", "));
+        return Ok(());
+    }
+    if UNREACHED.iter().any(|word| words.contains(word)) {
+        println!("package: skipped cargo publish --dry-run: the registry does not answer");
+        return Ok(());
+    }
+    Err(format!("cargo publish --dry-run failed: {words}"))
+}
+
+/// Compares the interface of the crates with that of the newest release.
+fn compare(root: &Path, named: &[&str]) -> Result<(), String> {
+    let tags = Command::new("git")
+        .args(["tag", "--list", "v*", "--sort=-version:refname"])
+        .current_dir(root)
+        .output();
+    let tags = tags.map_err(|error| format!("could not run git: {error}"))?.stdout;
+    let tags = String::from_utf8_lossy(&tags);
+    let Some(newest) = tags.lines().next() else {
+        println!("package: skipped cargo semver-checks: nothing was released");
+        return Ok(());
+    };
+    if output(root, &["semver-checks", "--version"]).is_err() {
+        println!("package: skipped cargo semver-checks: it is not installed");
+        return Ok(());
+    }
+    succeeds(root, &[&["semver-checks", "--baseline-rev", newest], named].concat())
 }
 
 /// Installs a package's programs as its users do, but without optimisation, and asks each for its

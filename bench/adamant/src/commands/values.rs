@@ -2,9 +2,13 @@
 //!
 //! Rows: `values.load`, sorted, in batches of 1,000; `.space`, bytes on the disk for an entry,
 //! without the log; `.open`, of the closed store; `.get`, random; `.scan`, of all entries; `.put`,
-//! random, one by one. Commits survive the death of the process; no row waits for the device.
+//! random, one by one; `.convert`, of all values, from plain ones, which a dictionary is trained
+//! from. Commits survive the death of the process; no row waits for the device.
 
 use std::path::{Path, PathBuf};
+
+use adamant::Compression;
+use tempfile::TempDir;
 
 use crate::engines::adamant::{
     AdamantEngine, EncryptedEngine, EncryptedLz4Engine, EncryptedZstdEngine, Lz4Engine, ZstdEngine,
@@ -13,12 +17,17 @@ use crate::harness::data::{Data, Distribution, draw};
 use crate::harness::engine::{Direction, Durability, Engine, Setup};
 use crate::harness::error::{Result, ensure};
 use crate::harness::key::Key;
-use crate::harness::measure::Stopwatch;
+use crate::harness::measure::{Measured, Stopwatch};
 use crate::harness::records::read_records;
 use crate::harness::report::{Report, Unit};
 
 /// Entries of a batch.
 const BATCH: usize = 1_000;
+/// Bytes of a dictionary.
+const DICTIONARY_BYTES: usize = 16 << 10;
+/// The store's name in its folder.
+const STORE: &str = "store";
+const SETUP: Setup = Setup { durability: Durability::Buffered, log_bytes_max: 128 << 20 };
 
 /// The settings.
 #[derive(Clone, Debug)]
@@ -70,7 +79,10 @@ pub fn own(settings: &Settings, data: &Data, report: &mut Report) -> Result<()> 
     measure::<ZstdEngine>(settings, data, report)?;
     measure::<EncryptedEngine>(settings, data, report)?;
     measure::<EncryptedLz4Engine>(settings, data, report)?;
-    measure::<EncryptedZstdEngine>(settings, data, report)
+    measure::<EncryptedZstdEngine>(settings, data, report)?;
+    convert(settings, data, report, (Lz4Engine::NAME, Compression::Lz4, false))?;
+    convert(settings, data, report, (ZstdEngine::NAME, Compression::zstd(), false))?;
+    convert(settings, data, report, ("zstd, dictionary", Compression::zstd(), true))
 }
 
 /// One engine.
@@ -78,14 +90,51 @@ pub fn own(settings: &Settings, data: &Data, report: &mut Report) -> Result<()> 
 /// # Errors
 /// As [`run`].
 pub fn measure<E: Engine>(settings: &Settings, data: &Data, report: &mut Report) -> Result<()> {
-    let folder = tempfile::Builder::new().prefix("adamant-bench-").tempdir_in(&settings.path)?;
-    let path = folder.path().join("store");
-    std::fs::create_dir(&path)?;
-    let setup = Setup { durability: Durability::Buffered, log_bytes_max: 128 << 20 };
+    let (folder, engine) = open::<E>(settings)?;
+    let loaded = load(&engine, settings, data)?;
+    report.add_rate("values.load", E::NAME, settings.entries, loaded);
+    engine.close()?;
+    measure_closed::<E>(&folder.path().join(STORE), (settings, data), E::NAME, report)
+}
+
+/// What plain values are converted at; and the rows of a way that no engine opens by itself.
+fn convert(
+    settings: &Settings,
+    data: &Data,
+    report: &mut Report,
+    (name, compression, has_dictionary): (&'static str, Compression, bool),
+) -> Result<()> {
+    let (folder, engine) = open::<AdamantEngine>(settings)?;
+    load(&engine, settings, data)?;
+    let (store, keyspace) = (engine.store(), engine.keyspace().name());
+    let train = || store.train_dictionary(keyspace, DICTIONARY_BYTES);
+    let dictionary = has_dictionary.then(train).transpose()?;
+    let watch = Stopwatch::start();
+    store.compress_values(keyspace, compression, dictionary.as_deref())?;
     let entries = settings.entries;
-    let mut order: Vec<u64> = (0..entries).collect();
+    report.add_rate("values.convert", name, entries, watch.measured(entries));
+    if !has_dictionary {
+        return engine.close();
+    }
+    store.shrink()?;
+    engine.close()?;
+    let path = folder.path().join(STORE);
+    measure_closed::<AdamantEngine>(&path, (settings, data), name, report)
+}
+
+/// A new store in a folder of its own.
+fn open<E: Engine>(settings: &Settings) -> Result<(TempDir, E)> {
+    let folder = tempfile::Builder::new().prefix("adamant-bench-").tempdir_in(&settings.path)?;
+    let path = folder.path().join(STORE);
+    std::fs::create_dir(&path)?;
+    let engine = E::open(&path, SETUP)?;
+    Ok((folder, engine))
+}
+
+/// Puts all entries, sorted.
+fn load<E: Engine>(engine: &E, settings: &Settings, data: &Data) -> Result<Measured> {
+    let mut order: Vec<u64> = (0..settings.entries).collect();
     order.sort_by_cached_key(|index| data.key(*index).to_vec());
-    let engine = E::open(&path, setup)?;
     let watch = Stopwatch::start();
     for part in order.chunks(BATCH) {
         let values: Vec<Vec<u8>> =
@@ -94,23 +143,32 @@ pub fn measure<E: Engine>(settings: &Settings, data: &Data, report: &mut Report)
         let batch: Vec<(Key, &[u8])> = keys.zip(values.iter().map(Vec::as_slice)).collect();
         engine.put_batch(&batch)?;
     }
-    report.add_rate("values.load", E::NAME, entries, watch.measured(entries));
-    engine.close()?;
-    let space = E::space(&path)?.ok_or("a persistent engine takes space")?;
+    Ok(watch.measured(settings.entries))
+}
+
+/// The rows of a closed store.
+fn measure_closed<E: Engine>(
+    path: &Path,
+    (settings, data): (&Settings, &Data),
+    name: &'static str,
+    report: &mut Report,
+) -> Result<()> {
+    let entries = settings.entries;
+    let space = E::space(path)?.ok_or("a persistent engine takes space")?;
     let bytes = space.data_bytes as f64 / entries as f64;
-    report.add("values.space", E::NAME, Unit::Bytes, entries, bytes);
+    report.add("values.space", name, Unit::Bytes, entries, bytes);
     let watch = Stopwatch::start();
-    let engine = E::open(&path, setup)?;
+    let engine = E::open(path, SETUP)?;
     let milliseconds = watch.measured(1).seconds * 1e3;
-    report.add("values.open", E::NAME, Unit::Milliseconds, entries, milliseconds);
-    read_and_write(&engine, settings, data, report)?;
+    report.add("values.open", name, Unit::Milliseconds, entries, milliseconds);
+    read_and_write(&engine, (settings, data), name, report)?;
     engine.close()
 }
 
 fn read_and_write<E: Engine>(
     engine: &E,
-    settings: &Settings,
-    data: &Data,
+    (settings, data): (&Settings, &Data),
+    name: &'static str,
     report: &mut Report,
 ) -> Result<()> {
     let entries = settings.entries;
@@ -125,7 +183,7 @@ fn read_and_write<E: Engine>(
         }
         ensure(found == count, || format!("got {found} values of {count}"))?;
         if is_measured {
-            report.add_rate("values.get", E::NAME, count, watch.measured(count));
+            report.add_rate("values.get", name, count, watch.measured(count));
         }
     }
     let (watch, mut bytes) = (Stopwatch::start(), 0);
@@ -133,12 +191,12 @@ fn read_and_write<E: Engine>(
         bytes += value.len();
     })?;
     ensure(scanned == entries && bytes > 0, || format!("got {scanned} entries of {entries}"))?;
-    report.add_rate("values.scan", E::NAME, entries, watch.measured(entries));
+    report.add_rate("values.scan", name, entries, watch.measured(entries));
     let watch = Stopwatch::start();
     for (key, &index) in keys.iter().zip(&indices) {
         engine.put(key, data.value((index + 1) % entries, 0))?;
     }
-    report.add_rate("values.put", E::NAME, count, watch.measured(count));
+    report.add_rate("values.put", name, count, watch.measured(count));
     Ok(())
 }
 

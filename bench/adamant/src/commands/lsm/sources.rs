@@ -2,7 +2,7 @@
 //!
 //! Purpose: the time of merging tables, and the share of making slices in it; the cost of a value
 //! that is handed out as a slice or as a copy; reads of large values from the cache; reads without
-//! a cache; what compressions save and cost on real records, also of values in trees.
+//! a cache; what compressions save and cost on real records.
 //! Invariants: all that is read is verified, at least by its length. Times are processor times of
 //! the thread: files are in the system's cache, so there is no other waiting.
 
@@ -12,7 +12,6 @@ mod blobs;
 mod compressions;
 mod gets;
 mod merging;
-mod values;
 
 use std::sync::Arc;
 
@@ -34,12 +33,11 @@ type Measure = fn(&mut Place<'_>) -> Result<()>;
 pub fn run(settings: &SourcesSettings, tell: &mut dyn FnMut(&str)) -> Result<Report> {
     let mut report = Report::new("lsm", NAME);
     for round in 0..settings.rounds {
-        let parts: [(&str, Measure); 5] = [
+        let parts: [(&str, Measure); 4] = [
             ("merging", merging::measure),
             ("gets", gets::measure),
             ("blobs", blobs::measure),
             ("compressions", compressions::measure),
-            ("values", values::measure),
         ];
         let is_wanted = |name: &str| settings.part.as_ref().is_none_or(|part| part == name);
         ensure(parts.iter().any(|(name, _)| is_wanted(name)), || {
