@@ -1,14 +1,14 @@
 //! `adamant-peers values`: records as people store them, by Adamant in all its ways and by LSM
 //! trees that compress.
 //!
-//! Engines take turns in one process. The rows are those of `adamant_bench::commands::values`.
+//! Engines take turns in one process; LSM trees of others are compacted after the load. The rows are those of `adamant_bench::commands::values`.
 
 use std::path::PathBuf;
 
 use adamant_bench::commands::values::{self, Settings, settings_in};
 use adamant_bench::engines::adamant::AdamantEngine;
-use adamant_bench::harness::engine::Engine as _;
 use adamant_bench::harness::asked::AskedRows;
+use adamant_bench::harness::engine::{Engine as _, LsmEngine};
 use adamant_bench::harness::error::Result;
 use adamant_bench::harness::report::Report;
 use adamant_bench::harness::rows::Rows;
@@ -31,9 +31,19 @@ pub fn run(arguments: &[String]) -> Result<()> {
     for round in 0..settings.rounds {
         eprintln!("round {} of {}", round + 1, settings.rounds);
         values::own(&settings, &data, &mut report)?;
-        values::measure::<Fjall3Engine>(&settings, &data, &mut report)?;
+        values::measure_settled(
+            &settings,
+            &data,
+            &mut report,
+            <Fjall3Engine as LsmEngine>::compact,
+        )?;
         #[cfg(feature = "rocksdb")]
-        values::measure::<RocksDbEngine>(&settings, &data, &mut report)?;
+        values::measure_settled(
+            &settings,
+            &data,
+            &mut report,
+            <RocksDbEngine as LsmEngine>::compact,
+        )?;
     }
     let mut rows = Rows::default();
     rows.add(&report.json_lines(&AskedRows::default()), None)?;

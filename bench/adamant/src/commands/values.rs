@@ -85,14 +85,25 @@ pub fn own(settings: &Settings, data: &Data, report: &mut Report) -> Result<()> 
     convert(settings, data, report, ("zstd, dictionary", Compression::zstd(), true))
 }
 
-/// One engine.
+fn measure<E: Engine>(settings: &Settings, data: &Data, report: &mut Report) -> Result<()> {
+    measure_settled::<E>(settings, data, report, |_| Ok(()))
+}
+
+/// One engine; `settle` does, after the load, what it leaves to later: else its data would be in
+/// its log.
 ///
 /// # Errors
 /// As [`run`].
-pub fn measure<E: Engine>(settings: &Settings, data: &Data, report: &mut Report) -> Result<()> {
+pub fn measure_settled<E: Engine>(
+    settings: &Settings,
+    data: &Data,
+    report: &mut Report,
+    settle: impl FnOnce(&E) -> Result<()>,
+) -> Result<()> {
     let (folder, engine) = open::<E>(settings)?;
     let loaded = load(&engine, settings, data)?;
     report.add_rate("values.load", E::NAME, settings.entries, loaded);
+    settle(&engine)?;
     engine.close()?;
     measure_closed::<E>(&folder.path().join(STORE), (settings, data), E::NAME, report)
 }
