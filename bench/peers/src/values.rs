@@ -1,8 +1,8 @@
 //! `adamant-peers values`: records as people store them, by Adamant in all its ways and by LSM
 //! trees that compress.
 //!
-//! Engines take turns in one process; LSM trees of others are compacted after the load. The rows are
-//! those of `adamant_bench::commands::values`.
+//! Engines take turns in one process; LSM trees of others are compacted after the load. The rows
+//! are those of `adamant_bench::commands::values`.
 
 use std::path::PathBuf;
 
