@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use adamant::expiring::Living;
-use adamant::{Deadline, Expiring, Iter, Keys, Slice, Snapshot, Transaction};
+use adamant::{Deadline, Engine, Expiring, Iter, Keys, Slice, Snapshot, Transaction};
 
 use crate::convert::span::Span;
 use crate::errors::{Failure, Result};
@@ -196,15 +196,19 @@ impl Place {
     pub(crate) fn walk(&self, map: &Map, span: Span, with_values: bool) -> Result<Walk> {
         Ok(match self {
             Self::Now => Walk::Now(match map {
-                Map::Plain(keyspace) => Steps::new(keyspace.range(span.bounds()), with_values),
+                Map::Plain(keyspace) => {
+                    Steps::new(keyspace.range(span.bounds()), keyspace.engine(), with_values)
+                }
                 Map::Ending(expiring) => Steps::Living(Box::new(expiring.range(span.bounds()))),
             }),
             Self::At(snapshot) => {
                 let steps = with_snapshot(snapshot, |it| {
                     Ok(match map {
-                        Map::Plain(keyspace) => {
-                            Steps::new(it.range(keyspace, span.bounds()), with_values)
-                        }
+                        Map::Plain(keyspace) => Steps::new(
+                            it.range(keyspace, span.bounds()),
+                            keyspace.engine(),
+                            with_values,
+                        ),
                         Map::Ending(expiring) => {
                             Steps::Living(Box::new(expiring.at(it).range(span.bounds())))
                         }
@@ -222,6 +226,9 @@ impl Place {
 
 /// An iterator of the store, with values or without.
 pub(crate) enum Steps {
+    /// Of a tree, which lends entries under its lock.
+    Lent(Box<Iter>),
+    /// Of the engine lsm, which copies entries before it lends them, and more than a few.
     Entries(Box<Iter>),
     Keys(Box<Keys>),
     /// Entries that have not expired: with values, since their deadlines are stored before these.
@@ -229,8 +236,12 @@ pub(crate) enum Steps {
 }
 
 impl Steps {
-    fn new(iter: Iter, with_values: bool) -> Self {
-        if with_values { Self::Entries(Box::new(iter)) } else { Self::Keys(Box::new(iter.keys())) }
+    fn new(iter: Iter, engine: Engine, with_values: bool) -> Self {
+        match engine {
+            _ if !with_values => Self::Keys(Box::new(iter.keys())),
+            Engine::Lsm => Self::Entries(Box::new(iter)),
+            _ => Self::Lent(Box::new(iter)),
+        }
     }
 
     fn gather(
@@ -240,7 +251,7 @@ impl Steps {
         into: &mut ScanBatch,
     ) -> adamant::Result<()> {
         match self {
-            Self::Entries(iter) => {
+            Self::Lent(iter) => {
                 let copy = |key: &[u8], value: &[u8]| {
                     into.push(key, value);
                     let is_full = is_full(into, entries_max);
@@ -249,6 +260,7 @@ impl Steps {
                 let ended = if reverse { iter.lend_back(copy) } else { iter.lend(copy) };
                 ended.map(|_| ())
             }
+            Self::Entries(iter) => gather(iter.as_mut(), reverse, entries_max, into),
             Self::Keys(iter) => gather(&mut iter.map(alone), reverse, entries_max, into),
             Self::Living(iter) => gather(&mut iter.map(pair), reverse, entries_max, into),
         }
