@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! arena       key value key value ...      one allocation for all small ones
-//! operations  keyspace, first 8 bytes of the key, where key and value are
+//! operations  keyspace, 8 bytes of the key, where key and value are
 //! large       values of 64 KiB and more, each by itself: growing the arena never copies them
 //! moves       from where to where, and how many operations come before
 //! ```
@@ -17,7 +17,7 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use adamant_trees::{Operation, Pair};
-use adamant_wire::key::head_of;
+use adamant_wire::key::{common_len, head_of};
 
 /// Values from this size on have an allocation of their own.
 const LARGE_BYTES_MIN: usize = 64 << 10;
@@ -72,8 +72,9 @@ pub(crate) enum Step<'c> {
 
 /// One operation.
 struct Entry {
-    /// The first 8 bytes of the key, so that most comparisons need not read the arena.
-    start: u64,
+    /// Of the key, the 8 bytes behind what all keys that are sorted together begin with, so that
+    /// most comparisons need not read the arena. Set when they are sorted.
+    head: u64,
     /// Where the key begins in the arena; its value follows unless it is large.
     key_at: usize,
     key_bytes: u32,
@@ -89,6 +90,12 @@ enum Value {
     Arena(u32),
     /// The large value at this index.
     Large(u32),
+}
+
+impl Entry {
+    fn key<'a>(&self, arena: &'a [u8]) -> &'a [u8] {
+        &arena[self.key_at..self.key_at + self.key_bytes as usize]
+    }
 }
 
 impl Content {
@@ -126,8 +133,8 @@ impl Content {
                 Value::Large(u32::try_from(index).expect("2^32 values of 64 KiB fit nowhere"))
             }
         };
-        let (start, key_bytes) = (head_of(key, 0), key.len() as u32);
-        self.operations.push(Entry { start, key_at, key_bytes, keyspace, value });
+        let key_bytes = key.len() as u32;
+        self.operations.push(Entry { head: 0, key_at, key_bytes, keyspace, value });
     }
 
     /// Bytes of all keys and values.
@@ -140,8 +147,9 @@ impl Content {
         self.operations.iter().map(|entry| self.operation(entry))
     }
 
-    /// Drops operations that later ones replaced; there must be no moves. Sorts, which takes one
-    /// pass over what is sorted already, and gives back memory if half of it or more is not needed.
+    /// Drops operations that later ones replaced; there must be no moves. Sorts, which takes
+    /// some passes over what is sorted already, and gives back memory if half of it or more is not
+    /// needed.
     pub(crate) fn drop_replaced(&mut self) {
         self.sort();
         let needed = self.operations().map(|it| it.key.len() + it.value.map_or(0, <[u8]>::len));
@@ -226,7 +234,7 @@ impl Content {
     fn operation(&self, entry: &Entry) -> Operation<'_> {
         let value_at = entry.key_at + entry.key_bytes as usize;
         Operation {
-            key: &self.arena[entry.key_at..value_at],
+            key: entry.key(&self.arena),
             value: match entry.value {
                 Value::None => None,
                 Value::Arena(bytes) => Some(&self.arena[value_at..value_at + bytes as usize]),
@@ -238,6 +246,13 @@ impl Content {
 
 /// Sorts by keyspace and key, and keeps the last of several operations on the same key.
 fn sort_and_thin(arena: &[u8], operations: &mut Vec<Entry>) {
+    let Some(first) = operations.first() else { return };
+    let first = first.key(arena);
+    let shared = operations.iter().map(|entry| common_len(first, entry.key(arena)));
+    let shared = shared.min().unwrap_or(0);
+    for entry in &mut *operations {
+        entry.head = head_of(entry.key(arena), shared);
+    }
     // The sort is stable, so operations on the same key stay in their order.
     operations.sort_by(|one, other| compare(arena, one, other));
     operations.dedup_by(|later, earlier| {
@@ -250,11 +265,10 @@ fn sort_and_thin(arena: &[u8], operations: &mut Vec<Entry>) {
 }
 
 fn compare(arena: &[u8], one: &Entry, other: &Entry) -> Ordering {
-    let key = |entry: &Entry| &arena[entry.key_at..entry.key_at + entry.key_bytes as usize];
     one.keyspace
         .cmp(&other.keyspace)
-        .then(one.start.cmp(&other.start))
-        .then_with(|| key(one).cmp(key(other)))
+        .then(one.head.cmp(&other.head))
+        .then_with(|| one.key(arena).cmp(other.key(arena)))
 }
 
 #[cfg(test)]
@@ -337,13 +351,22 @@ mod tests {
 
     #[test]
     fn large_values_and_random_keys_agree_with_a_map() {
-        let seed = 7;
+        for (seed, prefixes) in [&[""][..], &["keys begin alike"], &["", "some begin alike", "so"]]
+            .into_iter()
+            .enumerate()
+        {
+            agrees_with_a_map(seed as u64, prefixes);
+        }
+    }
+
+    fn agrees_with_a_map(seed: u64, prefixes: &[&str]) {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut content = Content::default();
         let mut model = std::collections::BTreeMap::new();
         for _ in 0..3_000 {
             let keyspace = random.u32(0..3);
-            let key: Vec<u8> = (0..random.usize(1..11)).map(|_| random.u8(0..3)).collect();
+            let mut key = prefixes[random.usize(..prefixes.len())].as_bytes().to_vec();
+            key.extend((0..random.usize(1..11)).map(|_| random.u8(0..3)));
             let value = match random.u8(0..10) {
                 0 => None,
                 1 => Some(vec![random.u8(..); LARGE_BYTES_MIN + random.usize(0..9)]),

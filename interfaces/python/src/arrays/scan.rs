@@ -18,6 +18,7 @@ use crate::errors::Result;
 use crate::fork::Kept;
 use crate::mapping::place::{Walk, hold};
 use crate::mapping::reader::Reader;
+use crate::mapping::scan_batch::ScanBatch;
 
 /// Entries that are taken from the store at once.
 const BATCH_ENTRIES: usize = 1024;
@@ -41,14 +42,15 @@ impl Rest {
         mut put: impl FnMut(usize, &[u8], &[u8]) -> Result<()>,
     ) -> Result<usize> {
         let Some(mut walk) = self.walk.take() else { return Ok(0) };
-        let mut row = 0;
+        let (mut batch, mut row) = (ScanBatch::default(), 0);
         while row < rows {
-            let batch = walk.batch(self.reverse, BATCH_ENTRIES.min(rows - row))?;
-            if batch.is_empty() {
+            batch.clear();
+            walk.batch(self.reverse, BATCH_ENTRIES.min(rows - row), &mut batch)?;
+            if batch.len() == 0 {
                 return Ok(row);
             }
-            for (key, value) in batch {
-                put(row, &key, &value)?;
+            while let Some((key, value)) = batch.pop() {
+                put(row, key, value)?;
                 row += 1;
             }
         }

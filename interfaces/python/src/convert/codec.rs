@@ -86,6 +86,23 @@ impl Codec {
         }
     }
 
+    /// Decodes bytes to an object, if that runs no code of Python: neither of a codec nor of the
+    /// garbage collection. Otherwise a copy of the bytes, for [`Codec::decode`].
+    pub(crate) fn decode_plainly<'py>(
+        &self,
+        py: Python<'py>,
+        bytes: &[u8],
+    ) -> Result<Bound<'py, PyAny>, Vec<u8>> {
+        match self {
+            Self::Bytes => Ok(PyBytes::new(py, bytes).into_any()),
+            Self::Utf8 => match std::str::from_utf8(bytes) {
+                Ok(text) => Ok(PyString::new(py, text).into_any()),
+                Err(_) => Err(bytes.to_vec()),
+            },
+            Self::Named(_) => Err(bytes.to_vec()),
+        }
+    }
+
     /// Decodes bytes to an object.
     ///
     /// # Errors

@@ -6,7 +6,6 @@
 //! iteration. After an error it yields nothing more.
 //! Thread safety: threads that share one get entries in turn.
 
-use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::PyTypeError;
@@ -17,7 +16,8 @@ use pyo3::types::PyTuple;
 use crate::convert::codec::Codec;
 use crate::errors::Failure;
 use crate::fork::Kept;
-use crate::mapping::place::{Entry, Walk};
+use crate::mapping::place::Walk;
+use crate::mapping::scan_batch::ScanBatch;
 
 /// Entries of the first batch: small, since many iterators are asked for a few entries only.
 const BATCH_ENTRIES_MIN: usize = 16;
@@ -54,18 +54,19 @@ pub(crate) struct Cursor {
 
 struct State {
     walk: Option<Walk>,
-    batch: VecDeque<Entry>,
+    batch: ScanBatch,
     entries_max: usize,
 }
 
 impl State {
     /// Takes the next batch. At the end, and after an error, drops the walk.
     fn fill(&mut self, reverse: bool) -> Result<(), Failure> {
+        self.batch.clear();
         let Some(mut walk) = self.walk.take() else { return Ok(()) };
-        self.batch = walk.batch(reverse, self.entries_max)?.into();
+        walk.batch(reverse, self.entries_max, &mut self.batch)?;
         // By 2: unneeded entries are at most as many as the needed ones.
         self.entries_max = (self.entries_max * 2).min(BATCH_ENTRIES_MAX);
-        if !self.batch.is_empty() {
+        if self.batch.len() > 0 {
             self.walk = Some(walk);
         }
         Ok(())
@@ -74,7 +75,7 @@ impl State {
 
 impl Cursor {
     pub(crate) fn new(kind: Kind, reverse: bool, codecs: (Codec, Codec), walk: Walk) -> Self {
-        let (batch, entries_max) = (VecDeque::new(), BATCH_ENTRIES_MIN);
+        let (batch, entries_max) = (ScanBatch::default(), BATCH_ENTRIES_MIN);
         let state = State { walk: Some(walk), batch, entries_max };
         Self { kind, reverse, codecs, state: Kept::new(Mutex::new(state)) }
     }
@@ -92,22 +93,24 @@ impl Cursor {
     }
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let mut state = self.hold(py, self.state.get()?);
-        if state.batch.is_empty() {
-            let state = &mut *state;
+        let mut held = self.hold(py, self.state.get()?);
+        let state = &mut *held;
+        if state.batch.is_taken() {
             py.detach(|| state.fill(self.reverse))?;
         }
-        let entry = state.batch.pop_front();
-        drop(state);
-        let Some((key, value)) = entry else { return Ok(None) };
+        let Some((key, value)) = state.batch.pop() else { return Ok(None) };
         let (keys, values) = &self.codecs;
-        Ok(Some(match self.kind {
-            Kind::Keys => keys.decode(py, &key)?,
-            Kind::Values => values.decode(py, &value)?,
-            Kind::Items => {
-                let pair = [keys.decode(py, &key)?, values.decode(py, &value)?];
-                PyTuple::new(py, pair)?.into_any()
-            }
-        }))
+        let with_key = self.kind != Kind::Values;
+        let with_value = self.kind != Kind::Keys;
+        let key = with_key.then(|| keys.decode_plainly(py, key));
+        let value = with_value.then(|| values.decode_plainly(py, value));
+        // What is left to do runs code of Python, which may ask for the lock.
+        drop(held);
+        let key = key.map(|it| it.or_else(|bytes| keys.decode(py, &bytes))).transpose()?;
+        let value = value.map(|it| it.or_else(|bytes| values.decode(py, &bytes))).transpose()?;
+        Ok(match (key, value) {
+            (Some(key), Some(value)) => Some(PyTuple::new(py, [key, value])?.into_any()),
+            (only, None) | (None, only) => only,
+        })
     }
 }

@@ -6,14 +6,16 @@
 //! Thread safety: a snapshot is read by any number of threads, a transaction by one after the
 //! other.
 
+use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use adamant::expiring::Living;
-use adamant::{Deadline, Expiring, Iter, Keys, Slice, Snapshot, Transaction};
+use adamant::{Deadline, Engine, Expiring, Iter, Keys, Slice, Snapshot, Transaction};
 
 use crate::convert::span::Span;
 use crate::errors::{Failure, Result};
 use crate::mapping::map::Map;
+use crate::mapping::scan_batch::ScanBatch;
 
 /// A key and its value; the value is empty if values are not wanted.
 pub(crate) type Entry = (Slice, Slice);
@@ -151,13 +153,14 @@ impl Place {
     /// The number of entries in a part of it: a walk over their keys.
     pub(crate) fn count(&self, map: &Map, span: Span) -> Result<u64> {
         let mut walk = self.walk(map, span, false)?;
-        let mut entries = 0;
+        let (mut batch, mut entries) = (ScanBatch::default(), 0);
         loop {
-            let batch = walk.batch(false, COUNTED_ENTRIES)?;
-            if batch.is_empty() {
+            walk.batch(false, COUNTED_ENTRIES, &mut batch)?;
+            if batch.len() == 0 {
                 return Ok(entries);
             }
             entries += batch.len() as u64;
+            batch.clear();
         }
     }
 
@@ -180,7 +183,10 @@ impl Place {
                 })
             }
             (Map::Ending(_), _) => {
-                Ok(self.walk(map, Span::new(None, None, None), true)?.batch(last, 1)?.pop())
+                let mut found = ScanBatch::default();
+                let mut walk = self.walk(map, Span::new(None, None, None), true)?;
+                walk.batch(last, 1, &mut found)?;
+                Ok(found.pop().map(|(key, value)| (key.into(), value.into())))
             }
         }
     }
@@ -190,15 +196,19 @@ impl Place {
     pub(crate) fn walk(&self, map: &Map, span: Span, with_values: bool) -> Result<Walk> {
         Ok(match self {
             Self::Now => Walk::Now(match map {
-                Map::Plain(keyspace) => Steps::new(keyspace.range(span.bounds()), with_values),
+                Map::Plain(keyspace) => {
+                    Steps::new(keyspace.range(span.bounds()), keyspace.engine(), with_values)
+                }
                 Map::Ending(expiring) => Steps::Living(Box::new(expiring.range(span.bounds()))),
             }),
             Self::At(snapshot) => {
                 let steps = with_snapshot(snapshot, |it| {
                     Ok(match map {
-                        Map::Plain(keyspace) => {
-                            Steps::new(it.range(keyspace, span.bounds()), with_values)
-                        }
+                        Map::Plain(keyspace) => Steps::new(
+                            it.range(keyspace, span.bounds()),
+                            keyspace.engine(),
+                            with_values,
+                        ),
                         Map::Ending(expiring) => {
                             Steps::Living(Box::new(expiring.at(it).range(span.bounds())))
                         }
@@ -216,6 +226,9 @@ impl Place {
 
 /// An iterator of the store, with values or without.
 pub(crate) enum Steps {
+    /// Of a tree, which lends entries under its lock.
+    Lent(Box<Iter>),
+    /// Of the engine lsm, which copies entries before it lends them, and more than a few.
     Entries(Box<Iter>),
     Keys(Box<Keys>),
     /// Entries that have not expired: with values, since their deadlines are stored before these.
@@ -223,15 +236,33 @@ pub(crate) enum Steps {
 }
 
 impl Steps {
-    fn new(iter: Iter, with_values: bool) -> Self {
-        if with_values { Self::Entries(Box::new(iter)) } else { Self::Keys(Box::new(iter.keys())) }
+    fn new(iter: Iter, engine: Engine, with_values: bool) -> Self {
+        match engine {
+            _ if !with_values => Self::Keys(Box::new(iter.keys())),
+            Engine::Lsm => Self::Entries(Box::new(iter)),
+            _ => Self::Lent(Box::new(iter)),
+        }
     }
 
-    fn gather(&mut self, reverse: bool, entries_max: usize) -> adamant::Result<Vec<Entry>> {
+    fn gather(
+        &mut self,
+        reverse: bool,
+        entries_max: usize,
+        into: &mut ScanBatch,
+    ) -> adamant::Result<()> {
         match self {
-            Self::Entries(iter) => gather(iter.as_mut(), reverse, entries_max),
-            Self::Keys(iter) => gather(&mut iter.map(alone), reverse, entries_max),
-            Self::Living(iter) => gather(&mut iter.map(pair), reverse, entries_max),
+            Self::Lent(iter) => {
+                let copy = |key: &[u8], value: &[u8]| {
+                    into.push(key, value);
+                    let is_full = is_full(into, entries_max);
+                    if is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                };
+                let ended = if reverse { iter.lend_back(copy) } else { iter.lend(copy) };
+                ended.map(|_| ())
+            }
+            Self::Entries(iter) => gather(iter.as_mut(), reverse, entries_max, into),
+            Self::Keys(iter) => gather(&mut iter.map(alone), reverse, entries_max, into),
+            Self::Living(iter) => gather(&mut iter.map(pair), reverse, entries_max, into),
         }
     }
 }
@@ -259,52 +290,58 @@ pub(crate) enum Walk {
 }
 
 impl Walk {
-    /// The next entries, about so many at most; none at the end.
-    pub(crate) fn batch(&mut self, reverse: bool, entries_max: usize) -> Result<Vec<Entry>> {
-        let entries = match self {
-            Self::Now(steps) => steps.gather(reverse, entries_max)?,
+    /// Adds the next entries, about so many at most; none at the end.
+    pub(crate) fn batch(
+        &mut self,
+        reverse: bool,
+        entries_max: usize,
+        into: &mut ScanBatch,
+    ) -> Result<()> {
+        match self {
+            Self::Now(steps) => Ok(steps.gather(reverse, entries_max, into)?),
             Self::At(steps, snapshot) => {
-                with_snapshot(snapshot, |_| steps.gather(reverse, entries_max))?
+                with_snapshot(snapshot, |_| steps.gather(reverse, entries_max, into))
             }
             Self::Within(transaction, rest, with_values) => {
                 let (map, span) = &mut **rest;
-                let entries = with_transaction(transaction, |it| match map {
+                with_transaction(transaction, |it| match map {
                     Map::Plain(keyspace) => {
                         let mut iter = it.range(keyspace, span.bounds());
                         if *with_values {
-                            return gather(&mut iter, reverse, entries_max);
+                            return gather(&mut iter, reverse, entries_max, into);
                         }
-                        gather(&mut iter.keys().map(alone), reverse, entries_max)
+                        gather(&mut iter.keys().map(alone), reverse, entries_max, into)
                     }
                     Map::Ending(expiring) => {
                         let mut within = expiring.within(it);
                         let iter = within.range(span.bounds());
-                        gather(&mut iter.map(pair), reverse, entries_max)
+                        gather(&mut iter.map(pair), reverse, entries_max, into)
                     }
                 })?;
-                if let Some((key, _)) = entries.last() {
+                if let Some(key) = into.last_key() {
                     span.behind(key, reverse);
                 }
-                entries
+                Ok(())
             }
-        };
-        Ok(entries)
+        }
     }
+}
+
+fn is_full(entries: &ScanBatch, entries_max: usize) -> bool {
+    entries.len() >= entries_max || entries.bytes() >= BATCH_BYTES_MAX
 }
 
 fn gather(
     iter: &mut impl DoubleEndedIterator<Item = adamant::Result<Entry>>,
     reverse: bool,
     entries_max: usize,
-) -> adamant::Result<Vec<Entry>> {
-    let mut entries = Vec::with_capacity(entries_max);
-    let mut bytes = 0;
-    while entries.len() < entries_max && bytes < BATCH_BYTES_MAX {
+    into: &mut ScanBatch,
+) -> adamant::Result<()> {
+    while !is_full(into, entries_max) {
         let next = if reverse { iter.next_back() } else { iter.next() };
         let Some(entry) = next else { break };
         let (key, value) = entry?;
-        bytes += key.len() + value.len();
-        entries.push((key, value));
+        into.push(&key, &value);
     }
-    Ok(entries)
+    Ok(())
 }
