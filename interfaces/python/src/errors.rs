@@ -78,6 +78,7 @@ fn of_class(class: &str, make: impl FnOnce(Bound<'_, PyType>) -> PyErr) -> PyErr
 fn class(error: &Error) -> &'static str {
     match error {
         Error::KeyTooLong { .. }
+        | Error::PairTooLong { .. }
         | Error::ValueTooLong { .. }
         | Error::KeyspaceName { .. }
         | Error::OtherStore { .. }
