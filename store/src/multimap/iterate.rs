@@ -95,7 +95,7 @@ impl<I: DoubleEndedIterator<Item = Result<Slice>>, V: Key> DoubleEndedIterator f
 impl<I: FusedIterator<Item = Result<Slice>>, V: Key> FusedIterator for Values<I, V> {}
 
 /// Searches for the first row of a range.
-pub trait FindRow {
+pub(crate) trait FindRow {
     /// The first row of a range in a direction.
     fn find_row(&mut self, range: KeyRange, direction: Direction) -> Result<Option<Slice>>;
 }
@@ -172,8 +172,12 @@ impl<R, K> DistinctKeys<R, K> {
     }
 }
 
-impl<R: FindRow, K: Key> DistinctKeys<R, K> {
-    fn go(&mut self, direction: Direction) -> Option<Result<K>> {
+impl<R, K> DistinctKeys<R, K> {
+    fn go(&mut self, direction: Direction) -> Option<Result<K>>
+    where
+        R: FindRow,
+        K: Key,
+    {
         let range = self.range.take()?;
         let row = match self.rows.find_row(range.clone(), direction).transpose()? {
             Ok(row) => row,

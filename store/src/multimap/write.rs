@@ -181,6 +181,26 @@ impl<K: Key, V: Key> Multimap<K, V> {
         failed.map_or(Ok(loaded), Err)
     }
 
+    /// Inserts rows as [`Multimap::untyped`] shows them, whatever their types are, in strictly
+    /// ascending order: for copies of multimaps.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let scores = store.multimap("scores")?.typed::<String, i32>()?;
+    /// scores.extend([("ada", 100), ("ada", -3)])?;
+    /// let rows = scores.untyped().iter().keys().collect::<Result<Vec<_>, _>>()?;
+    /// let copy = store.multimap("copy")?;
+    /// copy.load_stored(rows)?;
+    /// assert_eq!(copy.typed::<String, i32>()?.first_value("ada")?, Some(-3));
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Keyspace::load_sorted`](crate::Keyspace::load_sorted).
+    pub fn load_stored<R: AsRef<[u8]>>(&self, rows: impl IntoIterator<Item = R>) -> Result<Loaded> {
+        self.rows.load_sorted(rows.into_iter().map(|row| (row, [])))
+    }
+
     /// Waits until everything committed so far is as durable as a write through this handle. Like
     /// [`Keyspace::settle`](crate::Keyspace::settle).
     ///
