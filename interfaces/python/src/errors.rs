@@ -167,6 +167,12 @@ pub(crate) fn of_store(error: Error) -> PyErr {
         Error::WrongKind { name, found: KeyspaceKind::Expiring } => {
             format!("the keyspace {name:?} holds entries that end; open it by Store.expiring")
         }
+        Error::WrongKind { name, found: KeyspaceKind::Multimap } => {
+            format!("the keyspace {name:?} is a multimap; open it by Store.multimap")
+        }
+        Error::WrongKind { name, found: KeyspaceKind::Plain } => {
+            format!("the keyspace {name:?} holds plain entries; open it by Store.keyspace")
+        }
         Error::WrongKind { name, found: KeyspaceKind::Changes } => {
             format!("the keyspace {name:?} is the history of changes; read it by Store.changes")
         }

@@ -46,7 +46,7 @@ pub(crate) fn hold<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Calls a closure with a snapshot that is open.
-fn with_snapshot<T>(
+pub(crate) fn with_snapshot<T>(
     snapshot: &OpenSnapshot,
     work: impl FnOnce(&Snapshot) -> adamant::Result<T>,
 ) -> Result<T> {
@@ -237,7 +237,7 @@ impl Steps {
 }
 
 /// A key without a value.
-fn alone(key: adamant::Result<Slice>) -> adamant::Result<Entry> {
+pub(crate) fn alone(key: adamant::Result<Slice>) -> adamant::Result<Entry> {
     Ok((key?, Slice::EMPTY))
 }
 
@@ -245,6 +245,12 @@ fn alone(key: adamant::Result<Slice>) -> adamant::Result<Entry> {
 fn pair(entry: adamant::Result<(Slice, Slice, Option<Deadline>)>) -> adamant::Result<Entry> {
     let (key, value, _) = entry?;
     Ok((key, value))
+}
+
+/// A walk over something else than entries of a map.
+pub(crate) trait Batches: Send {
+    /// As [`Walk::batch`].
+    fn batch(&mut self, reverse: bool, entries_max: usize) -> Result<Vec<Entry>>;
 }
 
 /// A walk over entries, from one end.
@@ -256,6 +262,8 @@ pub(crate) enum Walk {
     /// Over a transaction: the rest of the range, with values or without. An iterator of the store
     /// would borrow the transaction all the time.
     Within(Arc<OpenTransaction>, Box<(Map, Span)>, bool),
+    /// Over what only its owner knows.
+    Other(Box<dyn Batches>),
 }
 
 impl Walk {
@@ -263,6 +271,7 @@ impl Walk {
     pub(crate) fn batch(&mut self, reverse: bool, entries_max: usize) -> Result<Vec<Entry>> {
         let entries = match self {
             Self::Now(steps) => steps.gather(reverse, entries_max)?,
+            Self::Other(walk) => walk.batch(reverse, entries_max)?,
             Self::At(steps, snapshot) => {
                 with_snapshot(snapshot, |_| steps.gather(reverse, entries_max))?
             }
@@ -292,7 +301,8 @@ impl Walk {
     }
 }
 
-fn gather(
+/// The next entries, about so many at most.
+pub(crate) fn gather(
     iter: &mut impl DoubleEndedIterator<Item = adamant::Result<Entry>>,
     reverse: bool,
     entries_max: usize,
