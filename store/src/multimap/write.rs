@@ -68,8 +68,8 @@ impl<K: Key, V: Key> Multimap<K, V> {
     }
 
     /// Takes a value from a key, and reports whether the key had it. Costs as
-    /// [`Keyspace::remove`](crate::Keyspace::remove): O(log n), and in `lsm` a search as well, which
-    /// may read the device.
+    /// [`Keyspace::remove`](crate::Keyspace::remove): O(log n), and in `lsm` a search as well,
+    /// which may read the device.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
