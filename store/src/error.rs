@@ -45,6 +45,13 @@ pub enum Error {
         /// Bytes that a value may have.
         bytes_max: u64,
     },
+    /// A key of a multimap and its value are longer together than a key may be.
+    PairTooLong {
+        /// Bytes of both, as they are stored.
+        bytes: u64,
+        /// Bytes that both may have.
+        bytes_max: u64,
+    },
     /// The keyspace's name is empty or too long.
     KeyspaceName {
         /// Bytes of the name.
@@ -217,8 +224,10 @@ pub enum Error {
         /// Its name.
         name: String,
     },
-    /// The keyspace holds expiring entries, or their deadlines: only
-    /// [`Store::expiring`](crate::Store::expiring) opens it for writing.
+    /// The keyspace holds entries of another kind than those that the call is for: expiring ones,
+    /// or their deadlines, are only written through
+    /// [`Store::expiring`](crate::Store::expiring), the pairs of a multimap through
+    /// [`Store::multimap`](crate::Store::multimap).
     WrongKind {
         /// Its name.
         name: String,
@@ -475,6 +484,12 @@ impl fmt::Display for Error {
                 f,
                 "a value has at most {bytes_max} bytes, this one has {bytes}; store it in parts"
             ),
+            Self::PairTooLong { bytes, bytes_max } => write!(
+                f,
+                "a key of a multimap and its value have at most {bytes_max} bytes together, as they \
+                 are stored, these have {bytes}; use digests of them, or the key of a keyspace that \
+                 holds the value"
+            ),
             Self::KeyspaceName { bytes, bytes_max } => write!(
                 f,
                 "the name of a keyspace has 1 to {bytes_max} bytes of UTF-8, this one has {bytes}"
@@ -645,6 +660,11 @@ impl fmt::Display for Error {
                 "expected the commits behind {after}, found those from {first} on: the others were \
                  removed to keep within the bound; begin anew, or have more bytes kept \
                  (`Store::record_changes`)"
+            ),
+            Self::WrongKind { name, found: KeyspaceKind::Plain } => write!(
+                f,
+                "the keyspace {name:?} holds plain entries; open it by `Store::keyspace`, or name \
+                 another one"
             ),
             Self::WrongKind { name, found } => write!(
                 f,

@@ -1,11 +1,14 @@
-//! Kinds of keyspaces: plain, expiring, and deadlines.
+//! Kinds of keyspaces: plain, expiring, deadlines, multimaps.
 //!
-//! Purpose: expiring entries take two keyspaces, which only `expiring` writes. The catalogue
-//! records their kinds, so that no other function opens them for writing.
+//! Purpose: expiring entries take two keyspaces, which only `expiring` writes, and the rows of a
+//! multimap are only written by `multimap`. The catalogue records their kinds, so that no other
+//! function opens them for writing.
 
 use std::fmt;
 
-use crate::layout::{KIND_CHANGES, KIND_DEADLINES, KIND_EXPIRING, KIND_PLAIN, KIND_UNSAID};
+use crate::layout::{
+    KIND_CHANGES, KIND_DEADLINES, KIND_EXPIRING, KIND_MULTIMAP, KIND_PLAIN, KIND_UNSAID,
+};
 
 /// The suffix that makes the name of an expiring keyspace that of its deadlines.
 const DEADLINES: &str = ".deadlines";
@@ -32,6 +35,8 @@ pub enum KeyspaceKind {
     Deadlines,
     /// The history of changes: [`Store::record_changes`](crate::Store::record_changes).
     Changes,
+    /// Pairs of a key and one of its values: [`Store::multimap`](crate::Store::multimap).
+    Multimap,
 }
 
 impl KeyspaceKind {
@@ -42,6 +47,7 @@ impl KeyspaceKind {
             Self::Expiring => "expiring",
             Self::Deadlines => "deadlines",
             Self::Changes => "changes",
+            Self::Multimap => "multimap",
         }
     }
 
@@ -52,6 +58,7 @@ impl KeyspaceKind {
             Self::Expiring => KIND_EXPIRING,
             Self::Deadlines => KIND_DEADLINES,
             Self::Changes => KIND_CHANGES,
+            Self::Multimap => KIND_MULTIMAP,
         }
     }
 
@@ -63,6 +70,7 @@ impl KeyspaceKind {
             KIND_EXPIRING => Some(Self::Expiring),
             KIND_DEADLINES => Some(Self::Deadlines),
             KIND_CHANGES => Some(Self::Changes),
+            KIND_MULTIMAP => Some(Self::Multimap),
             _ => None,
         }
     }

@@ -139,6 +139,8 @@ pub const KIND_EXPIRING: u16 = 2;
 pub const KIND_DEADLINES: u16 = 3;
 /// The history of changes of the store.
 pub const KIND_CHANGES: u16 = 4;
+/// Pairs of a multimap: a row's key is a key and one of its values, and its value is empty.
+pub const KIND_MULTIMAP: u16 = 5;
 
 /// The head of the history of changes.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]

@@ -48,6 +48,7 @@
 //! - [`Keyspace::typed`] gives keys and values types, see [`typed`].
 //! - [`Store::expiring`] gives entries a time to live (TTL): each expires at its deadline, see
 //!   [`expiring`].
+//! - [`Store::multimap`] gives a key any number of sorted values, see [`multimap`].
 //! - [`Store::backup`] copies a store while it is in use, [`Store::backup_since`] what changed
 //!   since another backup, and [`restore`] restores both. [`compact`] makes files as small as their
 //!   contents. [`Store::open_read_only`] reads beside other readers.
@@ -92,6 +93,7 @@ mod transaction;
 mod store;
 pub mod expiring;
 pub mod typed;
+pub mod multimap;
 mod care;
 mod changes;
 #[cfg(test)]
@@ -145,6 +147,7 @@ pub use keyspace::snapshot::Snapshot;
 pub use kind::KeyspaceKind;
 pub use limits::{KEY_BYTES_MAX, NAME_BYTES_MAX, VALUE_BYTES_MAX};
 pub use metrics::{CommitStats, Latencies};
+pub use multimap::Multimap;
 pub use options::Options;
 pub use reserved::ReservedValue;
 pub use store::attempts::Attempts;

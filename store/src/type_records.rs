@@ -43,11 +43,11 @@ impl Shared {
         }
     }
 
-    /// Whether types can be recorded for a keyspace that has none: it holds plain entries, and the
-    /// store is not open for reading only.
-    pub(crate) fn takes_types(&self, state: &KeyspaceState) -> bool {
+    /// Whether types can be recorded for a keyspace that has none: it holds entries of the kind
+    /// that they are for, and the store is not open for reading only.
+    pub(crate) fn takes_types(&self, state: &KeyspaceState, kind: KeyspaceKind) -> bool {
         let is_read_only = self.heap().and_then(|heap| Ok(heap.check_writable()?));
-        state.kind == KeyspaceKind::Plain && !is_read_only.is_err_and(|error| error.is_read_only())
+        state.kind == kind && !is_read_only.is_err_and(|error| error.is_read_only())
     }
 
     /// Records the types of a keyspace if it has none and no entry; otherwise like

@@ -15,7 +15,7 @@ use adamant::expiring::ReservedExpiring;
 use adamant::typed::TypedKeyspace;
 use adamant::{
     Attempts, Batch, Durability, Engine, Entries, Error, ExclusiveTransaction, Expiring, Iter,
-    Keyspace, KeyspaceOptions, Options, ReservedValue, Slice, Snapshot, Store, SyncPoint,
+    Keyspace, KeyspaceOptions, Multimap, Options, ReservedValue, Slice, Snapshot, Store, SyncPoint,
     Transaction,
 };
 
@@ -35,6 +35,7 @@ struct Before<'s> {
     keyspace: Keyspace,
     typed: TypedKeyspace<String, u64>,
     expiring: Expiring,
+    multimap: Multimap,
     snapshot: Snapshot,
     transaction: Transaction,
     iter: Iter,
@@ -58,6 +59,8 @@ impl<'s> Before<'s> {
         let expiring = store.expiring_with("leases", options).unwrap();
         let soon = expiring.after(std::time::Duration::from_secs(3600));
         expiring.insert("lease", "1", Some(soon)).unwrap();
+        let multimap = store.multimap_with("tags", options).unwrap();
+        multimap.insert("a", "1").unwrap();
         let mut transaction = store.begin().unwrap();
         transaction.put_reserved(&keyspace, "own", store.reserve(LENT_BYTES).unwrap()).unwrap();
         let (mut iter, mut entries) = (keyspace.iter(), keyspace.iter().entries());
@@ -75,6 +78,7 @@ impl<'s> Before<'s> {
             keyspace,
             typed,
             expiring,
+            multimap,
         }
     }
 }
@@ -156,6 +160,9 @@ fn store_calls(calls: &mut Calls, store: &Store, scratch: &Path) {
     calls.refused("open_expiring", || store.open_expiring("leases"));
     calls.refused("drop_expiring", || store.drop_expiring("leases"));
     calls.refused("swap_expiring", || store.swap_expiring("leases", "numbers"));
+    calls.refused("multimap", || store.multimap("tags"));
+    calls.refused("multimap_with", || store.multimap_with("tags", KeyspaceOptions::new()));
+    calls.refused("open_multimap", || store.open_multimap("tags"));
     calls.harmless("batch", || drop(store.batch()));
 }
 
@@ -324,6 +331,49 @@ fn expiring_calls(calls: &mut Calls, before: &Before<'_>) {
     calls.refused("expiring at", || leases.at(&before.snapshot).get("lease"));
 }
 
+fn multimap_calls(calls: &mut Calls, before: &Before<'_>) {
+    let tags = &before.multimap;
+    calls.harmless("multimap name", || (tags.name().len(), tags.untyped().kind()));
+    calls.harmless("multimap pair_of", || tags.pair_of(b"a\0\0b").is_ok());
+    calls.harmless("multimap durability", || tags.with_durability(Durability::Sync));
+    calls.refused("multimap typed", || tags.typed::<String, String>());
+    calls.refused("multimap get", || tags.get("a").next().transpose());
+    calls.refused("values_range", || tags.values_range("a", "0"..).next_back().transpose());
+    calls.refused("multimap contains", || tags.contains("a", "1"));
+    calls.refused("contains_key", || tags.contains_key("a"));
+    calls.refused("first_value", || tags.first_value("a"));
+    calls.refused("last_value", || tags.last_value("a"));
+    calls.refused("count", || tags.count("a"));
+    calls.refused("multimap first", || tags.first());
+    calls.refused("multimap last", || tags.last());
+    calls.refused("multimap len", || tags.len());
+    calls.refused("multimap is_empty", || tags.is_empty());
+    calls.refused("multimap iter", || tags.iter().next().transpose());
+    calls.refused("multimap range", || tags.range("a"..).next().transpose());
+    calls.refused("multimap prefix", || tags.prefix("a").next().transpose());
+    calls.refused("multimap keys", || tags.keys(..).next().transpose());
+    calls.refused("multimap insert", || tags.insert("a", "2"));
+    calls.refused("multimap put", || tags.put("a", "2"));
+    calls.refused("multimap remove", || tags.remove("a", "1"));
+    calls.refused("multimap delete", || tags.delete("a", "1"));
+    calls.refused("remove_all", || tags.remove_all("a"));
+    calls.refused("multimap clear", || tags.clear());
+    calls.refused("multimap load_sorted", || tags.load_sorted([("a", "2")]));
+    calls.refused("load_stored", || tags.load_stored([b"a\0\0b"]));
+    calls.refused("multimap extend", || tags.extend([("a", "2")]));
+    calls.refused("multimap settle", || tags.settle());
+    let at = tags.at(&before.snapshot);
+    calls.refused("multimap at get", || at.get("a").next().transpose());
+    calls.refused("multimap at contains", || at.contains("a", "1"));
+    calls.refused("multimap at first_value", || at.first_value("a"));
+    calls.refused("multimap at keys", || at.keys(..).next().transpose());
+    calls.refused("multimap at len", || at.len());
+    calls.harmless("multimap batch", || {
+        let mut batch = before.store.batch();
+        tags.put_into(&mut batch, "a", "2").and_then(|()| tags.delete_from(&mut batch, "a", "1"))
+    });
+}
+
 /// Makes all calls in the child; returns those with a wrong outcome.
 fn all_calls(mut before: Before<'_>, mut batch: Batch, scratch: &Path) -> Calls {
     let mut calls = Calls::default();
@@ -332,6 +382,16 @@ fn all_calls(mut before: Before<'_>, mut batch: Batch, scratch: &Path) -> Calls 
     snapshot_calls(&mut calls, &before.snapshot, &keyspace);
     typed_calls(&mut calls, &before);
     expiring_calls(&mut calls, &before);
+    multimap_calls(&mut calls, &before);
+    calls.refused("multimap within", || {
+        let mut tags = before.multimap.within(&mut before.transaction);
+        let kept = tags.insert("a", "2");
+        kept.and(tags.get("a").next().transpose())
+    });
+    calls.refused("multimap within shared", || {
+        let shared = before.transaction.share();
+        before.multimap.within_shared(&shared).count("a")
+    });
     calls.refused("typed within", || before.typed.within(&mut before.transaction).put("two", &2));
     calls.refused("typed within shared", || {
         let shared = before.transaction.share();
@@ -515,6 +575,11 @@ fn every_public_call_is_tried() {
         "expiring/remove.rs",
         "expiring/within.rs",
         "expiring/reserved.rs",
+        "multimap/handle.rs",
+        "multimap/read.rs",
+        "multimap/write.rs",
+        "multimap/at.rs",
+        "multimap/within.rs",
         "typed/keyspace.rs",
         "typed/moves.rs",
         "typed/remove.rs",

@@ -501,6 +501,12 @@ typedef struct adamant_keyspace_options adamant_keyspace_options;
 typedef struct adamant_keyspace_list adamant_keyspace_list;
 
 /**
+ * A map of keys to sets of values, both sorted by their bytes. A key and a value have up to 65,533
+ * bytes together, and one less for each zero in the key. To be freed by adamant_multimap_free.
+ */
+typedef struct adamant_multimap adamant_multimap;
+
+/**
  * Options of a store. To be freed by adamant_options_free, also after a store was opened with
  * them.
  */
@@ -1330,6 +1336,75 @@ int adamant_expiring_next_deadline(const adamant_expiring *expiring, uint64_t *d
  * until then.
  */
 int adamant_expiring_remove_expired(adamant_expiring *expiring, size_t entries_max, uint64_t *removed);
+
+/**
+ * Opens the multimap of a name, which is created if there is none. `engine` as in
+ * adamant_keyspace_open. It is renamed and dropped as any keyspace.
+ *
+ * Fails with ADAMANT_WRONG_KIND if there is a keyspace of that name with other entries.
+ */
+int adamant_multimap_open(adamant_store *store,
+                          const char *name,
+                          const char *engine,
+                          adamant_multimap **multimap);
+
+/**
+ * Another handle, whose writes wait for ADAMANT_SYNC, ADAMANT_BUFFERED or ADAMANT_DEFERRED.
+ */
+int adamant_multimap_with_durability(const adamant_multimap *multimap,
+                                     int durability,
+                                     adamant_multimap **other);
+
+/**
+ * Frees a handle; NULL is none. The multimap stays.
+ */
+void adamant_multimap_free(adamant_multimap *multimap);
+
+/**
+ * Gives a key one more value, and says whether it is new (1) or was there (0), when nothing is
+ * changed; `is_new` may be NULL. O(log n). ADAMANT_KEY_LENGTH if both are too long together.
+ */
+int adamant_multimap_insert(adamant_multimap *multimap, adamant_slice key, adamant_slice value, int *is_new);
+
+/**
+ * Takes a value from a key; ADAMANT_NOT_FOUND if the key did not have it. O(log n).
+ */
+int adamant_multimap_remove(adamant_multimap *multimap, adamant_slice key, adamant_slice value);
+
+/**
+ * Takes all values from a key, in one commit, and says how many there were; `values` may be NULL.
+ */
+int adamant_multimap_remove_all(adamant_multimap *multimap, adamant_slice key, uint64_t *values);
+
+/**
+ * Whether a key has a value: ADAMANT_OK or ADAMANT_NOT_FOUND. O(log n).
+ */
+int adamant_multimap_contains(const adamant_multimap *multimap, adamant_slice key, adamant_slice value);
+
+/**
+ * How many values a key has, which are counted.
+ */
+int adamant_multimap_count(const adamant_multimap *multimap, adamant_slice key, uint64_t *values);
+
+/**
+ * How many pairs of a key and a value there are.
+ */
+int adamant_multimap_len(const adamant_multimap *multimap, uint64_t *pairs);
+
+/**
+ * The lowest value of a key above another value, as a copy to be freed by adamant_value_free;
+ * ADAMANT_END, and NULL, if there is none. NULL bytes for `above`: the lowest of all. So a loop
+ * that gives the value found last goes through all of them, O(log n) each.
+ */
+int adamant_multimap_next_value(const adamant_multimap *multimap,
+                                adamant_slice key,
+                                adamant_slice above,
+                                adamant_value **value);
+
+/**
+ * The lowest key above another one that has a value, as adamant_multimap_next_value.
+ */
+int adamant_multimap_next_key(const adamant_multimap *multimap, adamant_slice above, adamant_value **key);
 
 /**
  * An empty batch.

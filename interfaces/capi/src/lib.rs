@@ -17,6 +17,7 @@ pub mod border;
 pub mod whole;
 pub mod entry;
 pub mod expiring;
+pub mod multimap;
 pub mod batch;
 pub mod views;
 pub mod changes;

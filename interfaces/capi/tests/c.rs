@@ -11,11 +11,12 @@ use std::sync::OnceLock;
 
 /// The programs: each gets a folder of its own as its argument, and returns 0 if all is as it
 /// should be.
-const PROGRAMS: [&str; 11] = [
+const PROGRAMS: [&str; 12] = [
     "entries",
     "views",
     "changes",
     "expiring",
+    "multimap",
     "broken",
     "wrong",
     "threads",

@@ -24,6 +24,7 @@ static void test_null(adamant_store *store, adamant_keyspace *keyspace, const ch
     adamant_cursor *cursor = NULL, *no_cursor = (adamant_cursor *)1;
     adamant_value *value = NULL;
     adamant_keyspace_list *list = NULL;
+    adamant_multimap *no_multimap = (adamant_multimap *)1;
     adamant_expiring *expiring = NULL, *no_expiring = (adamant_expiring *)1;
     adamant_slice slice = {NULL, 0};
     uint64_t count;
@@ -145,6 +146,19 @@ static void test_null(adamant_store *store, adamant_keyspace *keyspace, const ch
     BAD(adamant_cursor_seek(NULL, T("a")));
     BAD(adamant_cursor_rewind(NULL));
 
+    BAD(adamant_multimap_open(NULL, "m", NULL, &no_multimap));
+    CHECK(no_multimap == NULL);
+    BAD(adamant_multimap_open(store, NULL, NULL, &no_multimap));
+    BAD(adamant_multimap_open(store, "m", NULL, NULL));
+    BAD(adamant_multimap_with_durability(NULL, ADAMANT_SYNC, &no_multimap));
+    BAD(adamant_multimap_insert(NULL, T("a"), T("b"), NULL));
+    BAD(adamant_multimap_remove(NULL, T("a"), T("b")));
+    BAD(adamant_multimap_remove_all(NULL, T("a"), NULL));
+    BAD(adamant_multimap_contains(NULL, T("a"), T("b")));
+    BAD(adamant_multimap_count(NULL, T("a"), NULL));
+    BAD(adamant_multimap_len(NULL, NULL));
+    BAD(adamant_multimap_next_value(NULL, T("a"), T("b"), &value));
+    BAD(adamant_multimap_next_key(NULL, T("a"), &value));
     BAD(adamant_expiring_open(NULL, "e", NULL, &no_expiring));
     CHECK(no_expiring == NULL);
     BAD(adamant_expiring_open(store, NULL, NULL, &no_expiring));

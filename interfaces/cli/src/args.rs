@@ -150,6 +150,10 @@ pub(crate) struct ImportArgs {
     #[command(flatten)]
     pub(crate) csv: CsvArgs,
 
+    /// Into a multimap, which is made if there is none: a key may have several values
+    #[arg(long)]
+    pub(crate) multimap: bool,
+
     /// Leave malformed lines out instead of importing nothing
     #[arg(long)]
     pub(crate) partial: bool,

@@ -112,6 +112,7 @@ impl From<adamant::Error> for Failure {
         use adamant::Error;
         let code = match &error {
             Error::KeyTooLong { .. }
+            | Error::PairTooLong { .. }
             | Error::ValueTooLong { .. }
             | Error::KeyspaceName { .. }
             | Error::WrongEngine { .. }

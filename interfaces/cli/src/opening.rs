@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use adamant::{
-    EncryptionKey, Error, Expiring, KeyBounds, Keyspace, KeyspaceKind, Options, Slice, Store,
+    Batch, EncryptionKey, Error, Expiring, KeyBounds, Keyspace, KeyspaceKind, Multimap, Options,
+    Slice, Store,
 };
 
 use crate::args::Target;
@@ -64,6 +65,9 @@ impl Stores {
         let stored = store.open_stored(&target.keyspace)?;
         let keyspace = match stored.kind() {
             KeyspaceKind::Expiring => Readable::Ending(store.open_expiring(&target.keyspace)?),
+            KeyspaceKind::Multimap if has_texts(&store, &target.keyspace)? => {
+                Readable::Pairs(store.open_multimap(&target.keyspace)?)
+            }
             _ => Readable::Plain(stored),
         };
         Ok((store, keyspace))
@@ -80,6 +84,26 @@ impl Stores {
     pub(crate) fn created_keyspace(&self, target: &Target) -> Result<(Store, Keyspace)> {
         let store = self.created(&target.store)?;
         let keyspace = store.keyspace(&target.keyspace)?;
+        Ok((store, keyspace))
+    }
+
+    /// Opens a keyspace or a multimap and its store, or creates them if there are none.
+    pub(crate) fn created_for_import(
+        &self,
+        target: &Target,
+        multimap: bool,
+    ) -> Result<(Store, Writable)> {
+        let store = self.created(&target.store)?;
+        let name = &*target.keyspace;
+        let is_multimap = match store.open_stored(name) {
+            Ok(stored) => stored.kind() == KeyspaceKind::Multimap,
+            Err(Error::UnknownKeyspace { .. }) => false,
+            Err(error) => return Err(error.into()),
+        };
+        let keyspace = match multimap || is_multimap {
+            true => Writable::Pairs(store.multimap(name)?),
+            false => Writable::Plain(store.keyspace(name)?),
+        };
         Ok((store, keyspace))
     }
 
@@ -113,11 +137,41 @@ impl Stores {
     }
 }
 
+/// Whether the keys of a multimap are texts or bytes, as far as its types are recorded: the command
+/// does not know where others end.
+fn has_texts(store: &Store, name: &str) -> Result<bool> {
+    let info = store.keyspaces()?.into_iter().find(|info| info.name == name);
+    let types = info.and_then(|info| info.types);
+    Ok(types.is_none_or(|types| matches!(&*types.key.name, "String" | "bytes")))
+}
+
+/// A keyspace for imports.
+pub(crate) enum Writable {
+    Plain(Keyspace),
+    Pairs(Multimap),
+}
+
+impl Writable {
+    /// Puts an entry, or a pair of a multimap.
+    pub(crate) fn put_into(
+        &self,
+        batch: &mut Batch,
+        key: &[u8],
+        value: &[u8],
+    ) -> adamant::Result<()> {
+        match self {
+            Self::Plain(keyspace) => batch.put(keyspace, key, value),
+            Self::Pairs(multimap) => multimap.put_into(batch, key, value),
+        }
+    }
+}
+
 /// A keyspace for reading: of an expiring one the entries that have not expired, without their
-/// deadlines.
+/// deadlines; of a multimap the pairs.
 pub(crate) enum Readable {
     Plain(Keyspace),
     Ending(Expiring),
+    Pairs(Multimap),
 }
 
 /// Entries in order, from both ends.
@@ -129,6 +183,10 @@ impl Readable {
         match self {
             Self::Plain(keyspace) => keyspace.get(key),
             Self::Ending(expiring) => expiring.get(key),
+            Self::Pairs(multimap) => Err(Error::WrongKind {
+                name: multimap.name().to_owned(),
+                found: KeyspaceKind::Multimap,
+            }),
         }
     }
 
@@ -139,6 +197,10 @@ impl Readable {
             Self::Ending(expiring) => Box::new(
                 expiring.range(range).map(|entry| entry.map(|(key, value, _)| (key, value))),
             ),
+            Self::Pairs(multimap) => {
+                let (lower, upper) = range.bounds();
+                Box::new(multimap.range((lower.map(Slice::from), upper.map(Slice::from))))
+            }
         }
     }
 
@@ -147,6 +209,7 @@ impl Readable {
         match self {
             Self::Plain(keyspace) => keyspace.len(),
             Self::Ending(expiring) => expiring.len(),
+            Self::Pairs(multimap) => multimap.len(),
         }
     }
 }

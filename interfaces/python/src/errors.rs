@@ -78,6 +78,7 @@ fn of_class(class: &str, make: impl FnOnce(Bound<'_, PyType>) -> PyErr) -> PyErr
 fn class(error: &Error) -> &'static str {
     match error {
         Error::KeyTooLong { .. }
+        | Error::PairTooLong { .. }
         | Error::ValueTooLong { .. }
         | Error::KeyspaceName { .. }
         | Error::OtherStore { .. }
@@ -165,6 +166,12 @@ pub(crate) fn of_store(error: Error) -> PyErr {
         ),
         Error::WrongKind { name, found: KeyspaceKind::Expiring } => {
             format!("the keyspace {name:?} holds entries that end; open it by Store.expiring")
+        }
+        Error::WrongKind { name, found: KeyspaceKind::Multimap } => {
+            format!("the keyspace {name:?} is a multimap; open it by Store.multimap")
+        }
+        Error::WrongKind { name, found: KeyspaceKind::Plain } => {
+            format!("the keyspace {name:?} holds plain entries; open it by Store.keyspace")
         }
         Error::WrongKind { name, found: KeyspaceKind::Changes } => {
             format!("the keyspace {name:?} is the history of changes; read it by Store.changes")

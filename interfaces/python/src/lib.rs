@@ -22,6 +22,7 @@ mod batch;
 mod transaction;
 mod expiring;
 mod snapshot;
+mod multimap;
 mod changes;
 mod arrays;
 mod module;

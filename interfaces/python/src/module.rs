@@ -24,6 +24,8 @@ mod _native {
     #[pymodule_export]
     use crate::mapping::reader::Reader;
     #[pymodule_export]
+    use crate::multimap::Multimap;
+    #[pymodule_export]
     use crate::run::{Begun, run, run_exclusive};
     #[pymodule_export]
     use crate::snapshot::{Snapshot, SnapshotExpiring, SnapshotReader};

@@ -18,6 +18,13 @@ pub(crate) struct Snapshot {
     snapshot: Kept<Arc<OpenSnapshot>>,
 }
 
+impl Snapshot {
+    /// The snapshot, until it is closed.
+    pub(crate) fn open(&self) -> PyResult<&Arc<OpenSnapshot>> {
+        self.snapshot.get()
+    }
+}
+
 #[pymethods]
 impl Snapshot {
     #[new]
@@ -71,7 +78,7 @@ impl SnapshotReader {
 
 impl SnapshotReader {
     fn of(snapshot: &Bound<'_, Snapshot>, reader: &Reader) -> PyResult<PyClassInitializer<Self>> {
-        let place = Place::At(Arc::clone(snapshot.get().snapshot.get()?));
+        let place = Place::At(Arc::clone(snapshot.get().open()?));
         let reader = Reader::new(reader.map_now(snapshot.py())?, place, reader.codecs());
         Ok(PyClassInitializer::from(reader).add_subclass(Self))
     }

@@ -80,6 +80,24 @@ impl Store {
         Ok((expiring, durability.unwrap_or(self.durability)))
     }
 
+    /// Like [`Store::open_keyspace`], for a multimap.
+    pub(crate) fn open_multimap(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        options: KeyspaceOptions,
+        durability: Option<Durability>,
+    ) -> PyResult<(adamant::Multimap, Durability)> {
+        let durability = durability.unwrap_or(self.durability);
+        let multimap = self.detached(py, |store| {
+            if self.is_read_only {
+                store.open_multimap(name)?;
+            }
+            store.multimap_with(name, options)
+        })?;
+        Ok((multimap.with_durability(durability), durability))
+    }
+
     fn detached<T: Send>(
         &self,
         py: Python<'_>,

@@ -124,6 +124,26 @@ fn a_history_of_changes_is_left_out() {
 }
 
 #[test]
+fn multimaps_stay_multimaps() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let store = adamant::Store::open(path("made")).unwrap();
+    store.multimap("tags").unwrap().extend([("a", "2"), ("a", "1"), ("b\0", "")]).unwrap();
+    let numbers = store.multimap("numbers").unwrap().typed::<u32, i8>().unwrap();
+    numbers.extend([(1, -1), (1, 1), (2, 0)]).unwrap();
+    store.close().unwrap();
+    let url = format!("slatedb+file://{}", text(&path("objects")));
+    copy(&text(&path("made")), &url, &CopyOptions::new()).unwrap();
+    copy(&url, &text(&path("back")), &CopyOptions::new()).unwrap();
+    let store = adamant::Store::open(path("back")).unwrap();
+    let kinds = store.keyspaces().unwrap().into_iter().map(|info| info.kind);
+    assert_eq!(Vec::from_iter(kinds), [adamant::KeyspaceKind::Multimap; 2]);
+    assert_eq!(store.open_multimap("tags").unwrap().count("a").unwrap(), 2);
+    let numbers = store.open_multimap("numbers").unwrap().typed::<u32, i8>().unwrap();
+    assert_eq!(numbers.first_value(&1).unwrap(), Some(-1));
+}
+
+#[test]
 fn what_is_there_is_not_overwritten() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);

@@ -46,6 +46,11 @@ impl Keyspace {
         Self { is_lent: true, ..Self::new(shared, state) }
     }
 
+    /// This handle, to read stored bytes: see [`Keyspace::lent`].
+    pub(crate) fn to_lent(&self) -> Self {
+        Self { is_lent: true, ..self.clone() }
+    }
+
     /// Fails unless this handle may write.
     pub(crate) fn check_writes(&self) -> Result<()> {
         if self.is_lent {

@@ -432,7 +432,7 @@ fn wrong_entries(list: &[(String, CatalogueEntry)]) -> Vec<Finding> {
             findings.push(Finding::of(CATALOGUE, &error));
         }
         let (half, kind) = match kind_of(name, entry) {
-            Ok(KeyspaceKind::Plain | KeyspaceKind::Changes) => continue,
+            Ok(KeyspaceKind::Plain | KeyspaceKind::Changes | KeyspaceKind::Multimap) => continue,
             Ok(KeyspaceKind::Expiring) => (deadlines_of(name), KeyspaceKind::Deadlines),
             Ok(KeyspaceKind::Deadlines) => (entries_of(name).to_owned(), KeyspaceKind::Expiring),
             Err(error) => {

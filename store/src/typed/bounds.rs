@@ -23,48 +23,53 @@ pub type EncodedBounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 /// # Ok::<(), adamant::Error>(())
 /// ```
 pub trait KeyBoundsFor<K> {
-    /// The bounds, encoded.
-    fn encoded(&self) -> EncodedBounds;
+    /// The bounds, each encoded by a function.
+    fn encoded_by(&self, encode: fn(&dyn KeyFor<K>) -> Vec<u8>) -> EncodedBounds;
+
+    /// The bounds, encoded as whole keys.
+    fn encoded(&self) -> EncodedBounds {
+        self.encoded_by(|key| encode_key(key))
+    }
 }
 
 impl<K, Q: KeyFor<K>> KeyBoundsFor<K> for Range<Q> {
-    fn encoded(&self) -> EncodedBounds {
-        (Bound::Included(encode_key(&self.start)), Bound::Excluded(encode_key(&self.end)))
+    fn encoded_by(&self, encode: fn(&dyn KeyFor<K>) -> Vec<u8>) -> EncodedBounds {
+        (Bound::Included(encode(&self.start)), Bound::Excluded(encode(&self.end)))
     }
 }
 
 impl<K, Q: KeyFor<K>> KeyBoundsFor<K> for RangeInclusive<Q> {
-    fn encoded(&self) -> EncodedBounds {
-        (Bound::Included(encode_key(self.start())), Bound::Included(encode_key(self.end())))
+    fn encoded_by(&self, encode: fn(&dyn KeyFor<K>) -> Vec<u8>) -> EncodedBounds {
+        (Bound::Included(encode(self.start())), Bound::Included(encode(self.end())))
     }
 }
 
 impl<K, Q: KeyFor<K>> KeyBoundsFor<K> for RangeFrom<Q> {
-    fn encoded(&self) -> EncodedBounds {
-        (Bound::Included(encode_key(&self.start)), Bound::Unbounded)
+    fn encoded_by(&self, encode: fn(&dyn KeyFor<K>) -> Vec<u8>) -> EncodedBounds {
+        (Bound::Included(encode(&self.start)), Bound::Unbounded)
     }
 }
 
 impl<K, Q: KeyFor<K>> KeyBoundsFor<K> for RangeTo<Q> {
-    fn encoded(&self) -> EncodedBounds {
-        (Bound::Unbounded, Bound::Excluded(encode_key(&self.end)))
+    fn encoded_by(&self, encode: fn(&dyn KeyFor<K>) -> Vec<u8>) -> EncodedBounds {
+        (Bound::Unbounded, Bound::Excluded(encode(&self.end)))
     }
 }
 
 impl<K, Q: KeyFor<K>> KeyBoundsFor<K> for RangeToInclusive<Q> {
-    fn encoded(&self) -> EncodedBounds {
-        (Bound::Unbounded, Bound::Included(encode_key(&self.end)))
+    fn encoded_by(&self, encode: fn(&dyn KeyFor<K>) -> Vec<u8>) -> EncodedBounds {
+        (Bound::Unbounded, Bound::Included(encode(&self.end)))
     }
 }
 
 impl<K> KeyBoundsFor<K> for RangeFull {
-    fn encoded(&self) -> EncodedBounds {
+    fn encoded_by(&self, _: fn(&dyn KeyFor<K>) -> Vec<u8>) -> EncodedBounds {
         (Bound::Unbounded, Bound::Unbounded)
     }
 }
 
 impl<K, Q: KeyFor<K>> KeyBoundsFor<K> for (Bound<Q>, Bound<Q>) {
-    fn encoded(&self) -> EncodedBounds {
-        (self.0.as_ref().map(encode_key), self.1.as_ref().map(encode_key))
+    fn encoded_by(&self, encode: fn(&dyn KeyFor<K>) -> Vec<u8>) -> EncodedBounds {
+        (self.0.as_ref().map(|key| encode(key)), self.1.as_ref().map(|key| encode(key)))
     }
 }

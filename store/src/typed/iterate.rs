@@ -14,9 +14,6 @@ use crate::keyspace::iterate::{Iter, Keys};
 use crate::transaction::iterate::TransactionIter;
 use crate::transaction::shared::SharedTransactionIter;
 
-/// How many undecodable bytes an error shows.
-const SHOWN_BYTES_MAX: usize = 24;
-
 impl<K: Key, V: Value> TypedKeyspace<K, V> {
     /// All entries in the order of their keys, from both ends, like
     /// [`Keyspace::iter`](crate::Keyspace::iter).
@@ -97,13 +94,7 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
     }
 
     fn error(&self, malformed: &Malformed, bytes: &[u8]) -> Error {
-        let shown = &bytes[..bytes.len().min(SHOWN_BYTES_MAX)];
-        let more = if shown.len() < bytes.len() { ".." } else { "" };
-        Error::Encoding {
-            keyspace: self.keyspace.name().into(),
-            expected: malformed.expected().into(),
-            found: format!("{} bytes, \"{}{more}\"", bytes.len(), shown.escape_ascii()),
-        }
+        malformed.error(self.keyspace.name(), bytes)
     }
 }
 

@@ -79,13 +79,19 @@ pub trait Key: KeyFor<Self> + Named + Sized {
 pub trait PrefixFor<K: ?Sized> {
     /// Appends the bytes that all these keys begin with.
     fn encode_prefix(&self, bytes: &mut Vec<u8>);
+
+    /// Like [`PrefixFor::encode_prefix`], of keys that something follows, as
+    /// [`KeyFor::encode`] writes them: the keys of multimaps.
+    fn encode_prefix_of_part(&self, bytes: &mut Vec<u8>) {
+        self.encode_prefix(bytes);
+    }
 }
 
 /// A capacity that fits most keys.
 const KEY_BYTES_SHORT: usize = 32;
 
 /// Encodes a whole key.
-pub(super) fn encode_key<K, Q: KeyFor<K> + ?Sized>(key: &Q) -> Vec<u8> {
+pub(crate) fn encode_key<K, Q: KeyFor<K> + ?Sized>(key: &Q) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(KEY_BYTES_SHORT);
     key.encode_last(&mut bytes);
     bytes

@@ -13,7 +13,9 @@ use super::value::{Value, ValueFor};
 use crate::batch::builder::Batch;
 use crate::error::Result;
 use crate::keyspace::handle::Keyspace;
+use crate::kind::KeyspaceKind;
 use crate::limits::check_plain;
+use crate::types::KeyspaceTypes;
 
 /// An ordered map of keys of type `K` to values of type `V`: a [`Keyspace`], see
 /// [`Keyspace::typed`]. For operations without a method here use the keyspace itself,
@@ -63,14 +65,21 @@ impl Keyspace {
     /// for a name that cannot be recorded; the keyspace was dropped, the store is closed, or the
     /// commit failed.
     pub fn typed<K: Key, V: Value>(&self) -> Result<TypedKeyspace<K, V>> {
-        let (shared, types) = (&self.shared, types_of::<K, V>());
-        if !shared.has_types(&self.state, &types)?
-            && shared.takes_types(&self.state)
+        self.take_types(&types_of::<K, V>(), KeyspaceKind::Plain)?;
+        Ok(TypedKeyspace { keyspace: self.clone(), types: PhantomData })
+    }
+
+    /// Records the types of a keyspace of a kind, if it has none and no entry; otherwise compares
+    /// them with the recorded ones.
+    pub(crate) fn take_types(&self, types: &KeyspaceTypes, kind: KeyspaceKind) -> Result<()> {
+        let shared = &self.shared;
+        if !shared.has_types(&self.state, types)?
+            && shared.takes_types(&self.state, kind)
             && self.is_empty()?
         {
-            shared.record_first_types(&self.state, &types)?;
+            shared.record_first_types(&self.state, types)?;
         }
-        Ok(TypedKeyspace { keyspace: self.clone(), types: PhantomData })
+        Ok(())
     }
 
     /// Like [`Keyspace::typed`], and records the types, whatever was recorded: for a keyspace that

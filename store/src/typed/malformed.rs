@@ -2,6 +2,11 @@
 
 use std::fmt;
 
+use crate::error::Error;
+
+/// How many undecodable bytes an error shows.
+const SHOWN_BYTES_MAX: usize = 24;
+
 /// Bytes that are not an encoding of the expected type.
 ///
 /// ```
@@ -23,6 +28,17 @@ impl Malformed {
     /// `expected` describes the right encoding, such as "8 bytes of a u64".
     pub fn new(expected: impl Into<String>) -> Self {
         Self { expected: expected.into() }
+    }
+
+    /// The error about bytes of a keyspace, which shows some of them.
+    pub(crate) fn error(&self, keyspace: &str, bytes: &[u8]) -> Error {
+        let shown = &bytes[..bytes.len().min(SHOWN_BYTES_MAX)];
+        let more = if shown.len() < bytes.len() { ".." } else { "" };
+        Error::Encoding {
+            keyspace: keyspace.into(),
+            expected: self.expected.clone(),
+            found: format!("{} bytes, \"{}{more}\"", bytes.len(), shown.escape_ascii()),
+        }
     }
 
     /// The expected encoding.

@@ -75,6 +75,7 @@ pub use key::{Key, KeyFor, PrefixFor};
 pub use keyspace::TypedKeyspace;
 pub use malformed::Malformed;
 pub use named::Named;
+pub(crate) use named::types_of;
 pub use snapshot::TypedSnapshot;
 pub use transaction::TypedTransaction;
 pub use value::{Value, ValueFor};

@@ -40,7 +40,7 @@ fn recorded<T: Named>() -> RecordedType {
 }
 
 /// The recorded types of a keyspace with keys and values of these types.
-pub(super) fn types_of<K: Named, V: Named>() -> KeyspaceTypes {
+pub(crate) fn types_of<K: Named, V: Named>() -> KeyspaceTypes {
     KeyspaceTypes { key: recorded::<K>(), value: recorded::<V>() }
 }
 

@@ -15,13 +15,18 @@ const WITHIN: u8 = 0xff;
 const END: u8 = 0;
 
 fn encode(text: &[u8], bytes: &mut Vec<u8>) {
+    escape(text, bytes);
+    bytes.extend_from_slice(&[0, END]);
+}
+
+/// Appends a text without its end.
+fn escape(text: &[u8], bytes: &mut Vec<u8>) {
     for byte in text {
         bytes.push(*byte);
         if *byte == 0 {
             bytes.push(WITHIN);
         }
     }
-    bytes.extend_from_slice(&[0, END]);
 }
 
 fn decode(bytes: &mut &[u8]) -> Result<Vec<u8>, Malformed> {
@@ -64,6 +69,10 @@ macro_rules! bytes_for {
             fn encode_prefix(&self, bytes: &mut Vec<u8>) {
                 bytes.extend_from_slice(self.as_ref());
             }
+
+            fn encode_prefix_of_part(&self, bytes: &mut Vec<u8>) {
+                escape(self.as_ref(), bytes);
+            }
         }
     )*)*};
 }
@@ -71,7 +80,17 @@ macro_rules! bytes_for {
 bytes_for! {
     String: String, str;
     Vec<u8>: Vec<u8>, [u8], Slice;
-    Slice: Slice, [u8], Vec<u8>;
+    Slice: Slice, [u8], Vec<u8>, str, String;
+}
+
+impl<const N: usize> KeyFor<Slice> for [u8; N] {
+    fn encode(&self, bytes: &mut Vec<u8>) {
+        encode(self, bytes);
+    }
+
+    fn encode_last(&self, bytes: &mut Vec<u8>) {
+        bytes.extend_from_slice(self);
+    }
 }
 
 impl Key for String {

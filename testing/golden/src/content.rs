@@ -154,6 +154,31 @@ pub fn fill_lsm(store: &Store) -> Result<()> {
     Ok(())
 }
 
+/// Puts into an empty store a multimap of bytes, with zeros, empty keys and empty values among
+/// them, and one of each engine whose types were recorded.
+///
+/// # Errors
+/// Those of writing to the store.
+pub fn fill_multimaps(store: &Store) -> Result<()> {
+    let bytes = store.multimap("bytes")?;
+    for key in [&b""[..], &[0], &[0, 0], &[0, 255], &[255], b"a", b"a\0", b"a\0b", b"ab"] {
+        for value in [&b""[..], &[0], &[0, 255], &[255, 255], b"a value of more than 20 bytes"] {
+            bytes.insert(key, value)?;
+        }
+    }
+    bytes.remove(&b"ab"[..], &b""[..])?;
+    bytes.remove_all(&[0, 255])?;
+    for engine in [Engine::Bplus, Engine::Lsm] {
+        let options = KeyspaceOptions::new().engine(engine);
+        let numbers = store.multimap_with(engine.name(), options)?.typed::<String, i64>()?;
+        for number in 0..150 {
+            numbers.insert(&format!("key {:02}", number * 7 % 40), &(number % 11 - 5))?;
+        }
+        numbers.remove_all("key 07")?;
+    }
+    Ok(())
+}
+
 /// A dictionary of zstd, which is any bytes that values may have in common.
 pub const DICTIONARY: &[u8] =
     b"the value of a keyspace with a dictionary, number; and again, number";

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use adamant::{EncryptionKey, LsmOptions, Options, Result, Store};
 
-use crate::content::{fill, fill_engines, fill_lsm, fill_values};
+use crate::content::{fill, fill_engines, fill_lsm, fill_multimaps, fill_values};
 
 /// The key of the encrypted store.
 const KEY: [u8; 32] = *b"a key that everyone knows, 32 by";
@@ -24,12 +24,21 @@ pub enum Set {
     Encrypted,
     /// Trees with compressed values.
     Values,
+    /// Multimaps: of bytes, and of types that were recorded.
+    Multimaps,
 }
 
 impl Set {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::First, Self::Engines, Self::Tagged, Self::Lsm, Self::Encrypted, Self::Values];
+    pub const ALL: [Self; 7] = [
+        Self::First,
+        Self::Engines,
+        Self::Tagged,
+        Self::Lsm,
+        Self::Encrypted,
+        Self::Values,
+        Self::Multimaps,
+    ];
 
     /// The folder of its images.
     pub fn folder(self) -> PathBuf {
@@ -41,6 +50,7 @@ impl Set {
             Self::Lsm => format.join("lsm-2"),
             Self::Encrypted => format.join("encrypted"),
             Self::Values => format.join("values"),
+            Self::Multimaps => format.join("multimaps"),
         }
     }
 
@@ -74,6 +84,7 @@ impl Set {
             Self::Engines | Self::Tagged => fill_engines(store),
             Self::Lsm | Self::Encrypted => fill_lsm(store),
             Self::Values => fill_values(store),
+            Self::Multimaps => fill_multimaps(store),
         }
     }
 }

@@ -22,7 +22,7 @@ impl Gap {
 }
 
 /// Methods of what only one kind of handle is or has: not rows of the table.
-pub(crate) const OWN: [&str; 32] = [
+pub(crate) const OWN: [&str; 34] = [
     "after",
     "at",
     "attempt",
@@ -35,11 +35,13 @@ pub(crate) const OWN: [&str; 32] = [
     "keep_savepoint",
     "keyspaces",
     "kind",
+    "load_stored",
     "lsm",
     "name",
     "next_deadline",
     "now",
     "on_heap",
+    "pair_of",
     "remove_expired",
     "reserve",
     "retype",
@@ -153,12 +155,24 @@ pub(crate) const GAPS: &[Gap] = &[
     },
     Gap {
         methods: &["extend", "load_sorted"],
-        handles: &["Transaction", "TypedTransaction", "ExpiringTransaction", "Batch"],
+        handles: &[
+            "Transaction",
+            "TypedTransaction",
+            "ExpiringTransaction",
+            "MultimapTransaction",
+            "Batch",
+        ],
         reason: "Loads have any length and are committed in chunks. Put the entries one by one.",
     },
     Gap {
         methods: &["settle", "with_durability"],
-        handles: &["Transaction", "TypedTransaction", "ExpiringTransaction", "Batch"],
+        handles: &[
+            "Transaction",
+            "TypedTransaction",
+            "ExpiringTransaction",
+            "MultimapTransaction",
+            "Batch",
+        ],
         reason: "The commit waits, also one that changed nothing: as long as `durability` says.",
     },
     Gap {
@@ -202,5 +216,21 @@ pub(crate) const GAPS: &[Gap] = &[
         handles: &["Expiring"],
         reason: "A load fills one keyspace, and entries that expire are kept in two: put them \
                  within transactions.",
+    },
+    Gap {
+        methods: &[
+            "clear",
+            "delete",
+            "extend",
+            "insert",
+            "load_sorted",
+            "put",
+            "remove",
+            "remove_all",
+            "settle",
+            "with_durability",
+        ],
+        handles: &["MultimapSnapshot"],
+        reason: "As of a keyspace: a snapshot is only read.",
     },
 ];

@@ -21,8 +21,11 @@ const COLUMNS_MAX: usize = 100;
 /// The crate of the handles.
 const ENTRY: &str = "store/src/lib.rs";
 
-/// The handles, in the order of the columns, and their titles.
-pub(crate) const HANDLES: [(&str, &str); 10] = [
+/// A handle, and its title.
+type Handle = (&'static str, &'static str);
+
+/// The handles of entries, in the order of the columns, and their titles.
+pub(crate) const HANDLES: [Handle; 10] = [
     ("Keyspace", "keyspace"),
     ("TypedKeyspace", "typed keyspace"),
     ("Expiring", "expiring keyspace"),
@@ -33,6 +36,13 @@ pub(crate) const HANDLES: [(&str, &str); 10] = [
     ("TypedTransaction", "typed transaction"),
     ("ExpiringTransaction", "expiring transaction"),
     ("Batch", "batch"),
+];
+
+/// The handles of multimaps.
+const MULTIMAPS: [Handle; 3] = [
+    ("Multimap", "multimap"),
+    ("MultimapSnapshot", "multimap in a snapshot"),
+    ("MultimapTransaction", "multimap in a transaction"),
 ];
 
 const HEAD: &str = "\
@@ -46,6 +56,17 @@ of the reason below why a handle does not have a method. Methods of only one kin
 `commit`, are left out.
 
 ";
+
+const MULTIMAPS_HEAD: &str = "
+A multimap has methods of its own, for keys, values and pairs of both. A batch takes pairs by its
+methods `put_into` and `delete_from`.
+
+";
+
+/// All handles.
+fn handles() -> impl Iterator<Item = Handle> {
+    HANDLES.into_iter().chain(MULTIMAPS)
+}
 
 /// The public methods of each handle.
 type Methods = BTreeMap<String, BTreeSet<String>>;
@@ -83,7 +104,7 @@ fn methods(root: &Path) -> Result<Methods, String> {
             let Some(name) = path.path.segments.last().map(|last| last.ident.to_string()) else {
                 continue;
             };
-            if block.trait_.is_some() || HANDLES.iter().all(|(handle, _)| *handle != name) {
+            if block.trait_.is_some() || handles().all(|(handle, _)| handle != name) {
                 continue;
             }
             let public = block.items.iter().filter_map(|item| match item {
@@ -104,26 +125,54 @@ fn make(methods: &Methods) -> (String, Vec<String>) {
         methods.get(handle).is_some_and(|methods| methods.contains(method))
     };
     let mut problems = Vec::new();
-    for own in OWN.iter().filter(|own| HANDLES.iter().all(|(handle, _)| !has(handle, own))) {
+    for own in OWN.iter().filter(|own| handles().all(|(handle, _)| !has(handle, own))) {
         problems.push(format!("no handle has {own}; take it out of the list"));
     }
     for (.., name) in OTHER_NAMES.iter().filter(|(.., name)| !has("TypedKeyspace", name)) {
         problems.push(format!("no typed keyspace has {name}; take it out of the list"));
     }
+    let mut gaps = BTreeSet::new();
+    let mut page = HEAD.to_owned();
+    page.push_str(&table(&HANDLES, methods, &mut gaps, &mut problems));
+    page.push_str(MULTIMAPS_HEAD);
+    page.push_str(&table(&MULTIMAPS, methods, &mut gaps, &mut problems));
+    page.push('\n');
+    for (index, gap) in GAPS.iter().enumerate() {
+        page.push_str(&wrapped(&format!("{}. {}", index + 1, gap.reason)));
+        let unused =
+            gap.pairs().filter(|(method, handle)| !gaps.contains(&(index, *method, *handle)));
+        problems.extend(
+            unused.map(|(method, handle)| format!("a reason is left over: {method} of {handle}")),
+        );
+    }
+    (page, problems)
+}
+
+/// A reason by its index, the method and the handle.
+type Reason<'m> = (usize, &'m str, &'static str);
+
+/// The table of some handles, the reasons that it refers to, and what is wrong with those.
+fn table<'m>(
+    handles: &[Handle],
+    methods: &'m Methods,
+    gaps: &mut BTreeSet<Reason<'m>>,
+    problems: &mut Vec<String>,
+) -> String {
+    let of = |handle: &str| methods.get(handle).into_iter().flatten().map(String::as_str);
     let is_row = |method: &&str| {
         !OWN.contains(method) && OTHER_NAMES.iter().all(|(.., name)| name != method)
     };
-    let all = methods.values().flatten().map(String::as_str);
-    let rows: BTreeSet<&str> = all.filter(is_row).collect();
-    let titles: Vec<&str> = HANDLES.iter().map(|(_, title)| *title).collect();
-    let mut page = format!("{HEAD}| method | {} |\n", titles.join(" | "));
-    page.push_str(&format!("|---|{}\n", ":-:|".repeat(HANDLES.len())));
-    let mut gaps = BTreeSet::new();
+    let rows: BTreeSet<&str> =
+        handles.iter().flat_map(|(handle, _)| of(handle)).filter(is_row).collect();
+    let titles: Vec<&str> = handles.iter().map(|(_, title)| *title).collect();
+    let mut table = format!("| method | {} |\n", titles.join(" | "));
+    table.push_str(&format!("|---|{}\n", ":-:|".repeat(handles.len())));
     for method in rows {
-        page.push_str(&format!("| `{method}` |"));
-        for (handle, _) in HANDLES {
+        table.push_str(&format!("| `{method}` |"));
+        for (handle, _) in handles {
+            let has = of(handle).any(|found| found == method);
             let reason = GAPS.iter().position(|gap| gap.covers(handle, method));
-            let cell = match (has(handle, method), reason) {
+            let cell = match (has, reason) {
                 (true, None) => there(handle, method),
                 (false, Some(reason)) => {
                     gaps.insert((reason, method, handle));
@@ -138,20 +187,11 @@ fn make(methods: &Methods) -> (String, Vec<String>) {
                     "?".to_owned()
                 }
             };
-            page.push_str(&format!(" {cell} |"));
+            table.push_str(&format!(" {cell} |"));
         }
-        page.push('\n');
+        table.push('\n');
     }
-    page.push('\n');
-    for (index, gap) in GAPS.iter().enumerate() {
-        page.push_str(&wrapped(&format!("{}. {}", index + 1, gap.reason)));
-        let unused =
-            gap.pairs().filter(|(method, handle)| !gaps.contains(&(index, method, handle)));
-        problems.extend(
-            unused.map(|(method, handle)| format!("a reason is left over: {method} of {handle}")),
-        );
-    }
-    (page, problems)
+    table
 }
 
 /// The cell of a method that a handle has.

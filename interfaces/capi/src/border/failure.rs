@@ -68,7 +68,7 @@ fn code_of(error: &Error) -> c_int {
         | Error::NotAParent { .. }
         | Error::PlainValues { .. }
         | Error::Lsm { error: LsmError::InvalidOption { .. }, .. } => ADAMANT_INVALID,
-        Error::KeyTooLong { .. } => ADAMANT_KEY_LENGTH,
+        Error::KeyTooLong { .. } | Error::PairTooLong { .. } => ADAMANT_KEY_LENGTH,
         Error::ValueTooLong { .. } => ADAMANT_VALUE_LENGTH,
         Error::KeyspaceName { .. } => ADAMANT_NAME,
         Error::UnknownKeyspace { .. } => ADAMANT_UNKNOWN_KEYSPACE,

@@ -228,3 +228,53 @@ fn the_demo_ends_with_a_table() {
     }
     assert!(text.contains("none lost"), "{text}");
 }
+
+#[test]
+fn a_multimap_is_exported_and_imported_as_pairs() {
+    let shell = Shell::new();
+    let store = adamant::Store::open(shell.path("store")).expect("a new store");
+    let tags = store.multimap("tags").expect("a multimap");
+    tags.extend([("a", "2"), ("a", "1"), ("b\0", "")]).expect("room");
+    let numbers = store.multimap("numbers").expect("a multimap").typed::<u16, u16>();
+    numbers.expect("no pairs").insert(&1, &2).expect("room");
+    store.close().expect("nothing is in progress");
+
+    let pairs = shell.ok(["export", "store", "--keyspace", "tags"]);
+    let text = String::from_utf8_lossy(&pairs).into_owned();
+    assert_eq!(text.lines().count(), 3, "{text}");
+    assert!(text.starts_with("{\"key\":\"a\",\"value\":\"1\"}\n"), "{text}");
+    assert_eq!(shell.ok(["scan", "store", "--keyspace", "tags", "--to", "b"]), b"a\t1\na\t2\n");
+    assert_eq!(shell.ok(["scan", "store", "--keyspace", "tags", "--count"]), b"3\n");
+    // Others are shown as they are stored.
+    assert_eq!(shell.ok(["scan", "store", "--keyspace", "numbers"]), b"\\x00\\x01\\x00\\x02\t\n");
+
+    let import =
+        shell.run_with(["import", "copy", "-", "--keyspace", "tags", "--multimap"], &pairs);
+    assert_eq!(import.code, 0, "{}", import.stderr);
+    assert!(shell.ok(["export", "copy", "--keyspace", "tags"]) == pairs);
+    // Into one that is there without saying so, and never into another kind.
+    let import = shell.run_with(
+        ["import", "copy", "-", "--keyspace", "tags"],
+        b"{\"key\":\"c\",\"value\":\"1\"}",
+    );
+    assert_eq!(import.code, 0, "{}", import.stderr);
+    assert_eq!(shell.ok(["scan", "copy", "--keyspace", "tags", "--count"]), b"4\n");
+    shell.ok(["put", "copy", "k", "v"]);
+    let import = shell.run_with(["import", "copy", "-", "--multimap"], &pairs);
+    assert!(import.code != 0 && import.stderr.contains("plain"), "{}", import.stderr);
+
+    let listed = shell.ok(["keyspace", "list", "copy"]);
+    assert!(String::from_utf8_lossy(&listed).contains("multimap"));
+    for line in [
+        &["get", "copy", "a", "--keyspace", "tags"][..],
+        &["put", "copy", "a", "1", "--keyspace", "tags"],
+        &["insert", "copy", "a", "1", "--keyspace", "tags"],
+        &["delete", "copy", "a", "--keyspace", "tags"],
+        &["remove", "copy", "a", "--keyspace", "tags"],
+        &["rename", "copy", "a", "b", "--keyspace", "tags"],
+    ] {
+        let refused = shell.fails(4, line.iter().copied());
+        assert!(refused.contains("multimap"), "{line:?}: {refused}");
+    }
+    shell.ok(["keyspace", "options", "copy", "tags"]);
+}

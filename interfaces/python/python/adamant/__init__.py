@@ -53,7 +53,7 @@ from adamant._mapping import (
     TransactionKeyspace,
 )
 from adamant._native import __VERSION__ as __version__
-from adamant._native import Column, Scan, encrypt, rekey
+from adamant._native import Column, Multimap, Scan, encrypt, rekey
 from adamant._store import (
     Batch,
     Finding,
@@ -94,6 +94,7 @@ __all__ = [
     "Locked",
     "LsmOptions",
     "Missing",
+    "Multimap",
     "NotAKey",
     "NotEncrypted",
     "NotExpiring",

@@ -1,7 +1,7 @@
 """The native half. What is not private here is used through the classes of adamant."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from types import GenericAlias
 from typing import Any, Final, Generic, Self, TypeAlias, TypeVar, final, overload
@@ -25,6 +25,7 @@ __all__ = [
     "Cursor",
     "Expiring",
     "Keyspace",
+    "Multimap",
     "Reader",
     "Scan",
     "Snapshot",
@@ -402,6 +403,80 @@ class Keyspace(Reader[_K, _V]):
         """Makes the keyspace as small and as fast to read as it can be, while it is used."""
 
     def _update(self, *sources: Any) -> None: ...
+
+@final
+class Multimap(Generic[_K, _V]):
+    """A sorted set of pairs of a key and a value: a key has any number of values, each once.
+
+    snapshot[multimap] and transaction[multimap] are the same, as these see it.
+    """
+
+    def __class_getitem__(cls, key: Any) -> GenericAlias: ...
+    def __new__(
+        cls,
+        store: Store,
+        name: str,
+        engine: str | None = None,
+        durability: str | None = None,
+        key_codec: str | None = None,
+        value_codec: str | None = None,
+        lsm: Mapping[str, object] | None = None,
+    ) -> Self: ...
+    @property
+    def name(self) -> str:
+        """The name of the keyspace."""
+
+    def _at(self, snapshot: Snapshot, /) -> Multimap[_K, _V]: ...
+    def _within(self, transaction: Transaction, /) -> Multimap[_K, _V]: ...
+    def add(self, key: _K, value: _V, /) -> bool:
+        """Gives a key one more value; returns whether it is new."""
+
+    def discard(self, key: _K, value: _V, /) -> bool:
+        """Takes a value from a key if it has it; returns whether it had."""
+
+    def discard_all(self, key: _K, /) -> int:
+        """Takes all values from a key; returns how many there were."""
+
+    def clear(self) -> None:
+        """Takes all pairs out."""
+
+    def update(self, *sources: Mapping[_K, _V] | Iterable[tuple[_K, _V]]) -> None:
+        """Adds pairs, in one commit: of an iterable, or of a mapping of keys to values."""
+
+    def __contains__(self, pair: object, /) -> bool: ...
+    def has_key(self, key: _K, /) -> bool:
+        """Whether a key has a value."""
+
+    def count(self, key: _K, /) -> int:
+        """The number of values of a key, which are counted."""
+
+    def first_value(self, key: _K, /) -> _V | None:
+        """The lowest value of a key, None if it has none."""
+
+    def last_value(self, key: _K, /) -> _V | None:
+        """The highest value of a key, None if it has none."""
+
+    def __len__(self) -> int: ...
+    def __bool__(self) -> bool: ...
+    def __iter__(self) -> Iterator[tuple[_K, _V]]: ...
+    def __reversed__(self) -> Iterator[tuple[_K, _V]]: ...
+    def values(
+        self, key: _K, /, start: _V | None = None, stop: _V | None = None, *, reverse: bool = False
+    ) -> Iterator[_V]:
+        """The values of a key in their order, from start up to stop."""
+
+    def keys(
+        self, start: _K | None = None, stop: _K | None = None, *, reverse: bool = False
+    ) -> Iterator[_K]:
+        """The keys that have values, each once, from start up to stop."""
+
+    def items(
+        self, start: _K | None = None, stop: _K | None = None, *, reverse: bool = False
+    ) -> Iterator[tuple[_K, _V]]:
+        """The pairs of keys from start up to stop."""
+
+    def pair_of(self, row: bytes, /) -> tuple[_K, _V]:
+        """The pair of a row, as the feed of changes has it for a key."""
 
 @disjoint_base
 class Expiring(Reader[_K, _V]):

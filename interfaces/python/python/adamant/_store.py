@@ -20,6 +20,7 @@ from adamant._mapping import (
     TransactionExpiring,
     TransactionKeyspace,
 )
+from adamant._native import Multimap
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -288,6 +289,89 @@ class Store(_native.Store, Block):
             self, name, engine, durability, keys, values, clock, lsm, value_compression
         )
 
+    @overload
+    def multimap(
+        self,
+        name: str,
+        *,
+        codec: None = None,
+        key_codec: None = None,
+        value_codec: None = None,
+        engine: Engine | None = None,
+        durability: Durability | None = None,
+        lsm: LsmOptions | None = None,
+    ) -> Multimap[bytes, bytes]: ...
+
+    @overload
+    def multimap(
+        self,
+        name: str,
+        *,
+        codec: str,
+        key_codec: None = None,
+        value_codec: None = None,
+        engine: Engine | None = None,
+        durability: Durability | None = None,
+        lsm: LsmOptions | None = None,
+    ) -> Multimap[str, str]: ...
+
+    @overload
+    def multimap(
+        self,
+        name: str,
+        *,
+        codec: None = None,
+        key_codec: str,
+        value_codec: None = None,
+        engine: Engine | None = None,
+        durability: Durability | None = None,
+        lsm: LsmOptions | None = None,
+    ) -> Multimap[str, bytes]: ...
+
+    @overload
+    def multimap(
+        self,
+        name: str,
+        *,
+        codec: None = None,
+        key_codec: None = None,
+        value_codec: str,
+        engine: Engine | None = None,
+        durability: Durability | None = None,
+        lsm: LsmOptions | None = None,
+    ) -> Multimap[bytes, str]: ...
+
+    @overload
+    def multimap(
+        self,
+        name: str,
+        *,
+        codec: None = None,
+        key_codec: str,
+        value_codec: str,
+        engine: Engine | None = None,
+        durability: Durability | None = None,
+        lsm: LsmOptions | None = None,
+    ) -> Multimap[str, str]: ...
+
+    def multimap(
+        self,
+        name: str,
+        *,
+        codec: str | None = None,
+        key_codec: str | None = None,
+        value_codec: str | None = None,
+        engine: Engine | None = None,
+        durability: Durability | None = None,
+        lsm: LsmOptions | None = None,
+    ) -> Multimap[Any, Any]:
+        """The multimap of that name, created if there is none: a key has any number of sorted values.
+
+        The rest is as in keyspace().
+        """
+        keys, values = _codecs(codec, key_codec, value_codec)
+        return Multimap(self, name, engine, durability, keys, values, lsm)
+
     def keyspaces(self) -> list[KeyspaceInfo]:
         """All keyspaces, by name."""
         return [KeyspaceInfo(*listed) for listed in self._keyspaces()]
@@ -411,9 +495,14 @@ class Snapshot(_native.Snapshot, Block):
     @overload
     def __getitem__(self, keyspace: Expiring[K, V]) -> SnapshotExpiring[K, V]: ...
 
+    @overload
+    def __getitem__(self, keyspace: Multimap[K, V]) -> Multimap[K, V]: ...
+
     def __getitem__(
-        self, keyspace: Keyspace[K, V] | Expiring[K, V]
-    ) -> SnapshotKeyspace[K, V] | SnapshotExpiring[K, V]:
+        self, keyspace: Keyspace[K, V] | Expiring[K, V] | Multimap[K, V]
+    ) -> SnapshotKeyspace[K, V] | SnapshotExpiring[K, V] | Multimap[K, V]:
+        if isinstance(keyspace, Multimap):
+            return keyspace._at(self)
         if isinstance(keyspace, Expiring):
             return SnapshotExpiring(self, keyspace)
         return SnapshotKeyspace(self, keyspace)
@@ -436,9 +525,14 @@ class Transaction(_native.Transaction, Block):
     @overload
     def __getitem__(self, keyspace: Expiring[K, V]) -> TransactionExpiring[K, V]: ...
 
+    @overload
+    def __getitem__(self, keyspace: Multimap[K, V]) -> Multimap[K, V]: ...
+
     def __getitem__(
-        self, keyspace: Keyspace[K, V] | Expiring[K, V]
-    ) -> TransactionKeyspace[K, V] | TransactionExpiring[K, V]:
+        self, keyspace: Keyspace[K, V] | Expiring[K, V] | Multimap[K, V]
+    ) -> TransactionKeyspace[K, V] | TransactionExpiring[K, V] | Multimap[K, V]:
+        if isinstance(keyspace, Multimap):
+            return keyspace._within(self)
         if isinstance(keyspace, Expiring):
             return TransactionExpiring(self, keyspace)
         return TransactionKeyspace(self, keyspace)

@@ -48,7 +48,7 @@ pub(crate) fn hold<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Calls a closure with a snapshot that is open.
-fn with_snapshot<T>(
+pub(crate) fn with_snapshot<T>(
     snapshot: &OpenSnapshot,
     work: impl FnOnce(&Snapshot) -> adamant::Result<T>,
 ) -> Result<T> {
@@ -260,15 +260,15 @@ impl Steps {
                 let ended = if reverse { iter.lend_back(copy) } else { iter.lend(copy) };
                 ended.map(|_| ())
             }
-            Self::Entries(iter) => gather(iter.as_mut(), reverse, entries_max, into),
-            Self::Keys(iter) => gather(&mut iter.map(alone), reverse, entries_max, into),
-            Self::Living(iter) => gather(&mut iter.map(pair), reverse, entries_max, into),
+            Self::Entries(iter) => gather(iter.as_mut(), (reverse, entries_max), into),
+            Self::Keys(iter) => gather(&mut iter.map(alone), (reverse, entries_max), into),
+            Self::Living(iter) => gather(&mut iter.map(pair), (reverse, entries_max), into),
         }
     }
 }
 
 /// A key without a value.
-fn alone(key: adamant::Result<Slice>) -> adamant::Result<Entry> {
+pub(crate) fn alone(key: adamant::Result<Slice>) -> adamant::Result<Entry> {
     Ok((key?, Slice::EMPTY))
 }
 
@@ -276,6 +276,12 @@ fn alone(key: adamant::Result<Slice>) -> adamant::Result<Entry> {
 fn pair(entry: adamant::Result<(Slice, Slice, Option<Deadline>)>) -> adamant::Result<Entry> {
     let (key, value, _) = entry?;
     Ok((key, value))
+}
+
+/// A walk over something else than entries of a map.
+pub(crate) trait Batches: Send {
+    /// As [`Walk::batch`].
+    fn batch(&mut self, reverse: bool, entries_max: usize, into: &mut ScanBatch) -> Result<()>;
 }
 
 /// A walk over entries, from one end.
@@ -287,6 +293,8 @@ pub(crate) enum Walk {
     /// Over a transaction: the rest of the range, with values or without. An iterator of the store
     /// would borrow the transaction all the time.
     Within(Arc<OpenTransaction>, Box<(Map, Span)>, bool),
+    /// Over what only its owner knows.
+    Other(Box<dyn Batches>),
 }
 
 impl Walk {
@@ -299,6 +307,7 @@ impl Walk {
     ) -> Result<()> {
         match self {
             Self::Now(steps) => Ok(steps.gather(reverse, entries_max, into)?),
+            Self::Other(walk) => walk.batch(reverse, entries_max, into),
             Self::At(steps, snapshot) => {
                 with_snapshot(snapshot, |_| steps.gather(reverse, entries_max, into))
             }
@@ -308,17 +317,17 @@ impl Walk {
                     Map::Plain(keyspace) => {
                         let mut iter = it.range(keyspace, span.bounds());
                         if *with_values {
-                            return gather(&mut iter, reverse, entries_max, into);
+                            return gather(&mut iter, (reverse, entries_max), into);
                         }
-                        gather(&mut iter.keys().map(alone), reverse, entries_max, into)
+                        gather(&mut iter.keys().map(alone), (reverse, entries_max), into)
                     }
                     Map::Ending(expiring) => {
                         let mut within = expiring.within(it);
                         let iter = within.range(span.bounds());
-                        gather(&mut iter.map(pair), reverse, entries_max, into)
+                        gather(&mut iter.map(pair), (reverse, entries_max), into)
                     }
                 })?;
-                if let Some(key) = into.last_key() {
+                if let Some((key, _)) = into.last() {
                     span.behind(key, reverse);
                 }
                 Ok(())
@@ -331,10 +340,10 @@ fn is_full(entries: &ScanBatch, entries_max: usize) -> bool {
     entries.len() >= entries_max || entries.bytes() >= BATCH_BYTES_MAX
 }
 
-fn gather(
+/// Adds the next entries, about so many at most.
+pub(crate) fn gather(
     iter: &mut impl DoubleEndedIterator<Item = adamant::Result<Entry>>,
-    reverse: bool,
-    entries_max: usize,
+    (reverse, entries_max): (bool, usize),
     into: &mut ScanBatch,
 ) -> adamant::Result<()> {
     while !is_full(into, entries_max) {

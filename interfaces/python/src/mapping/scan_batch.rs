@@ -39,10 +39,11 @@ impl ScanBatch {
         self.taken == self.ends.len()
     }
 
-    /// The key of the last one.
-    pub(crate) fn last_key(&self) -> Option<&[u8]> {
-        let (&(key_end, _), before) = self.ends.split_last()?;
-        Some(&self.bytes[before.last().map_or(0, |end| end.1)..key_end])
+    /// The last one, also if it was taken out.
+    pub(crate) fn last(&self) -> Option<(&[u8], &[u8])> {
+        let (&(key_end, value_end), before) = self.ends.split_last()?;
+        let start = before.last().map_or(0, |end| end.1);
+        Some((&self.bytes[start..key_end], &self.bytes[key_end..value_end]))
     }
 
     /// How many there are, with those that were taken out.
@@ -72,13 +73,13 @@ mod tests {
     fn entries_come_as_they_went() {
         let mut entries = ScanBatch::default();
         assert_eq!(entries.pop(), None);
-        assert_eq!(entries.last_key(), None);
+        assert_eq!(entries.last(), None);
         for round in 0..2 {
             let (key, value) = (vec![round; 3], vec![7; KEPT_BYTES_MAX]);
             let put: [(&[u8], &[u8]); 4] = [(b"", b""), (b"a", b""), (b"", b"1"), (&key, &value)];
             for (key, value) in put {
                 entries.push(key, value);
-                assert_eq!(entries.last_key(), Some(key));
+                assert_eq!(entries.last(), Some((key, value)));
             }
             assert_eq!((entries.len(), entries.bytes()), (4, 5 + KEPT_BYTES_MAX));
             assert_eq!(

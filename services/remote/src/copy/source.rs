@@ -29,7 +29,7 @@ pub(super) const CACHE_BYTES_MAX: u64 = 8 << 20;
 pub(super) type Entries<'s> = Box<dyn Iterator<Item = Result<(Slice, Slice), CopyError>> + 's>;
 
 /// A keyspace's name, and the name of its engine; after a blank follows that of its kind, if its
-/// entries expire or it holds their deadlines.
+/// entries are not plain: they expire, it holds their deadlines, or it is a multimap.
 pub(super) type Named = (String, String);
 
 /// A source.

@@ -84,6 +84,9 @@ impl Target {
                 if kind == KeyspaceKind::Expiring.name() {
                     return add_ending(store, name, options, entries);
                 }
+                if kind == KeyspaceKind::Multimap.name() {
+                    return add_multimap(store, name, options, entries);
+                }
                 if kind == KeyspaceKind::Deadlines.name() {
                     // The keyspace to which they belong came before them.
                     return entries.into_iter().try_for_each(|entry| entry.map(drop));
@@ -110,6 +113,20 @@ impl Target {
             Self::Remote { store, url } => Ok(Sealed::Remote { store, url }),
         }
     }
+}
+
+/// Pairs of a multimap, each stored as a row (docs/format/multimap.md).
+fn add_multimap(
+    store: &adamant::Store,
+    name: &str,
+    options: KeyspaceOptions,
+    entries: Entries<'_>,
+) -> Result<(), CopyError> {
+    let multimap = store.multimap_with(name, options)?.with_durability(Durability::Deferred);
+    let mut failed = None;
+    let rows = entries.map_while(|entry| entry.map_err(|error| failed = Some(error)).ok());
+    multimap.load_stored(rows.map(|(row, _)| row))?;
+    failed.map_or(Ok(()), Err)
 }
 
 /// Expiring entries, each stored after its deadline (docs/format/expiring.md).

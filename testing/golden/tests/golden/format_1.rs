@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use adamant::{Engine, Error, Slice, Store};
+use adamant::{Engine, Error, KeyspaceKind, Slice, Store};
 use adamant_golden::{Set, content, image};
 use tempfile::TempDir;
 
@@ -38,6 +38,9 @@ fn expected_keyspaces(set: Set) -> Vec<(&'static str, Engine)> {
             ("log", Engine::Lsm),
             ("tree", Engine::Bplus),
         ],
+        Set::Multimaps => {
+            vec![("bplus", Engine::Bplus), ("bytes", Engine::Bplus), ("lsm", Engine::Lsm)]
+        }
         Set::Values => {
             let mut all = content::VALUES.map(|(name, engine, ..)| (name, engine)).to_vec();
             all.sort_unstable_by_key(|(name, _)| *name);
@@ -144,6 +147,39 @@ fn compressed_values_closed() {
 #[test]
 fn compressed_values_crashed() {
     opens_and_holds_what_it_held(Set::Values, "crashed.runs");
+}
+
+/// They are multimaps of the types that were recorded, are read as they were, and written to.
+#[test]
+fn multimaps_are_as_they_were() {
+    let set = Set::Multimaps;
+    let expected = stored(&set.folder().join("content.txt"));
+    assert!(expected.lines().count() > 200, "the list of entries was cut off");
+    for name in ["clean.runs", "crashed.runs"] {
+        let (_directory, path) = unpacked(&set.folder().join(name));
+        let store = Store::open_with(&path, set.options()).unwrap();
+        assert!(content::describe(&store).unwrap() == expected, "{name} holds something else");
+        let infos = store.keyspaces().unwrap();
+        assert!(infos.iter().all(|info| info.kind == KeyspaceKind::Multimap));
+        let found: Vec<_> = infos.iter().map(|info| (&info.name[..], info.engine)).collect();
+        assert_eq!(found, expected_keyspaces(set));
+
+        let bytes = store.open_multimap("bytes").unwrap();
+        let keys: Vec<_> = bytes.keys(..).map(Result::unwrap).collect();
+        let expected = [&b""[..], &[0], &[0, 0], b"a", b"a\0", b"a\0b", b"ab", &[255]];
+        assert_eq!(keys, expected.map(Slice::from));
+        assert_eq!((bytes.count(b"a").unwrap(), bytes.count(b"ab").unwrap()), (5, 4));
+        assert!(bytes.contains(b"a\0b", b"").unwrap() && !bytes.contains(b"ab", b"").unwrap());
+        for name in ["bplus", "lsm"] {
+            let numbers = store.open_multimap(name).unwrap();
+            assert!(numbers.typed::<String, u64>().is_err(), "other types");
+            let numbers = numbers.typed::<String, i64>().unwrap();
+            assert_eq!(numbers.keys(..).count(), 39);
+            assert!(numbers.insert("key 07", &-1).unwrap());
+            assert_eq!(numbers.first_value("key 07").unwrap(), Some(-1));
+        }
+        assert!(store.check().unwrap().is_clean());
+    }
 }
 
 /// The options are those that were recorded.

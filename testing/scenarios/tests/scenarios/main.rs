@@ -9,6 +9,7 @@ mod full_disk;
 mod fuzz;
 mod increment_crashes;
 mod map_crashes;
+mod multimap_crashes;
 mod nothing_changed;
 mod repair;
 mod store_crashes;

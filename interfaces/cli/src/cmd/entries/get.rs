@@ -4,13 +4,22 @@ use adamant_cli::record;
 
 use crate::args::GetArgs;
 use crate::failure::{Code, Failure, Result};
-use crate::opening::Stores;
+use crate::opening::{Readable, Stores};
 use crate::output::Output;
 
 /// Prints the value of a key.
 pub(crate) fn run(args: &GetArgs, stores: &Stores, output: &Output) -> Result<()> {
     let key = args.encoding.bytes(&args.key)?;
     let (store, keyspace) = stores.readable_keyspace(&args.target)?;
+    if let Readable::Pairs(multimap) = &keyspace {
+        let name = multimap.name();
+        return Err(Failure::new(
+            Code::BadInput,
+            format!(
+                "the keyspace {name:?} is a multimap, whose keys have several values: use `scan`"
+            ),
+        ));
+    }
     let value = keyspace.get(&key)?;
     match &value {
         Some(value) if output.is_json() => output.line(&record::format(&key, value.as_ref()))?,

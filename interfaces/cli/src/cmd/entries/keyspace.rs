@@ -101,6 +101,9 @@ fn options(
         Err(Error::WrongKind { found: KeyspaceKind::Expiring, .. }) => {
             store.expiring_with(name, options)?.keyspaces().0.clone()
         }
+        Err(Error::WrongKind { found: KeyspaceKind::Multimap, .. }) => {
+            store.multimap_with(name, options)?.untyped()
+        }
         opened => {
             opened?;
             store.keyspace_with(name, options)?

@@ -10,7 +10,7 @@ use std::io::{BufRead, BufReader, Read, Seek};
 use std::path::Path;
 use std::time::Instant;
 
-use adamant::{Batch, Keyspace, Store};
+use adamant::{Batch, Store};
 use adamant_cli::reading::{self, Found};
 use adamant_cli::record::Record;
 use adamant_cli::table::Layout;
@@ -20,7 +20,7 @@ use serde_json::json;
 use crate::args::{DurabilityArg, ImportArgs};
 use crate::failure::{Code, Failure, Result};
 use crate::figures::{self, per_second, thousands};
-use crate::opening::Stores;
+use crate::opening::{Stores, Writable};
 use crate::output::Output;
 use crate::progress;
 
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &ImportArgs, stores: &Stores, output: &Output) -> Result
         bar.finish_and_clear();
     }
     let start = Instant::now();
-    let (store, keyspace) = stores.created_keyspace(&args.target)?;
+    let (store, keyspace) = stores.created_for_import(&args.target, args.multimap)?;
     let imported = all_of(&mut source, layout.as_ref(), &store, &keyspace, args, output)?;
     store.close().map_err(|error| Failure::from(error).before(imported.all_durable()))?;
     let time = start.elapsed();
@@ -78,7 +78,7 @@ fn all_of(
     source: &mut Source,
     layout: Option<&Layout>,
     store: &Store,
-    keyspace: &Keyspace,
+    keyspace: &Writable,
     args: &ImportArgs,
     output: &Output,
 ) -> Result<Imported> {
@@ -116,7 +116,7 @@ impl Imported {
 /// An import in progress.
 struct Import<'a> {
     store: &'a Store,
-    keyspace: &'a Keyspace,
+    keyspace: &'a Writable,
     args: &'a ImportArgs,
     batch: Batch,
     batch_bytes: usize,
@@ -126,7 +126,7 @@ struct Import<'a> {
 }
 
 impl<'a> Import<'a> {
-    fn new(store: &'a Store, keyspace: &'a Keyspace, args: &'a ImportArgs) -> Self {
+    fn new(store: &'a Store, keyspace: &'a Writable, args: &'a ImportArgs) -> Self {
         let (batch, done) = (store.batch(), Imported::default());
         Self { store, keyspace, args, batch, batch_bytes: 0, done, durable: 0 }
     }
@@ -151,7 +151,7 @@ impl<'a> Import<'a> {
     }
 
     fn add(&mut self, (key, value): &Record) -> Result<()> {
-        self.batch.put(self.keyspace, key, value)?;
+        self.keyspace.put_into(&mut self.batch, key, value)?;
         self.batch_bytes += key.len() + value.len();
         if self.batch.len() >= self.args.batch as usize || self.batch_bytes >= BATCH_BYTES_MAX {
             self.commit()?;
@@ -260,7 +260,7 @@ impl Source {
 mod tests {
     use std::sync::Arc;
 
-    use adamant::Options;
+    use adamant::{Keyspace, Options};
     use adamant_sim::{Call, Choice, Fault, SimDirectory, SimDisk};
     use clap::Parser;
 
@@ -297,6 +297,7 @@ mod tests {
         let records = (0..RECORDS).map(|n| format!("{{\"key\":\"{n}\",\"value\":\"v\"}}\n"));
         let mut source = Source::Memory(records.collect::<String>().into_bytes());
         let output = Output::new(false);
+        let keyspace = Writable::Plain(keyspace);
         let outcome = all_of(&mut source, None, &store, &keyspace, &args, &output);
         (disk, outcome.map(|imported| imported.records))
     }
