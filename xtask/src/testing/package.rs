@@ -46,7 +46,9 @@ pub(crate) fn run(quick: bool) -> Result<bool, String> {
     }
     succeeds(&workspace.root, &[&arguments, &named[..]].concat())?;
     rehearse(&workspace.root, &named)?;
-    compare(&workspace.root, &named)?;
+    let libraries = packages.iter().filter(|package| package.programs.is_empty());
+    let libraries: Vec<&str> = libraries.flat_map(|package| ["-p", &package.name]).collect();
+    compare(&workspace.root, &libraries)?;
     if !quick {
         for command in packages.iter().filter(|package| !package.programs.is_empty()) {
             install(&workspace, command)?;
@@ -76,8 +78,8 @@ fn rehearse(root: &Path, named: &[&str]) -> Result<(), String> {
     Err(format!("cargo publish --dry-run failed: {words}"))
 }
 
-/// Compares the interface of the crates with that of the newest release.
-fn compare(root: &Path, named: &[&str]) -> Result<(), String> {
+/// Compares the interface of libraries with that of the newest release.
+fn compare(root: &Path, libraries: &[&str]) -> Result<(), String> {
     let tags = Command::new("git")
         .args(["tag", "--list", "v*", "--sort=-version:refname"])
         .current_dir(root)
@@ -92,7 +94,7 @@ fn compare(root: &Path, named: &[&str]) -> Result<(), String> {
         println!("package: skipped cargo semver-checks: it is not installed");
         return Ok(());
     }
-    succeeds(root, &[&["semver-checks", "--baseline-rev", newest], named].concat())
+    succeeds(root, &[&["semver-checks", "--baseline-rev", newest], libraries].concat())
 }
 
 /// Installs a package's programs as its users do, but without optimisation, and asks each for its
