@@ -1,6 +1,6 @@
 //! Tests of typed keys: encodings keep the order, and malformed bytes are errors.
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::fmt::Debug;
 
 use adamant_slice::Slice;
@@ -15,21 +15,29 @@ fn encoded<K: Key>(key: &K) -> Vec<u8> {
     bytes
 }
 
-/// Bytes compare as keys do, alone and before another part, and keys round-trip.
+/// Bytes compare as keys do, alone and before another part, and keys round-trip; also by the codec
+/// of types that are known by name.
 fn order_is_kept<K: Key + Ord + Clone + Debug>(keys: &[K]) {
+    order_is_kept_by(keys, K::cmp);
+}
+
+fn order_is_kept_by<K: Key + Clone + Debug>(keys: &[K], compare: impl Fn(&K, &K) -> Ordering) {
+    let named = DynamicType::parse(&K::name()).expect("a type of keys");
+    assert_eq!((named.is_key(), named.to_string()), (true, K::name()));
     for one in keys {
-        assert_eq!(K::decode_last(&encoded(one)).as_ref(), Ok(one));
+        let bytes = encoded(one);
+        assert!(K::decode_last(&bytes).is_ok_and(|key| compare(&key, one).is_eq()), "{one:?}");
+        let key = named.decode_key(&bytes).unwrap();
+        assert_eq!(named.encode_key(&key).as_ref(), Ok(&bytes), "{one:?}, as {key:?}");
         for other in keys {
             let (left, right) = (encoded(one), encoded(other));
-            assert_eq!(left.cmp(&right), one.cmp(other), "{one:?} {other:?}");
+            assert_eq!(left.cmp(&right), compare(one, other), "{one:?} {other:?}");
             for (front, back) in [(0_u8, 255_u8), (255, 0), (255, 255)] {
-                let (one, other) = ((one.clone(), front), (other.clone(), back));
-                assert_eq!(<(K, u8)>::decode_last(&encoded(&one)).as_ref(), Ok(&one));
-                assert_eq!(
-                    encoded(&one).cmp(&encoded(&other)),
-                    one.cmp(&other),
-                    "{one:?} {other:?}"
-                );
+                let (left, right) = ((one.clone(), front), (other.clone(), back));
+                let (key, last) = <(K, u8)>::decode_last(&encoded(&left)).unwrap();
+                assert!(compare(&key, one).is_eq() && last == front, "{one:?}");
+                let expected = compare(one, other).then(front.cmp(&back));
+                assert_eq!(encoded(&left).cmp(&encoded(&right)), expected, "{one:?} {other:?}");
             }
         }
     }
@@ -75,9 +83,70 @@ fn bytes_have_the_order_of_keys() {
     order_is_kept(&tuples);
 }
 
+/// The order of `total_cmp`, within other types, too.
+#[test]
+fn bytes_have_the_order_of_floats_and_characters() {
+    let mut random = fastrand::Rng::with_seed(9);
+    let special = [
+        0.0,
+        f64::MIN_POSITIVE,
+        f64::from_bits(1),
+        1.0,
+        f64::MAX,
+        f64::INFINITY,
+        f64::NAN,
+        f64::from_bits(f64::NAN.to_bits() | 1),
+    ];
+    let mut doubles = special.iter().flat_map(|one| [*one, -one]).collect::<Vec<f64>>();
+    doubles.extend((0..40).map(|_| f64::from_bits(random.u64(..))));
+    order_is_kept_by(&doubles, f64::total_cmp);
+    // Nearby numbers, each in its place.
+    let near = (0..20).map(|bits| f64::from_bits(1.5_f64.to_bits() + bits));
+    order_is_kept_by(&near.flat_map(|one| [one, -one]).collect::<Vec<_>>(), f64::total_cmp);
+    let special = [0.0, f32::MIN_POSITIVE, f32::from_bits(1), 1.0, f32::MAX, f32::INFINITY];
+    let mut floats = special.iter().flat_map(|one| [*one, -one]).collect::<Vec<f32>>();
+    floats.extend([f32::NAN, -f32::NAN]);
+    floats.extend((0..40).map(|_| f32::from_bits(random.u32(..))));
+    order_is_kept_by(&floats, f32::total_cmp);
+    let reversed = doubles.iter().copied().map(Reverse).collect::<Vec<_>>();
+    order_is_kept_by(&reversed, |one, other| other.0.total_cmp(&one.0));
+    let within = doubles.iter().map(|one| (random.bool(), Some(*one), random.char(..)));
+    order_is_kept_by(&within.collect::<Vec<_>>(), |one, other| {
+        let (Some(left), Some(right)) = (one.1, other.1) else { panic!("both have a number") };
+        one.0.cmp(&other.0).then(left.total_cmp(&right)).then(one.2.cmp(&other.2))
+    });
+    order_is_kept(&['\0', 'a', '\u{e9}', '\u{d7ff}', '\u{e000}', '\u{10ffff}']);
+}
+
+/// The model in memory: a keyspace of floats is a sorted list of them.
+#[test]
+fn ranges_of_floats_are_those_of_a_sorted_list() -> Result<(), Error> {
+    let store = Store::in_memory()?;
+    let degrees = store.keyspace("degrees")?.typed::<(char, f64), i32>()?;
+    let mut random = fastrand::Rng::with_seed(13);
+    let mut model: Vec<(char, f64)> = Vec::new();
+    for number in 0..300 {
+        let key = (['a', 'b'][random.usize(0..2)], (random.f64() - 0.5) * 1e3);
+        degrees.put(&key, &number)?;
+        model.push(key);
+    }
+    model.sort_by(|one, other| one.0.cmp(&other.0).then(one.1.total_cmp(&other.1)));
+    assert_eq!(degrees.iter().keys().collect::<Result<Vec<_>, _>>()?, model);
+    let (low, high) = (('a', -250.0), ('b', 0.0));
+    let expected: Vec<_> = model.iter().filter(|key| **key >= low && **key < high).collect();
+    let found = degrees.range(low..high).keys().collect::<Result<Vec<_>, _>>()?;
+    assert!(found.iter().eq(expected) && found.len() > 100, "{}", found.len());
+    let colds = degrees.prefix(&('b',)).keys().collect::<Result<Vec<_>, _>>()?;
+    assert!(colds.iter().eq(model.iter().filter(|key| key.0 == 'b')));
+    Ok(())
+}
+
 #[test]
 fn bytes_that_are_no_key_are_refused() {
     fn decode<K: Key>(bytes: &[u8]) -> bool {
+        let named = DynamicType::parse(&K::name()).expect("a type of keys");
+        let is_key = K::decode_last(bytes).is_ok();
+        assert_eq!(named.decode_key(bytes).is_ok(), is_key, "{named}: {bytes:?}");
         // A decodable key encodes to the same bytes: there is one encoding of a key.
         K::decode_last(bytes).is_ok_and(|key| {
             assert_eq!(encoded(&key), bytes);
@@ -97,6 +166,9 @@ fn bytes_that_are_no_key_are_refused() {
             decode::<Reverse<(Vec<u8>, i16)>>(&bytes),
             decode::<Option<String>>(&bytes),
             decode::<Option<(u8, [u8; 3])>>(&bytes),
+            decode::<f32>(&bytes),
+            decode::<(Vec<u8>, f64)>(&bytes),
+            decode::<(char, Option<bool>)>(&bytes),
         ] {
             decoded += u32::from(is_key);
         }
@@ -106,6 +178,9 @@ fn bytes_that_are_no_key_are_refused() {
     assert!(u64::decode_last(&[0; 9]).is_err());
     assert!(String::decode_last(&[0xff]).is_err());
     assert!(bool::decode_last(&[2]).is_err());
+    assert!(f64::decode_last(&[0; 7]).is_err() && f32::decode_last(&[0; 5]).is_err());
+    // A surrogate is no character.
+    assert!(char::decode_last(&[0, 0, 0xd8, 0]).is_err());
 }
 
 type Entry = Result<((String, i32), Slice), Error>;
@@ -395,6 +470,11 @@ fn bytes_are_as_documented() {
     assert_eq!(encoded(&(b"\0".to_vec(), true)), [0, 0xff, 0, 0, 1]);
     assert_eq!(encoded(&Some(5_u8)), [1, 5]);
     assert_eq!(encoded(&None::<u8>), [0]);
+    assert_eq!(encoded(&1.5_f64), [0xbf, 0xf8, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(encoded(&-1.5_f64), [0x40, 7, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]);
+    assert_eq!(encoded(&-0.0_f32), [0x7f, 0xff, 0xff, 0xff]);
+    assert_eq!(encoded(&0.0_f32), [0x80, 0, 0, 0]);
+    assert_eq!(encoded(&'\u{e9}'), [0, 0, 0, 0xe9]);
     let mut spare = Vec::new();
     assert_eq!(0x0102_u16.encode_value(&mut spare), Ok(&[2, 1][..]));
 }
