@@ -22,12 +22,13 @@ impl Gap {
 }
 
 /// Methods of what only one kind of handle is or has: not rows of the table.
-pub(crate) const OWN: [&str; 32] = [
+pub(crate) const OWN: [&str; 34] = [
     "after",
     "at",
     "attempt",
     "commit",
     "compact",
+    "declare_types",
     "durability",
     "engine",
     "get_with_deadline",
@@ -50,6 +51,7 @@ pub(crate) const OWN: [&str; 32] = [
     "share",
     "split_stored",
     "typed",
+    "types",
     "undo_savepoint",
     "untyped",
     "with_clock",
