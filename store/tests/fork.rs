@@ -15,8 +15,8 @@ use adamant::expiring::ReservedExpiring;
 use adamant::typed::TypedKeyspace;
 use adamant::{
     Attempts, Batch, Durability, Engine, Entries, Error, ExclusiveTransaction, Expiring, Iter,
-    Keyspace, KeyspaceOptions, KeyspaceTypes, Options, ReservedValue, Slice, Snapshot, Store, SyncPoint,
-    Transaction,
+    Keyspace, KeyspaceOptions, KeyspaceTypes, Options, ReservedValue, Slice, Snapshot, Store,
+    SyncPoint, Transaction,
 };
 
 /// Longer than the values that reads copy.
