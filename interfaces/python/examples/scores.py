@@ -1,6 +1,6 @@
-"""High scores with typed keys and values: python scores.py STORE add GAME PLAYER POINTS | top GAME | player NAME
+"""High scores: python scores.py STORE add GAME PLAYER POINTS | top GAME | player NAME
 
-A program in Rust reads the same keyspaces, by
+Keys and values are typed. A program in Rust reads the same keyspaces, by
 typed::<(String, Reverse<u32>, String), Json<serde_json::Value>>() and
 typed::<(String, String), u32>().
 """

@@ -37,7 +37,8 @@ def test_the_scores(tmp_path: Path) -> None:
     def add(game: str, player: str, points: int) -> str:
         return run("examples/scores.py", store, "add", game, player, str(points))
 
-    for game, player, points in [("go", "ada", 9), ("go", "bob", 256), ("go", "ada", 70_000), ("chess", "ada", 7)]:
+    played = [("go", "ada", 9), ("go", "bob", 256), ("go", "ada", 70_000), ("chess", "ada", 7)]
+    for game, player, points in played:
         assert add(game, player, points) == "a new best\n"
     assert add("go", "bob", 255) == "no new best\n"
     shown = " 70000 ada, before: 9\n   256 bob, before: None\n"

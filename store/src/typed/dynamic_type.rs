@@ -1,7 +1,7 @@
 //! Types of keys and values that are known while a program runs.
 //!
-//! Purpose: a program that has only the recorded name of a type, such as an interpreter, encodes and
-//! decodes as one that was compiled for it.
+//! Purpose: a program that has only the recorded name of a type, such as an interpreter, encodes
+//! and decodes as one that was compiled for it.
 //! Invariants: a type is parsed from exactly its recorded name, and from spellings of it that
 //! differ by spaces. A name is at most `TYPE_NAME_BYTES_MAX` long, which bounds the depth.
 

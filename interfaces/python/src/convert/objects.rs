@@ -1,7 +1,8 @@
 //! Bytes and text of Python objects.
 //!
-//! Invariants: bytes are borrowed if their object cannot change, otherwise copied. An object with a
-//! buffer is taken as its memory lies, whatever the type of its elements, unless these are pointers.
+//! Invariants: bytes are borrowed if their object cannot change, otherwise copied. An object with
+//! a buffer is taken as its memory lies, whatever the type of its elements, unless these are
+//! pointers.
 
 use std::borrow::Cow;
 

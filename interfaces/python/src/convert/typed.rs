@@ -2,9 +2,12 @@
 //!
 //! Purpose: keys and values of typed keyspaces, with the bytes that a Rust program with the same
 //! types writes; see `docs/format/typed.md`. Types are given by their recorded names.
-//! Invariants: an object that the type cannot hold exactly is refused, except that numbers for `f32`
-//! are rounded. What is decoded is encoded to the same bytes again; so an `Option` within an
+//! Invariants: an object that the type cannot hold exactly is refused, except that numbers for
+//! `f32` are rounded. What is decoded is encoded to the same bytes again; so an `Option` within an
 //! `Option`, of which Python has one `None`, is no type here.
+
+use std::borrow::Cow;
+use std::fmt;
 
 use adamant::typed::{DynamicType, DynamicValue};
 use adamant::{RecordedType, Slice};
@@ -85,7 +88,7 @@ impl Typed {
     /// `ValueError` for others that the type does not have.
     pub(crate) fn encode(&self, object: &Bound<'_, PyAny>, what: Role) -> PyResult<Vec<u8>> {
         let Kind::Dynamic(found) = &self.kind else { return json::encode(object) };
-        let value = value_of(found, object, what.name())?;
+        let value = value_of(found, object, What { role: what, tuple: None })?;
         let encoded = match what {
             Role::Key => found.encode_key(&value),
             Role::Value => found.encode_value(&value),
@@ -107,7 +110,8 @@ impl Typed {
         if parts.len() >= types.len() {
             return Ok(None);
         }
-        let parts = parts.iter().zip(types).map(|(part, found)| value_of(found, &part, "a key"));
+        let what = What { role: Role::Key, tuple: self.dynamic() };
+        let parts = parts.iter().zip(types).map(|(part, found)| value_of(found, &part, what));
         let parts = parts.collect::<PyResult<Vec<_>>>()?;
         let encoded = self.dynamic().map(|found| found.encode_first_parts(&parts)).transpose();
         encoded.map_err(|error| PyTypeError::new_err(format!("expected {}", error.expected())))
@@ -190,8 +194,37 @@ fn has_nested_option(found: &DynamicType, is_within: bool) -> bool {
     }
 }
 
+/// What an object is to be, in errors: it is put into words only there.
+#[derive(Clone, Copy)]
+struct What<'a> {
+    role: Role,
+    /// The tuple that it is a part of.
+    tuple: Option<&'a DynamicType>,
+}
+
+impl fmt::Display for What<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.tuple {
+            None => f.write_str(self.role.name()),
+            Some(found) => write!(f, "a part of {} {found}", self.role.name()),
+        }
+    }
+}
+
+/// The exception for an object of the wrong type.
+fn other(object: &Bound<'_, PyAny>, what: What<'_>, expected: &str, advice: &str) -> PyErr {
+    wrong(object, &what.to_string(), expected, advice)
+}
+
+fn taken_bytes(object: &Bound<'_, PyAny>, what: What<'_>) -> PyResult<Vec<u8>> {
+    match object.cast::<PyBytes>() {
+        Ok(bytes) => Ok(bytes.as_bytes().to_vec()),
+        Err(_) => bytes_of(object, &what.to_string()).map(Cow::into_owned),
+    }
+}
+
 /// An integer of its range.
-fn integer<'a, 'py, T>(object: &'a Bound<'py, PyAny>, what: &str, name: &str) -> PyResult<T>
+fn integer<'a, 'py, T>(object: &'a Bound<'py, PyAny>, what: What<'_>, name: &str) -> PyResult<T>
 where
     T: FromPyObject<'a, 'py, Error = PyErr>,
 {
@@ -203,7 +236,7 @@ where
                 "expected the range of {name} as {what}, found {found}"
             ))
         } else if error.is_instance_of::<PyTypeError>(py) {
-            wrong(object, what, &format!("int ({name})"), "convert it, as int does")
+            other(object, what, &format!("int ({name})"), "convert it, as int does")
         } else {
             error
         }
@@ -211,7 +244,7 @@ where
 }
 
 /// A floating-point number: also an integer that is one.
-fn float(object: &Bound<'_, PyAny>, what: &str, name: &str) -> PyResult<f64> {
+fn float(object: &Bound<'_, PyAny>, what: What<'_>, name: &str) -> PyResult<f64> {
     if let Ok(float) = object.cast::<PyFloat>() {
         return Ok(float.value());
     }
@@ -219,21 +252,28 @@ fn float(object: &Bound<'_, PyAny>, what: &str, name: &str) -> PyResult<f64> {
         Ok(whole) if whole.unsigned_abs() <= EXACT_MAX => return Ok(whole as f64),
         Ok(whole) => whole.to_string(),
         Err(error) if error.is_instance_of::<PyOverflowError>(object.py()) => "a larger one".into(),
-        Err(_) => return Err(wrong(object, what, &format!("float ({name})"), "as float makes")),
+        Err(_) => {
+            return Err(other(
+                object,
+                what,
+                &format!("float ({name})"),
+                "convert it, as float does",
+            ));
+        }
     };
     let words = format!("expected an int up to {EXACT_MAX}, or a float, as {what}, found {whole}");
     Err(PyOverflowError::new_err(words))
 }
 
-fn value_of(found: &DynamicType, object: &Bound<'_, PyAny>, what: &str) -> PyResult<DynamicValue> {
-    use DynamicType as Type;
-    use DynamicValue as Value;
+/// A number; `None` for a type of others.
+fn number_of(
+    found: &DynamicType,
+    object: &Bound<'_, PyAny>,
+    what: What<'_>,
+) -> PyResult<Option<DynamicValue>> {
+    use {DynamicType as Type, DynamicValue as Value};
 
-    let text = || {
-        let text = object.cast::<PyString>();
-        text.map_err(|_| wrong(object, what, &format!("str ({found})"), "convert it, as str does"))
-    };
-    Ok(match found {
+    Ok(Some(match found {
         Type::U8 => Value::U8(integer(object, what, "u8")?),
         Type::U16 => Value::U16(integer(object, what, "u16")?),
         Type::U32 => Value::U32(integer(object, what, "u32")?),
@@ -254,12 +294,37 @@ fn value_of(found: &DynamicType, object: &Bound<'_, PyAny>, what: &str) -> PyRes
             }
             Value::F32(single)
         }
+        _ => return Ok(None),
+    }))
+}
+
+fn text_of<'a>(
+    found: &DynamicType,
+    object: &'a Bound<'_, PyAny>,
+    what: What<'_>,
+) -> PyResult<&'a str> {
+    let text = object.cast::<PyString>();
+    text.map_err(|_| other(object, what, &format!("str ({found})"), "convert it, as str does"))?
+        .to_str()
+}
+
+fn value_of(
+    found: &DynamicType,
+    object: &Bound<'_, PyAny>,
+    what: What<'_>,
+) -> PyResult<DynamicValue> {
+    use {DynamicType as Type, DynamicValue as Value};
+
+    if let Some(number) = number_of(found, object, what)? {
+        return Ok(number);
+    }
+    Ok(match found {
         Type::Bool => match object.cast::<PyBool>() {
             Ok(bool) => Value::Bool(bool.is_true()),
-            Err(_) => return Err(wrong(object, what, "bool", "convert it, as bool does")),
+            Err(_) => return Err(other(object, what, "bool", "convert it, as bool does")),
         },
         Type::Char => {
-            let text = text()?.to_str()?;
+            let text = text_of(found, object, what)?;
             let mut characters = text.chars();
             let (Some(first), None) = (characters.next(), characters.next()) else {
                 let words = format!("expected a str of one character as {what}, found {text:?}");
@@ -268,11 +333,11 @@ fn value_of(found: &DynamicType, object: &Bound<'_, PyAny>, what: &str) -> PyRes
             Value::Char(first)
         }
         Type::Unit if object.is_none() => Value::Unit,
-        Type::Unit => return Err(wrong(object, what, "None", "the type is ()")),
-        Type::String => Value::String(text()?.to_str()?.to_owned()),
-        Type::Bytes => Value::Bytes(bytes_of(object, what)?.into_owned()),
+        Type::Unit => return Err(other(object, what, "None", "the type is ()")),
+        Type::String => Value::String(text_of(found, object, what)?.to_owned()),
+        Type::Bytes => Value::Bytes(taken_bytes(object, what)?),
         Type::Array(length) => {
-            let bytes = bytes_of(object, what)?.into_owned();
+            let bytes = taken_bytes(object, what)?;
             if bytes.len() != *length {
                 let words = format!("expected {length} bytes as {what}, found {}", bytes.len());
                 return Err(PyValueError::new_err(words));
@@ -282,25 +347,31 @@ fn value_of(found: &DynamicType, object: &Bound<'_, PyAny>, what: &str) -> PyRes
         Type::Option(_) if object.is_none() => Value::Option(None),
         Type::Option(part) => Value::Option(Some(Box::new(value_of(part, object, what)?))),
         Type::Reverse(part) => value_of(part, object, what)?,
-        Type::Tuple(types) => {
-            let parts = object
-                .cast::<PyTuple>()
-                .map_err(|_| wrong(object, what, &format!("tuple {found}"), "convert it"))?;
-            if parts.len() != types.len() {
-                let (all, parts) = (types.len(), parts.len());
-                let words = format!("expected {all} parts, {found}, as {what}, found {parts}");
-                return Err(PyValueError::new_err(words));
-            }
-            let part = format!("a part of {what} {found}");
-            let parts =
-                parts.iter().zip(types).map(|(object, found)| value_of(found, &object, &part));
-            Value::Tuple(parts.collect::<PyResult<_>>()?)
-        }
+        Type::Tuple(types) => tuple_of(found, types, object, what)?,
         other => {
             let words = format!("expected a type that this version knows, found {other}");
             return Err(errors::named("Unsupported", words));
         }
     })
+}
+
+fn tuple_of(
+    found: &DynamicType,
+    types: &[DynamicType],
+    object: &Bound<'_, PyAny>,
+    what: What<'_>,
+) -> PyResult<DynamicValue> {
+    let parts = object.cast::<PyTuple>().map_err(|_| {
+        other(object, what, &format!("a tuple, {found}"), "convert it, as tuple does")
+    })?;
+    if parts.len() != types.len() {
+        let (all, parts) = (types.len(), parts.len());
+        let words = format!("expected {all} parts, {found}, as {what}, found {parts}");
+        return Err(PyValueError::new_err(words));
+    }
+    let part = What { tuple: Some(found), ..what };
+    let parts = parts.iter().zip(types).map(|(object, found)| value_of(found, &object, part));
+    Ok(DynamicValue::Tuple(parts.collect::<PyResult<_>>()?))
 }
 
 fn object_of(py: Python<'_>, value: DynamicValue) -> PyResult<Bound<'_, PyAny>> {
