@@ -8,9 +8,9 @@ use pyo3::types::{PyDict, PySlice, PyTuple};
 
 use crate::convert::choices;
 use crate::convert::codec::Codec;
+use crate::convert::dynamic::Role;
 use crate::convert::keyspace_options::keyspace_options;
 use crate::convert::pairs::each_pair;
-use crate::convert::typed::Role;
 use crate::errors;
 use crate::mapping::map::Map;
 use crate::mapping::place::Place;
@@ -67,8 +67,8 @@ impl Keyspace {
         value_compression: Option<&str>,
         types: Option<(String, String)>,
     ) -> PyResult<PyClassInitializer<Self>> {
-        if let (Ok(keyspace), Some(types)) = (store.cast::<Self>(), types) {
-            return Self::with_types(keyspace, &types);
+        if let Some(types) = types {
+            return Self::with_types(store.cast::<Self>()?, &types);
         }
         let store = store.cast::<Store>()?;
         let py = store.py();

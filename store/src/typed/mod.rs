@@ -68,6 +68,8 @@ mod remove;
 mod dynamic_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod float_tests;
 
 #[cfg(feature = "json")]
 pub use self::json::Json;

@@ -16,8 +16,9 @@ use pyo3::exceptions::{
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
+use crate::convert::dynamic::Role;
 use crate::convert::objects::{bytes_of, text_of};
-use crate::convert::typed::{Role, Typed};
+use crate::convert::typed::Typed;
 
 /// A conversion between objects and bytes.
 #[derive(Clone, Debug)]
