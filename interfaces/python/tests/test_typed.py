@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import math
+import re
 import struct
 from datetime import timedelta
 from pathlib import Path
@@ -35,8 +37,9 @@ from conftest import look
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+ROOT = Path(__file__).resolve().parents[3]
 I64_MIN = -(1 << 63)
-# The lines of `store/src/typed/dynamic_tests.rs`, which has them for the types of Rust.
+# The examples of docs/format/typed.md, which `store/src/typed/dynamic_tests.rs` has for the types of Rust.
 KEYS: list[tuple[object, Any, bytes]] = [
     (u8, 7, b"\x07"),
     (u16, 0x102, b"\x01\x02"),
@@ -82,6 +85,15 @@ VALUES: list[tuple[object, Any, bytes]] = [
     (Annotated[bytes, Rust("[u8; 2]")], b"\1\2", b"\1\2"),
     (Json, {"a": [1, -2, 0.5, None, "\u00e9"]}, '{"a":[1,-2,0.5,null,"\u00e9"]}'.encode()),
 ]
+
+
+def test_the_examples_are_those_of_the_page() -> None:
+    page = (ROOT / "docs/format/typed.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(.+)` \| `(.+)` \| (?:`([0-9a-f ]+)`|none) \|$", page, re.MULTILINE)
+    written = [(name, ast.literal_eval(found), bytes.fromhex(encoded)) for name, found, encoded in rows]
+    tested = [(type_name(given), found, encoded) for given, found, encoded in KEYS + VALUES]
+    assert len(written) > 30 and all(row in tested for row in written)
+    assert all(row in written for row in tested)
 
 
 @pytest.mark.parametrize("key, found, encoded", KEYS)

@@ -1,7 +1,9 @@
-//! Tests of types that are known by name: the same bytes as compiled types have, for the table of
-//! `docs/format/typed.md`, whose lines are those of `interfaces/python/tests/test_typed.py`, too.
+//! Tests of types that are known by name: the same bytes as compiled types have, for the examples
+//! of `docs/format/typed.md`, which `interfaces/python/tests/test_typed.py` has, too.
 
+use std::cell::RefCell;
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 
 use adamant_slice::Slice;
@@ -15,8 +17,39 @@ fn some(value: Dynamic) -> Dynamic {
     Dynamic::Option(Some(Box::new(value)))
 }
 
+/// Rows of examples: a type and bytes, as the page writes them.
+type Rows = BTreeSet<(String, String)>;
+
+thread_local! {
+    /// What a test has compared; taken at its end, since tests may share a thread.
+    static COMPARED: RefCell<Rows> = RefCell::default();
+}
+
+fn compared(name: String, bytes: &[u8]) {
+    let digits: Vec<_> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let digits = digits.join(" ");
+    COMPARED.with_borrow_mut(|rows| rows.insert((name, digits)));
+}
+
+/// The rows of the table below this head, on the page.
+fn rows(head: &str) -> Rows {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/format/typed.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let (_, table) = page.split_once(head).expect("the page has examples");
+    let lines = table.lines().skip(2).take_while(|line| line.starts_with('|'));
+    let row = |line: &str| {
+        let cells: Vec<_> = line.split(" | ").collect();
+        let [name, _, bytes] = cells[..] else { panic!("three columns, not {line:?}") };
+        let bytes = bytes.trim_end_matches(" |").trim_matches('`');
+        let name = name.trim_start_matches("| ").trim_matches('`');
+        (name.to_owned(), if bytes == "none" { String::new() } else { bytes.to_owned() })
+    };
+    lines.map(row).collect()
+}
+
 /// A key has these bytes, by its type as by its name.
 fn same_key<K: Key + Debug>(key: &K, named: &Dynamic, expected: &[u8]) {
+    compared(K::name(), expected);
     let mut bytes = Vec::new();
     key.encode_last(&mut bytes);
     assert_eq!(bytes, expected, "{key:?}");
@@ -59,10 +92,13 @@ fn keys_have_the_bytes_of_compiled_types() {
     same_key(&((1_u8, "a\0b".to_owned()), Some(-2_i8), "c".to_owned()), &nested, bytes);
     let sixth = Tuple((1..=6).map(U8).collect());
     same_key(&(1_u8, 2_u8, 3_u8, 4_u8, 5_u8, 6_u8), &sixth, b"\x01\x02\x03\x04\x05\x06");
+    let rows = rows("| type of keys | key | bytes |");
+    assert_eq!(COMPARED.take(), rows);
 }
 
 /// A value has these bytes, by its type as by its name.
 fn same_value<V: Value + Debug>(value: &V, named: &Dynamic, expected: &[u8]) {
+    compared(V::name(), expected);
     assert_eq!(value.encode_value(&mut Vec::new()), Ok(expected), "{value:?}");
     let asked = DynamicType::parse(&V::name()).unwrap();
     assert!(asked.is_value());
@@ -86,6 +122,23 @@ fn values_have_the_bytes_of_compiled_types() {
     same_value(&"ab".to_owned(), &"ab".into(), b"ab");
     same_value(&b"a\0".to_vec(), &b"a\0"[..].into(), b"a\0");
     same_value(&[1_u8, 2], &b"\x01\x02"[..].into(), b"\x01\x02");
+    let mut rows = rows("| type of values | value | bytes |");
+    rows.retain(|(name, _)| name != "Json<any>");
+    assert_eq!(COMPARED.take(), rows);
+}
+
+/// What Python writes as JSON is what a Rust program writes for the same value.
+#[cfg(feature = "json")]
+#[test]
+fn json_has_the_bytes_of_the_page() {
+    let value = Json::<_, 1>(serde_json::json!({"a": [1, -2, 0.5, null, "\u{e9}"]}));
+    let mut spare = Vec::new();
+    let encoded = value.encode_value(&mut spare).unwrap();
+    compared(Json::<serde_json::Value>::name(), encoded);
+    let mut rows = rows("| type of values | value | bytes |");
+    rows.retain(|(name, _)| name == "Json<any>");
+    assert_eq!(COMPARED.take(), rows);
+    assert_eq!(Json::decode_value(encoded.into()).as_ref(), Ok(&value));
 }
 
 #[test]
