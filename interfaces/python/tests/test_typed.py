@@ -321,6 +321,15 @@ def test_bytes_that_are_no_key_are_an_error(
     assert list(plain.typed(key, bytes).values()) == [b""]
 
 
+def test_text_alone_is_that_of_the_codec(db: adamant.Store) -> None:
+    plain = db.keyspace("a")
+    plain[b"\xff"] = b"\xff"
+    for typed, whole in ((plain.typed(str, bytes), True), (plain.typed(bytes, str), False)):
+        with pytest.raises(UnicodeDecodeError):
+            list(typed if whole else typed.values())
+    assert plain.typed(str, str).key_codec == "utf-8"
+
+
 @pytest.mark.parametrize("place", ["keyspace", "range", "snapshot", "transaction"])
 def test_parts_of_tuples_are_ranges(db: adamant.Store, place: str) -> None:
     scores = db.keyspace("a").typed(tuple[str, Reverse[u8], str], u8)
