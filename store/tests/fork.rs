@@ -15,8 +15,8 @@ use adamant::expiring::ReservedExpiring;
 use adamant::typed::TypedKeyspace;
 use adamant::{
     Attempts, Batch, Durability, Engine, Entries, Error, ExclusiveTransaction, Expiring, Iter,
-    Keyspace, KeyspaceOptions, Multimap, Options, ReservedValue, Slice, Snapshot, Store, SyncPoint,
-    Transaction,
+    Keyspace, KeyspaceOptions, KeyspaceTypes, Multimap, Options, ReservedValue, Slice, Snapshot,
+    Store, SyncPoint, Transaction,
 };
 
 /// Longer than the values that reads copy.
@@ -34,6 +34,7 @@ struct Before<'s> {
     store: &'s Store,
     keyspace: Keyspace,
     typed: TypedKeyspace<String, u64>,
+    types: KeyspaceTypes,
     expiring: Expiring,
     multimap: Multimap,
     snapshot: Snapshot,
@@ -76,6 +77,7 @@ impl<'s> Before<'s> {
             expiring_values: [(); 2].map(|()| expiring.reserve(LENT_BYTES).unwrap()),
             lent: keyspace.get("large").unwrap().unwrap(),
             keyspace,
+            types: typed.untyped().types().unwrap().unwrap(),
             typed,
             expiring,
             multimap,
@@ -267,6 +269,8 @@ fn typed_calls(calls: &mut Calls, before: &Before<'_>) {
     let typed = &before.typed;
     calls.refused("typed", || typed.untyped().typed().map(|_: TypedKeyspace<String, u64>| ()));
     calls.refused("retype", || typed.untyped().retype().map(|_: TypedKeyspace<String, u64>| ()));
+    calls.refused("types", || typed.untyped().types());
+    calls.refused("declare_types", || typed.untyped().declare_types(&before.types));
     calls.harmless("untyped", || typed.untyped().name().len());
     calls.refused("typed get", || typed.get("one"));
     calls.refused("typed contains", || typed.contains("one"));

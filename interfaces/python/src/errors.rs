@@ -87,6 +87,7 @@ fn class(error: &Error) -> &'static str {
         | Error::Lsm { error: LsmError::InvalidOption { .. }, .. }
         | Error::TargetInside { .. }
         | Error::NotAParent { .. }
+        | Error::TypeName { .. }
         | Error::PlainValues { .. } => "InvalidArgument",
         Error::UnknownKeyspace { .. } => "UnknownKeyspace",
         Error::KeyspaceExists { .. } => "KeyspaceExists",
@@ -94,6 +95,7 @@ fn class(error: &Error) -> &'static str {
         Error::WrongEngine { .. } => "WrongEngine",
         Error::NotExpiring { .. } => "NotExpiring",
         Error::WrongKind { .. } => "WrongKind",
+        Error::WrongTypes { .. } => "WrongTypes",
         Error::Missing { .. } | Error::MissingLink { .. } => "Missing",
         Error::TargetExists { .. } => "TargetExists",
         Error::Locked { .. } => "Locked",
@@ -159,6 +161,13 @@ pub(crate) fn of_store(error: Error) -> PyErr {
         ),
         Error::UnknownKeyspace { name } => format!(
             "there is no keyspace {name:?}; list those that exist (Store.keyspaces) or create it"
+        ),
+        Error::WrongTypes { name, recorded, asked } => format!(
+            "the keyspace {name:?} has {recorded}, and was asked for with {asked}; ask for what it \
+             has (Keyspace.typed without arguments), or use it as bytes"
+        ),
+        Error::TypeName { bytes, bytes_max } => format!(
+            "the name of a type of keys or values has 1 to {bytes_max} bytes, this one has {bytes}"
         ),
         Error::NotExpiring { name } => format!(
             "the keyspace {name:?} is needed for entries that may end, and holds others; open it by \

@@ -2,11 +2,13 @@
 //!
 //! Thread safety: any number of threads.
 
+use adamant::KeyspaceTypes;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PySlice, PyTuple};
 
 use crate::convert::choices;
 use crate::convert::codec::Codec;
+use crate::convert::dynamic::Role;
 use crate::convert::keyspace_options::keyspace_options;
 use crate::convert::pairs::each_pair;
 use crate::errors;
@@ -30,15 +32,32 @@ impl Keyspace {
         batch.durability(self.durability);
         Ok(batch)
     }
+
+    /// The same keyspace with types, which are recorded or compared.
+    fn with_types(
+        keyspace: &Bound<'_, Self>,
+        types: &(String, String),
+    ) -> PyResult<PyClassInitializer<Self>> {
+        let (keys, key) = Codec::typed(&types.0, Role::Key)?;
+        let (values, value) = Codec::typed(&types.1, Role::Value)?;
+        let (py, this, reader) = (keyspace.py(), keyspace.get(), keyspace.as_super().get());
+        let types = KeyspaceTypes { key, value };
+        reader.on_keyspace(py, |it| it.declare_types(&types))?;
+        let map = Map::Plain(reader.keyspace()?.clone());
+        let reader = Reader::new(map, Place::Now, (keys, values));
+        let this = Self { store: this.store.clone_ref(py), durability: this.durability };
+        Ok(PyClassInitializer::from(reader).add_subclass(this))
+    }
 }
 
 #[pymethods]
 impl Keyspace {
+    /// The keyspace of a name in a store; or a keyspace with types, where one and these are given.
     #[new]
-    #[pyo3(signature = (store, name, engine=None, durability=None, key_codec=None, value_codec=None, lsm=None, value_compression=None))]
+    #[pyo3(signature = (store, name, engine=None, durability=None, key_codec=None, value_codec=None, lsm=None, value_compression=None, types=None))]
     #[expect(clippy::too_many_arguments, reason = "the constructor of a class of Python")]
     fn new(
-        store: &Bound<'_, Store>,
+        store: &Bound<'_, PyAny>,
         name: &str,
         engine: Option<&str>,
         durability: Option<&str>,
@@ -46,7 +65,12 @@ impl Keyspace {
         value_codec: Option<&str>,
         lsm: Option<Bound<'_, PyDict>>,
         value_compression: Option<&str>,
+        types: Option<(String, String)>,
     ) -> PyResult<PyClassInitializer<Self>> {
+        if let Some(types) = types {
+            return Self::with_types(store.cast::<Self>()?, &types);
+        }
+        let store = store.cast::<Store>()?;
         let py = store.py();
         let codecs = (Codec::named(py, key_codec)?, Codec::named(py, value_codec)?);
         let options = keyspace_options(engine, lsm.as_ref(), value_compression)?;

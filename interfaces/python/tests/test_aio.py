@@ -48,6 +48,21 @@ def test_reads_and_writes(path: Path, engine: str, reads: Any) -> None:
     run(work, path)
 
 
+def test_types(path: Path) -> None:
+    async def work(db: aio.AsyncStore) -> None:
+        plain = await db.keyspace("test", reads="loop")
+        typed = await plain.typed(tuple[str, int], float)
+        await typed.update({("a", -1): 0.5, ("a", 5): 1.5, ("b", 0): 2})
+        assert [key async for key in typed.keys(prefix=("a",))] == [("a", -1), ("a", 5)]
+        async with db.transaction() as transaction:
+            transaction[typed].put(("a", 6), 3.5)
+        assert await (await plain.typed()).get(("a", 6)) == 3.5
+        with pytest.raises(adamant.WrongTypes):
+            await plain.typed(str, float)
+
+    run(work, path)
+
+
 def test_the_loop_goes_on_while_others_write(path: Path) -> None:
     """A commit that has to wait, here for another's exclusive transaction, stops no coroutine."""
 

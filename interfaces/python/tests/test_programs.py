@@ -31,6 +31,21 @@ def test_the_consumer_that_waits(tmp_path: Path) -> None:
         assert done == "doing sweep\ndoing wash up\ndoing cook\ndoing go home\n"
 
 
+def test_the_scores(tmp_path: Path) -> None:
+    store = str(tmp_path / "scores.adamant")
+
+    def add(game: str, player: str, points: int) -> str:
+        return run("examples/scores.py", store, "add", game, player, str(points))
+
+    played = [("go", "ada", 9), ("go", "bob", 256), ("go", "ada", 70_000), ("chess", "ada", 7)]
+    for game, player, points in played:
+        assert add(game, player, points) == "a new best\n"
+    assert add("go", "bob", 255) == "no new best\n"
+    shown = " 70000 ada, before: 9\n   256 bob, before: None\n"
+    assert run("examples/scores.py", store, "top", "go") == shown
+    assert run("examples/scores.py", store, "player", "ada") == "     7 chess\n 70000 go\n"
+
+
 def test_the_benchmark_compares_what_is_there() -> None:
     """Whether it runs, and every store has what was put; not how fast."""
     printed = run("benchmarks/compare.py", "--entries", "300", "--rounds", "1")

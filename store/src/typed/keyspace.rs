@@ -65,8 +65,48 @@ impl Keyspace {
     /// for a name that cannot be recorded; the keyspace was dropped, the store is closed, or the
     /// commit failed.
     pub fn typed<K: Key, V: Value>(&self) -> Result<TypedKeyspace<K, V>> {
-        self.take_types(&types_of::<K, V>(), KeyspaceKind::Plain)?;
+        self.declare_types(&types_of::<K, V>())?;
         Ok(TypedKeyspace { keyspace: self.clone(), types: PhantomData })
+    }
+
+    /// The recorded types of its keys and values; `None` if none were recorded. O(log k) of k
+    /// keyspaces.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let ages = store.keyspace("ages")?;
+    /// assert_eq!(ages.types()?, None);
+    /// ages.typed::<String, u32>()?;
+    /// assert_eq!(ages.types()?.map(|types| types.key.name), Some("String".to_string()));
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The keyspace was dropped, the store is closed, or the record is damaged.
+    pub fn types(&self) -> Result<Option<KeyspaceTypes>> {
+        self.shared.recorded_types(&self.state)
+    }
+
+    /// Records or compares types as [`Keyspace::typed`] does, for a program that knows them by
+    /// their names only, such as an interpreter; see [`DynamicType`](crate::typed::DynamicType).
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// use adamant::Error;
+    ///
+    /// store.keyspace("ages")?.typed::<String, u32>()?;
+    /// let ages = store.keyspace("ages")?;
+    /// let mut types = ages.types()?.expect("they were recorded");
+    /// ages.declare_types(&types)?;
+    /// types.value.name = "f32".to_string();
+    /// assert!(matches!(ages.declare_types(&types), Err(Error::WrongTypes { .. })));
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Keyspace::typed`].
+    pub fn declare_types(&self, types: &KeyspaceTypes) -> Result<()> {
+        self.take_types(types, KeyspaceKind::Plain)
     }
 
     /// Records the types of a keyspace of a kind, if it has none and no entry; otherwise compares

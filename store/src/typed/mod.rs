@@ -1,6 +1,6 @@
 //! Typed keys and values: a thin layer over keyspaces of bytes.
 //!
-//! Purpose: keys that are integers, texts or tuples of such are encoded so that their bytes sort as
+//! Purpose: keys that are numbers, texts or tuples of such are encoded so that their bytes sort as
 //! they do, so ranges and prefixes keep their meaning. Values are encoded by their type, or by
 //! `serde` (feature `serde`, type `Serde`; feature `json`, type `Json`).
 //! Invariants: the names and versions of the types that a keyspace is first opened with are
@@ -30,6 +30,7 @@ mod malformed;
 mod named;
 
 mod key;
+mod float;
 mod text;
 mod tuple;
 mod value;
@@ -50,6 +51,8 @@ mod serde;
 mod json;
 
 mod keyspace;
+mod dynamic_type;
+mod dynamic_value;
 mod iterate;
 
 mod change;
@@ -62,7 +65,11 @@ mod transaction_writes;
 mod remove;
 
 #[cfg(test)]
+mod dynamic_tests;
+#[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod float_tests;
 
 #[cfg(feature = "json")]
 pub use self::json::Json;
@@ -70,6 +77,8 @@ pub use self::json::Json;
 pub use self::serde::Serde;
 pub use bounds::{EncodedBounds, KeyBoundsFor};
 pub use change::TypedSwapped;
+pub use dynamic_type::DynamicType;
+pub use dynamic_value::DynamicValue;
 pub use iterate::{Decoded, DecodedKeys};
 pub use key::{Key, KeyFor, PrefixFor};
 pub use keyspace::TypedKeyspace;

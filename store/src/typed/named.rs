@@ -71,6 +71,7 @@ named! {
     f32: "f32";
     f64: "f64";
     bool: "bool";
+    char: "char";
     (): "()";
     String: "String";
     // The same bytes in two containers.

@@ -1,6 +1,6 @@
 //! Tests of typed keys: encodings keep the order, and malformed bytes are errors.
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::fmt::Debug;
 
 use adamant_slice::Slice;
@@ -15,21 +15,32 @@ fn encoded<K: Key>(key: &K) -> Vec<u8> {
     bytes
 }
 
-/// Bytes compare as keys do, alone and before another part, and keys round-trip.
-fn order_is_kept<K: Key + Ord + Clone + Debug>(keys: &[K]) {
+/// Bytes compare as keys do, alone and before another part, and keys round-trip; also by the codec
+/// of types that are known by name.
+pub(super) fn order_is_kept<K: Key + Ord + Clone + Debug>(keys: &[K]) {
+    order_is_kept_by(keys, K::cmp);
+}
+
+pub(super) fn order_is_kept_by<K: Key + Clone + Debug>(
+    keys: &[K],
+    compare: impl Fn(&K, &K) -> Ordering,
+) {
+    let named = DynamicType::parse(&K::name()).expect("a type of keys");
+    assert_eq!((named.is_key(), named.to_string()), (true, K::name()));
     for one in keys {
-        assert_eq!(K::decode_last(&encoded(one)).as_ref(), Ok(one));
+        let bytes = encoded(one);
+        assert!(K::decode_last(&bytes).is_ok_and(|key| compare(&key, one).is_eq()), "{one:?}");
+        let key = named.decode_key(&bytes).unwrap();
+        assert_eq!(named.encode_key(&key).as_ref(), Ok(&bytes), "{one:?}, as {key:?}");
         for other in keys {
             let (left, right) = (encoded(one), encoded(other));
-            assert_eq!(left.cmp(&right), one.cmp(other), "{one:?} {other:?}");
+            assert_eq!(left.cmp(&right), compare(one, other), "{one:?} {other:?}");
             for (front, back) in [(0_u8, 255_u8), (255, 0), (255, 255)] {
-                let (one, other) = ((one.clone(), front), (other.clone(), back));
-                assert_eq!(<(K, u8)>::decode_last(&encoded(&one)).as_ref(), Ok(&one));
-                assert_eq!(
-                    encoded(&one).cmp(&encoded(&other)),
-                    one.cmp(&other),
-                    "{one:?} {other:?}"
-                );
+                let (left, right) = ((one.clone(), front), (other.clone(), back));
+                let (key, last) = <(K, u8)>::decode_last(&encoded(&left)).unwrap();
+                assert!(compare(&key, one).is_eq() && last == front, "{one:?}");
+                let expected = compare(one, other).then(front.cmp(&back));
+                assert_eq!(encoded(&left).cmp(&encoded(&right)), expected, "{one:?} {other:?}");
             }
         }
     }
@@ -78,6 +89,9 @@ fn bytes_have_the_order_of_keys() {
 #[test]
 fn bytes_that_are_no_key_are_refused() {
     fn decode<K: Key>(bytes: &[u8]) -> bool {
+        let named = DynamicType::parse(&K::name()).expect("a type of keys");
+        let is_key = K::decode_last(bytes).is_ok();
+        assert_eq!(named.decode_key(bytes).is_ok(), is_key, "{named}: {bytes:?}");
         // A decodable key encodes to the same bytes: there is one encoding of a key.
         K::decode_last(bytes).is_ok_and(|key| {
             assert_eq!(encoded(&key), bytes);
@@ -97,6 +111,9 @@ fn bytes_that_are_no_key_are_refused() {
             decode::<Reverse<(Vec<u8>, i16)>>(&bytes),
             decode::<Option<String>>(&bytes),
             decode::<Option<(u8, [u8; 3])>>(&bytes),
+            decode::<f32>(&bytes),
+            decode::<(Vec<u8>, f64)>(&bytes),
+            decode::<(char, Option<bool>)>(&bytes),
         ] {
             decoded += u32::from(is_key);
         }
@@ -106,6 +123,9 @@ fn bytes_that_are_no_key_are_refused() {
     assert!(u64::decode_last(&[0; 9]).is_err());
     assert!(String::decode_last(&[0xff]).is_err());
     assert!(bool::decode_last(&[2]).is_err());
+    assert!(f64::decode_last(&[0; 7]).is_err() && f32::decode_last(&[0; 5]).is_err());
+    // A surrogate is no character.
+    assert!(char::decode_last(&[0, 0, 0xd8, 0]).is_err());
 }
 
 type Entry = Result<((String, i32), Slice), Error>;
@@ -395,6 +415,11 @@ fn bytes_are_as_documented() {
     assert_eq!(encoded(&(b"\0".to_vec(), true)), [0, 0xff, 0, 0, 1]);
     assert_eq!(encoded(&Some(5_u8)), [1, 5]);
     assert_eq!(encoded(&None::<u8>), [0]);
+    assert_eq!(encoded(&1.5_f64), [0xbf, 0xf8, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(encoded(&-1.5_f64), [0x40, 7, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]);
+    assert_eq!(encoded(&-0.0_f32), [0x7f, 0xff, 0xff, 0xff]);
+    assert_eq!(encoded(&0.0_f32), [0x80, 0, 0, 0]);
+    assert_eq!(encoded(&'\u{e9}'), [0, 0, 0, 0xe9]);
     let mut spare = Vec::new();
     assert_eq!(0x0102_u16.encode_value(&mut spare), Ok(&[2, 1][..]));
 }

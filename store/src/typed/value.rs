@@ -118,6 +118,20 @@ impl Value for bool {
     }
 }
 
+impl ValueFor<char> for char {
+    fn encode_value<'b>(&'b self, spare: &'b mut Vec<u8>) -> Result<&'b [u8], Malformed> {
+        spare.extend_from_slice(little_endian::U32::from(u32::from(*self)).as_bytes());
+        Ok(spare)
+    }
+}
+
+impl Value for char {
+    fn decode_value(bytes: Slice) -> Result<Self, Malformed> {
+        let found = u32::decode_value(bytes)?;
+        Self::from_u32(found).ok_or_else(|| Malformed::new("a code point of Unicode"))
+    }
+}
+
 /// For keyspaces that are sets.
 impl ValueFor<()> for () {
     fn encode_value<'b>(&'b self, spare: &'b mut Vec<u8>) -> Result<&'b [u8], Malformed> {

@@ -42,6 +42,7 @@ from adamant._errors import (
     WrongEngine,
     WrongKey,
     WrongKind,
+    WrongTypes,
 )
 from adamant._mapping import (
     Expiring,
@@ -120,6 +121,7 @@ __all__ = [
     "WrongEngine",
     "WrongKey",
     "WrongKind",
+    "WrongTypes",
     "__version__",
     "encrypt",
     "in_memory",

@@ -114,6 +114,12 @@ class WrongKind(Error):
     __module__ = "adamant"
 
 
+class WrongTypes(Error, TypeError):
+    """The keyspace has keys or values of other types than were asked for: Keyspace.types says which."""
+
+    __module__ = "adamant"
+
+
 class ChangesNotRecorded(Error):
     """The store does not record changes: Store.record_changes begins."""
 

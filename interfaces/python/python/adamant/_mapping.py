@@ -15,16 +15,19 @@ from collections.abc import (
     MutableMapping,
     ValuesView,
 )
-from typing import Any, Generic, Protocol, Self, TypedDict, TypeVar, Unpack
+from typing import Any, Generic, Protocol, Self, TypedDict, TypeVar, Unpack, overload
 
 from adamant import _native
 from adamant._arrays import ReadsArrays, WritesArrays
 from adamant._errors import InvalidArgument
+from adamant.typed import type_name
 
 K = TypeVar("K")
 V = TypeVar("V")
 K_contra = TypeVar("K_contra", contravariant=True)
 V_co = TypeVar("V_co", covariant=True)
+L = TypeVar("L")
+W = TypeVar("W")
 
 
 class _HasKeys(Protocol[K, V_co]):
@@ -37,11 +40,12 @@ class _Part(TypedDict, Generic[K], total=False):
     """What keys(), values() and items() take, by name: which part of a keyspace, and which way.
 
     Keys from start on, before stop, that begin with prefix, as far as given; in order, or in reverse.
+    Of tuples each may be the first parts.
     """
 
-    start: K | None
-    stop: K | None
-    prefix: K | None
+    start: K | tuple[Any, ...] | None
+    stop: K | tuple[Any, ...] | None
+    prefix: K | tuple[Any, ...] | None
     reverse: bool
 
 
@@ -324,6 +328,37 @@ class Keyspace(_native.Keyspace[K, V], _Writable[K, V], WritesArrays[K]):
     ) -> None:
         """Sets the values of many keys, in one commit. Takes what dict.update takes."""
         self._update(other, others)
+
+    @overload
+    def typed(self) -> Keyspace[Any, Any]: ...
+
+    @overload
+    def typed(self, key: type[L], value: type[W]) -> Keyspace[L, W]: ...
+
+    @overload
+    def typed(self, key: type[L], value: object) -> Keyspace[L, Any]: ...
+
+    @overload
+    def typed(self, key: object, value: type[W]) -> Keyspace[Any, W]: ...
+
+    @overload
+    def typed(self, key: object, value: object) -> Keyspace[Any, Any]: ...
+
+    def typed(self, key: object = ..., value: object = ...) -> Keyspace[Any, Any]:
+        """The same keyspace with types for its keys and values, which are as Rust programs write them.
+
+        The order is that of the keys: of numbers, text, and tuples part by part. The types are recorded
+        the first time, while there is no entry; from then on others are WrongTypes. Without arguments
+        they are the recorded ones. See adamant.typed, and Keyspace.types.
+        """
+        if key is not ... or value is not ...:
+            return Keyspace(self, self.name, types=(type_name(key), type_name(value)))
+        types = self.types
+        if types is None:
+            raise InvalidArgument(
+                f"no types of the keyspace {self.name!r} are recorded; give those of keys and values"
+            )
+        return Keyspace(self, self.name, types=types)
 
     def __repr__(self) -> str:
         return _described(self)

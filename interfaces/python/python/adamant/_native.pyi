@@ -339,19 +339,23 @@ class Reader(Generic[_K, _V]):
         """The engine that keeps it."""
 
     @property
+    def types(self) -> tuple[str, str] | None:
+        """The recorded types of keys and values, by name; None if none are."""
+
+    @property
     def key_codec(self) -> str | None:
-        """By which codec keys are str; None: they are bytes."""
+        """By which codec keys are str, or their type; None: they are bytes."""
 
     @property
     def value_codec(self) -> str | None:
-        """By which codec values are str; None: they are bytes."""
+        """By which codec values are str, or their type; None: they are bytes."""
 
 @disjoint_base
 class Keyspace(Reader[_K, _V]):
     def __class_getitem__(cls, key: Any) -> GenericAlias: ...
     def __new__(
         cls,
-        store: Store,
+        store: Store | Keyspace[Any, Any],
         name: str,
         engine: str | None = None,
         durability: str | None = None,
@@ -359,6 +363,7 @@ class Keyspace(Reader[_K, _V]):
         value_codec: str | None = None,
         lsm: Mapping[str, object] | None = None,
         value_compression: str | None = None,
+        types: tuple[str, str] | None = None,
     ) -> Self: ...
     def __setitem__(self, key: _K, value: _V, /) -> None: ...
     def put(self, key: _K, value: _V, /) -> None:

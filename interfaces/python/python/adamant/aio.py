@@ -218,6 +218,12 @@ class AsyncKeyspace(AsyncReader[K, V]):
     def __init__(self, db: AsyncStore, keyspace: Keyspace[K, V], reads: Reads) -> None:
         super().__init__(db, keyspace, reads)
         self.keyspace = keyspace
+        self._reads: Reads = reads
+
+    async def typed(self, *types: object) -> AsyncKeyspace[Any, Any]:
+        """The same keyspace with types for its keys and values: as Keyspace.typed."""
+        typed = await self._db.call(lambda: self.keyspace.typed(*types))
+        return AsyncKeyspace(self._db, typed, self._reads)
 
     async def put(self, key: K, value: V) -> None:
         """Sets the value of a key. One commit."""

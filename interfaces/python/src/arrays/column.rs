@@ -123,9 +123,10 @@ pub(crate) fn is_text(codec: &Codec) -> PyResult<bool> {
     match codec {
         Codec::Bytes => Ok(false),
         Codec::Utf8 => Ok(true),
-        Codec::Named(name) => Err(invalid(format!(
-            "expected a keyspace of bytes or of the codec utf-8 for arrays, found {name}; open it \
-             without a codec"
+        Codec::Named(_) | Codec::Typed(..) => Err(invalid(format!(
+            "expected a keyspace of bytes or of the codec utf-8 for arrays, found {}; open it \
+             without a codec",
+            codec.name().unwrap_or_default()
         ))),
     }
 }

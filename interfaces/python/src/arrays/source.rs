@@ -11,7 +11,7 @@ use pyo3::types::{PyBytes, PyMemoryView, PyString, PyTuple};
 use crate::arrays::abi::{Array, Schema, Stream, Theirs};
 use crate::arrays::border::{self, Part, Shared};
 use crate::arrays::rows::{Bytes, Chunk, Layout, Rows};
-use crate::convert::codec::has_pointers;
+use crate::convert::objects::has_pointers;
 use crate::errors;
 
 /// The rows of one column.

@@ -1,17 +1,24 @@
 //! Conversion between Python objects and bytes of the store.
 //!
-//! Purpose: keys and values are bytes; a keyspace may be given a codec that makes them `str`.
+//! Purpose: keys and values are bytes; a keyspace may be given a codec that makes them `str`, or
+//! types.
 //! Invariants: there is no implicit conversion: without a codec a `str` is a `TypeError`, with one
-//! `bytes` are. Bytes are borrowed if their object cannot change, otherwise copied. An object with
-//! a buffer is taken as its memory lies, whatever the type of its elements, unless these are
-//! pointers.
+//! `bytes` are.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
-use pyo3::buffer::PyBuffer;
-use pyo3::exceptions::{PyTypeError, PyUnicodeDecodeError, PyUnicodeEncodeError};
+use adamant::RecordedType;
+use adamant::typed::DynamicType;
+use pyo3::exceptions::{
+    PyOverflowError, PyTypeError, PyUnicodeDecodeError, PyUnicodeEncodeError, PyValueError,
+};
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString};
+use pyo3::types::{PyBytes, PyString};
+
+use crate::convert::dynamic::Role;
+use crate::convert::objects::{bytes_of, text_of};
+use crate::convert::typed::Typed;
 
 /// A conversion between objects and bytes.
 #[derive(Clone, Debug)]
@@ -22,6 +29,8 @@ pub(crate) enum Codec {
     Utf8,
     /// `str` by another codec of Python, with this name.
     Named(String),
+    /// Keys of a recorded type, or values.
+    Typed(Arc<Typed>, Role),
 }
 
 impl Codec {
@@ -36,12 +45,29 @@ impl Codec {
         Ok(if name == "utf-8" { Self::Utf8 } else { Self::Named(name) })
     }
 
-    /// Its name, as Python spells it.
+    /// The codec of a type with this recorded name, and what is recorded. Text is the codec utf-8,
+    /// as which it has the same bytes.
+    ///
+    /// # Errors
+    /// `InvalidArgument`, for a name of no such type.
+    pub(crate) fn typed(name: &str, role: Role) -> PyResult<(Self, RecordedType)> {
+        let typed = Typed::parse(name, role == Role::Key)?;
+        let recorded = typed.recorded().clone();
+        let codec = match typed.dynamic() {
+            Some(DynamicType::String) => Self::Utf8,
+            Some(DynamicType::Bytes) => Self::Bytes,
+            _ => Self::Typed(Arc::new(typed), role),
+        };
+        Ok((codec, recorded))
+    }
+
+    /// Its name, as Python spells it, or that of the type.
     pub(crate) fn name(&self) -> Option<&str> {
         match self {
             Self::Bytes => None,
             Self::Utf8 => Some("utf-8"),
             Self::Named(name) => Some(name),
+            Self::Typed(typed, _) => Some(typed.name()),
         }
     }
 
@@ -49,7 +75,7 @@ impl Codec {
     ///
     /// # Errors
     /// `TypeError` for an object of the wrong type, `UnicodeEncodeError` for one that the codec
-    /// cannot encode.
+    /// cannot encode, `ValueError` and `OverflowError` for one that the type does not have.
     pub(crate) fn encode<'a>(
         &self,
         object: &'a Bound<'_, PyAny>,
@@ -62,7 +88,40 @@ impl Codec {
                 let encoded = text_of(object, what)?.call_method1("encode", (name,))?;
                 Ok(Cow::Owned(encoded.cast::<PyBytes>()?.as_bytes().to_vec()))
             }
+            Self::Typed(typed, role) => Ok(Cow::Owned(typed.encode(object, *role)?)),
         }
+    }
+
+    /// The bytes of an object between the keys: a key, or the first parts of a tuple, which come
+    /// before the tuples that begin with them.
+    ///
+    /// # Errors
+    /// As [`Self::encode`].
+    pub(crate) fn bound<'a>(&self, object: &'a Bound<'_, PyAny>) -> PyResult<Cow<'a, [u8]>> {
+        if let Self::Typed(typed, _) = self
+            && let Some(bytes) = typed.first_parts(object)?
+        {
+            return Ok(Cow::Owned(bytes));
+        }
+        self.encode(object, "a key")
+    }
+
+    /// The bytes that keys begin with: of text or bytes, or of the first parts of a tuple.
+    ///
+    /// # Errors
+    /// As [`Self::encode`]; `TypeError` for what is no prefix of keys.
+    pub(crate) fn prefix<'a>(&self, object: &'a Bound<'_, PyAny>) -> PyResult<Cow<'a, [u8]>> {
+        let Self::Typed(typed, _) = self else { return self.encode(object, "a key") };
+        typed.first_parts(object)?.map(Cow::Owned).ok_or_else(|| typed.no_prefix())
+    }
+
+    /// Whether an error says that an object cannot be a key.
+    pub(crate) fn refuses(&self, py: Python<'_>, error: &PyErr) -> bool {
+        let is_typed = matches!(self, Self::Typed(..));
+        error.is_instance_of::<PyTypeError>(py)
+            || is_typed
+                && (error.is_instance_of::<PyValueError>(py)
+                    || error.is_instance_of::<PyOverflowError>(py))
     }
 
     /// The bytes of a key to look up; `None` for an object that cannot be a key.
@@ -77,8 +136,7 @@ impl Codec {
         match self.encode(object, "a key") {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error)
-                if error.is_instance_of::<PyTypeError>(py)
-                    || error.is_instance_of::<PyUnicodeEncodeError>(py) =>
+                if self.refuses(py, &error) || error.is_instance_of::<PyUnicodeEncodeError>(py) =>
             {
                 Ok(None)
             }
@@ -106,7 +164,8 @@ impl Codec {
     /// Decodes bytes to an object.
     ///
     /// # Errors
-    /// `UnicodeDecodeError`, for bytes that are no text of the codec.
+    /// `UnicodeDecodeError`, for bytes that are no text of the codec; `Undecodable`, for those that
+    /// are not of the type.
     pub(crate) fn decode<'py>(&self, py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
         match self {
             Self::Bytes => Ok(PyBytes::new(py, bytes).into_any()),
@@ -118,66 +177,7 @@ impl Codec {
                 }
             },
             Self::Named(name) => PyBytes::new(py, bytes).call_method1("decode", (name,)),
+            Self::Typed(typed, role) => typed.decode(py, bytes, *role),
         }
     }
-}
-
-fn bytes_of<'a>(object: &'a Bound<'_, PyAny>, what: &str) -> PyResult<Cow<'a, [u8]>> {
-    if let Ok(bytes) = object.cast::<PyBytes>() {
-        return Ok(Cow::Borrowed(bytes.as_bytes()));
-    }
-    // Before buffers: numpy's strings export the memory of their characters.
-    if object.is_instance_of::<PyString>() {
-        return Err(wrong(object, what, "bytes", "give the keyspace a codec to use str"));
-    }
-    let py = object.py();
-    // It may change while another thread runs.
-    if let Ok(buffer) = PyBuffer::<u8>::get(object) {
-        return Ok(Cow::Owned(buffer.to_vec(py)?));
-    }
-    let view = match PyMemoryView::from(object) {
-        Ok(view) => view,
-        Err(error) if error.is_instance_of::<PyTypeError>(py) => {
-            let advice = "make bytes of it, as int.to_bytes, struct or pickle do";
-            return Err(wrong(object, what, "bytes", advice));
-        }
-        Err(error) => {
-            let advice = format!("it does not lend its memory ({error}), make bytes of it");
-            return Err(wrong(object, what, "bytes", &advice));
-        }
-    };
-    if has_pointers(&view.getattr("format")?.extract::<String>()?) {
-        let advice = "its memory holds pointers to objects, make bytes of them, as pickle does";
-        return Err(wrong(object, what, "bytes", advice));
-    }
-    let copied = view.call_method0("tobytes")?;
-    Ok(Cow::Owned(copied.cast::<PyBytes>()?.as_bytes().to_vec()))
-}
-
-/// Whether elements of a format, in the syntax of the module `struct` and PEP 3118, hold pointers.
-/// Names of fields, which are enclosed in colons, are ignored.
-pub(crate) fn has_pointers(format: &str) -> bool {
-    format.split(':').step_by(2).any(|types| types.contains(['O', 'P', '&']))
-}
-
-fn text_of<'a, 'py>(
-    object: &'a Bound<'py, PyAny>,
-    what: &str,
-) -> PyResult<&'a Bound<'py, PyString>> {
-    object.cast::<PyString>().map_err(|_| {
-        let lends_bytes = object.is_instance_of::<PyBytes>()
-            || object.is_instance_of::<PyByteArray>()
-            || object.is_instance_of::<PyMemoryView>();
-        let advice = if lends_bytes {
-            "open the keyspace without a codec to use bytes"
-        } else {
-            "make a str of it, as str or json.dumps do"
-        };
-        wrong(object, what, "str", advice)
-    })
-}
-
-fn wrong(object: &Bound<'_, PyAny>, what: &str, expected: &str, advice: &str) -> PyErr {
-    let found = object.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string());
-    PyTypeError::new_err(format!("expected {expected} as {what}, found {found}; {advice}"))
 }

@@ -1,5 +1,9 @@
 //! Conversion between Python objects and what the store takes and returns. Used by all classes.
 
+pub(crate) mod objects;
+pub(crate) mod dynamic;
+pub(crate) mod json;
+pub(crate) mod typed;
 pub(crate) mod codec;
 pub(crate) mod choices;
 pub(crate) mod key;

@@ -78,7 +78,7 @@ impl Reader {
     /// The exception for a missing key: it says so if such an object cannot be a key.
     pub(crate) fn missing(&self, key: &Bound<'_, PyAny>) -> PyErr {
         match self.key(key) {
-            Err(error) if error.is_instance_of::<PyTypeError>(key.py()) => {
+            Err(error) if self.keys.refuses(key.py(), &error) => {
                 errors::named("NotAKey", error.value(key.py()).to_string())
             }
             Ok(_) | Err(_) => errors::missing_key(key),
@@ -206,10 +206,9 @@ impl Reader {
         stop: Option<&Bound<'_, PyAny>>,
         prefix: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Span> {
-        let bytes = |key: Option<&Bound<'_, PyAny>>| -> PyResult<Option<Vec<u8>>> {
-            key.map(|key| self.key(key).map(Cow::into_owned)).transpose()
-        };
-        let (start, stop, prefix) = (bytes(start)?, bytes(stop)?, bytes(prefix)?);
+        let bound = |key| self.keys.bound(key);
+        let (start, stop) = (start.map(bound).transpose()?, stop.map(bound).transpose()?);
+        let prefix = prefix.map(|key| self.keys.prefix(key)).transpose()?;
         Ok(Span::new(start.as_deref(), stop.as_deref(), prefix.as_deref()))
     }
 
@@ -343,13 +342,20 @@ impl Reader {
         Ok(self.keyspace()?.engine().name())
     }
 
-    /// The codec by which keys are str; None: they are bytes.
+    /// The recorded types of keys and values, by name; None if none are.
+    #[getter]
+    fn types(&self, py: Python<'_>) -> PyResult<Option<(String, String)>> {
+        let found = self.on_keyspace(py, adamant::Keyspace::types)?;
+        Ok(found.map(|types| (types.key.to_string(), types.value.to_string())))
+    }
+
+    /// The codec by which keys are str, or their type; None: they are bytes.
     #[getter]
     fn key_codec(&self) -> Option<&str> {
         self.keys.name()
     }
 
-    /// The codec by which values are str; None: they are bytes.
+    /// The codec by which values are str, or their type; None: they are bytes.
     #[getter]
     fn value_codec(&self) -> Option<&str> {
         self.values.name()
