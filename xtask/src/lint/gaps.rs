@@ -22,7 +22,7 @@ impl Gap {
 }
 
 /// Methods of what only one kind of handle is or has: not rows of the table.
-pub(crate) const OWN: [&str; 34] = [
+pub(crate) const OWN: [&str; 36] = [
     "after",
     "at",
     "attempt",
