@@ -413,9 +413,26 @@ impl Shared {
         std::ptr::from_ref(self).addr()
     }
 
-    /// The default durability of commits.
+    /// The durability of commits to keyspaces that have none of their own.
     pub(crate) fn durability(&self) -> Durability {
         self.durability
+    }
+
+    /// The durability of commits to a keyspace that do not set their own.
+    #[inline]
+    pub(crate) fn durability_of(&self, state: &KeyspaceState) -> Durability {
+        state.place().durability().unwrap_or(self.durability)
+    }
+
+    /// That of a commit to several: the strongest that one of them asks for. Deadlines go by the
+    /// entries that they belong to.
+    pub(crate) fn durability_over<'k>(
+        &self,
+        states: impl IntoIterator<Item = &'k KeyspaceState>,
+    ) -> Durability {
+        let asking = states.into_iter().filter(|state| state.kind != KeyspaceKind::Deadlines);
+        let asked = asking.map(|state| self.durability_of(state));
+        asked.reduce(Durability::or_stronger).unwrap_or(self.durability)
     }
 
     /// Empty buffers for a batch.

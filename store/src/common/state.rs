@@ -10,18 +10,21 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use adamant_heap::access::Read;
+use adamant_heap::durability::Durability;
 use parking_lot::RwLock;
 
 use crate::common::catalogue::{Catalogue, kind_of};
 use crate::common::catalogue_entry::CatalogueEntry;
+use crate::common::recorded_options::{durability_of, number_of};
 use crate::engine::map::Map;
 use crate::engine::tree::Engine;
 use crate::engine::value_codec::ValueCodec;
 use crate::error::{Error, Result};
 use crate::kind::KeyspaceKind;
+use crate::layout::DURABILITY_STORE;
 use crate::limits::check_plain;
 
 /// A keyspace with its name and tree when it was opened, shared by all its handles.
@@ -51,6 +54,11 @@ impl KeyspaceState {
         let map = catalogue.map(heap, name, entry)?;
         let (kind_number, place) = (entry.kind.get(), Arc::clone(place));
         Ok(Arc::new(Self { name: name.into(), id, kind, kind_number, map, version, place }))
+    }
+
+    /// The part that all of its states share.
+    pub(crate) fn place(&self) -> &Arc<Place> {
+        &self.place
     }
 
     /// The keyspace's engine when it was opened.
@@ -118,6 +126,8 @@ pub(crate) struct Place {
     id: u64,
     /// Counts the transactions that may have given it another tree.
     version: AtomicU64,
+    /// The recorded durability of commits that do not set their own.
+    durability: AtomicU8,
     /// The catalogue's answer since the last of them.
     now: RwLock<Now>,
 }
@@ -139,13 +149,25 @@ enum Tree {
 impl Place {
     pub(crate) fn new(id: u64, name: &str) -> Arc<Self> {
         let now = Now { name: name.into(), tree: Tree::Unknown };
-        Arc::new(Self { id, version: AtomicU64::new(0), now: RwLock::new(now) })
+        let (version, durability) = (AtomicU64::new(0), AtomicU8::new(DURABILITY_STORE));
+        Arc::new(Self { id, version, durability, now: RwLock::new(now) })
     }
 
     /// Marks it stale, within a transaction that changes the keyspace's tree or kind, or drops it.
     pub(crate) fn doubt(&self) {
         self.version.fetch_add(1, Ordering::AcqRel);
         self.now.write().tree = Tree::Unknown;
+    }
+
+    /// The recorded durability of commits that do not set their own; `None`: that of the store.
+    #[inline]
+    pub(crate) fn durability(&self) -> Option<Durability> {
+        durability_of(self.durability.load(Ordering::Relaxed)).ok().flatten()
+    }
+
+    /// Notes what was recorded.
+    pub(crate) fn set_durability(&self, durability: Option<Durability>) {
+        self.durability.store(number_of(durability), Ordering::Relaxed);
     }
 
     /// Notes its current name.

@@ -114,7 +114,7 @@ impl Keyspace {
             piece.push(0, key, Some(value));
             loaded.entries += 1;
         }
-        loaded.replaced += self.load_pairs(&piece.pairs(), self.durability)?;
+        loaded.replaced += self.load_pairs(&piece.pairs(), self.durability())?;
         Ok(loaded)
     }
 
@@ -155,7 +155,7 @@ impl Keyspace {
             sorted.push(0, key, Some(value));
             loaded.entries += 1;
         }
-        loaded.replaced += self.load_run(&mut sorted, self.durability)?;
+        loaded.replaced += self.load_run(&mut sorted, self.durability())?;
         Ok(loaded)
     }
 

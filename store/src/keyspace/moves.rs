@@ -96,7 +96,7 @@ impl Keyspace {
             each(&self.state, key)?;
             each(&target.state, new_key)
         };
-        self.shared.change_recorded(None, self.durability, keys, |transaction| {
+        self.shared.change_recorded(None, self.durability_with(target), keys, |transaction| {
             let source = self.state.map(transaction, self.shared.catalogue())?;
             let target_map = target.state.map(transaction, self.shared.catalogue())?;
             let moved = source.move_to(transaction, key, &target_map, new_key)?;
@@ -137,7 +137,7 @@ impl Keyspace {
             each(&self.state, key)?;
             each(&other.state, other_key)
         };
-        self.shared.change_recorded(None, self.durability, keys, |transaction| {
+        self.shared.change_recorded(None, self.durability_with(other), keys, |transaction| {
             let map = self.state.map(transaction, self.shared.catalogue())?;
             let other_map = other.state.map(transaction, self.shared.catalogue())?;
             let are_swapped = map.swap(transaction, key, &other_map, other_key)?;
@@ -220,7 +220,7 @@ impl Keyspace {
                 }
             }
         }
-        self.shared.transaction(self.durability, |transaction| {
+        self.shared.transaction(self.durability_with(target), |transaction| {
             let source = self.state.map(transaction, catalogue)?;
             let target_map = target.state.map(transaction, catalogue)?;
             if let Some(mut recorder) = versions.recorder() {
