@@ -224,8 +224,10 @@ mod tests {
     #[test]
     fn other_bytes_are_refused_and_unknown_tags_are_named() {
         let bytes = to_bytes(&all());
-        let starts: Vec<_> =
-            [0, 18, 26, 31, 36, 44, 54, 70].into_iter().take_while(|at| *at <= bytes.len()).collect();
+        let starts: Vec<_> = [0, 18, 26, 31, 36, 44, 54, 70]
+            .into_iter()
+            .take_while(|at| *at <= bytes.len())
+            .collect();
         for end in 0..bytes.len() {
             let found = parse(&bytes[..end]);
             assert_eq!(found.is_ok(), starts.contains(&end), "{end} bytes: {found:?}");

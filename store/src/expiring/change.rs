@@ -164,7 +164,8 @@ impl Expiring {
     /// As [`Keyspace::clear`](crate::Keyspace::clear).
     pub fn clear(&self) -> Result<()> {
         let both = [&*self.entries.state, &*self.deadlines.state];
-        self.entries.with_room(true, || self.entries.shared.clear_keyspaces(&both, self.durability()))
+        self.entries
+            .with_room(true, || self.entries.shared.clear_keyspaces(&both, self.durability()))
     }
 
     /// Runs `work` in a transaction of its own; a second time if that makes room for it.
