@@ -2,7 +2,8 @@
 //!
 //! Purpose: nodes of these trees have few children or tell little of their keys, so up to
 //! [`COUNTED_MAX`] entries are counted, and of a longer range its share is taken among entries that
-//! are evenly spaced over the tree.
+//! are evenly spaced over the tree. The shape of a crit-bit tree is that of its keys: where most of
+//! them share a rare start, most paths end elsewhere, and the estimate is no more than a hint.
 //! Invariants: no path follows more links than a tree can have levels, so that it ends in a damaged
 //! tree.
 
@@ -23,6 +24,8 @@ use crate::words::WORD_BYTES;
 const COUNTED_MAX: u64 = 1_000;
 /// Paths from the root of a tree to its lower end that a sample follows.
 const PATHS: u32 = 256;
+/// The most nodes that a sample reads: then what was seen stands for all.
+const VISITS_MAX: u32 = 64 << 10;
 /// More levels than any of the trees can have: a crit-bit tree has one for each bit of a key.
 const LEVELS_MAX: u32 = 9 * (KEY_BYTES_MAX as u32 + 1);
 
@@ -78,6 +81,7 @@ struct Sample {
 fn sample<K: Kind, R: Read>(read: &R, tree: u64, bounds: Bounds<'_>) -> Result<Sample> {
     let head = head(read, tree, K::LABEL)?;
     let mut sample = Sample::default();
+    let mut visits = 0;
     for path in 0..PATHS {
         let mut spread = Spread::of(path, PATHS);
         let mut weight = 1.0;
@@ -92,8 +96,12 @@ fn sample<K: Kind, R: Read>(read: &R, tree: u64, bounds: Bounds<'_>) -> Result<S
                 }
             };
             levels += 1;
+            visits += 1;
             if levels > LEVELS_MAX {
                 return damaged(block, "is deeper than a tree can be");
+            }
+            if visits > VISITS_MAX {
+                return Ok(sample);
             }
             let mut links = Vec::new();
             K::links(read, head, (block, level), &mut links)?;
