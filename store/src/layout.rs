@@ -112,6 +112,9 @@ pub const OPTION_DICTIONARY: u16 = 7;
 /// The durability of commits that do not set their own: 1 byte, one of the `DURABILITY_` numbers.
 pub const OPTION_DURABILITY: u16 = 8;
 
+/// Whether data stays in the block cache after it was read: 1 byte, 0 or 1.
+pub const OPTION_CACHES_DATA: u16 = 9;
+
 /// That of the store, as if there were no option.
 pub const DURABILITY_STORE: u8 = 0;
 /// The device has the commit.

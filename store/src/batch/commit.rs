@@ -176,7 +176,10 @@ impl Batch {
         };
         self.shared.chunked_transaction(permit, self.commit_durability(), body, |ending| {
             progress.borrow_mut().finish(ending);
-        })
+        })?;
+        let keys = self.keys(steps, operations);
+        keys.for_each(|(state, _)| state.counts().note_writes(1));
+        Ok(())
     }
 
     fn move_one(

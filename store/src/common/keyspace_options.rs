@@ -128,6 +128,28 @@ impl KeyspaceOptions {
         self
     }
 
+    /// Whether data blocks and values of blob files of the engine `lsm` stay in the block cache
+    /// after they were read; its indexes and filters do in any case. Default: true. Without it, a
+    /// keyspace that is read once, or scanned at random, leaves the cache
+    /// ([`Options::cache_bytes_max`](crate::Options::cache_bytes_max)) to the others. Recorded like
+    /// [`KeyspaceOptions::compression`]; what is in the cache already stays there until it is
+    /// evicted. [`Keyspace::stats`](crate::Keyspace::stats) tells what the cache is good for.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// use adamant::{Engine, KeyspaceOptions};
+    ///
+    /// let options = KeyspaceOptions::new().engine(Engine::Lsm).caches_data(false);
+    /// let archive = store.keyspace_with("archive", options)?;
+    /// assert!(!archive.lsm()?.options()?.caches_data);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    #[must_use]
+    pub fn caches_data(mut self, caches_data: bool) -> Self {
+        self.own.caches_data = Some(caches_data);
+        self
+    }
+
     /// The compression of values in a keyspace of any engine but `lsm`, one by one: where values
     /// are texts of some hundred bytes, they take a third to a half of the space. Recorded with the
     /// keyspace like [`KeyspaceOptions::compression`]. Default: none.

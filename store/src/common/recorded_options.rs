@@ -10,8 +10,9 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::layout::{
     DURABILITY_BUFFERED, DURABILITY_DEFERRED, DURABILITY_STORE, DURABILITY_SYNC,
-    OPTION_BLOB_BYTES_MIN, OPTION_BLOCK_BYTES, OPTION_COMPRESSION, OPTION_DICTIONARY,
-    OPTION_DURABILITY, OPTION_FILTER_BITS, OPTION_HASH_INDEX, OPTION_VALUES, OptionHead,
+    OPTION_BLOB_BYTES_MIN, OPTION_BLOCK_BYTES, OPTION_CACHES_DATA, OPTION_COMPRESSION,
+    OPTION_DICTIONARY, OPTION_DURABILITY, OPTION_FILTER_BITS, OPTION_HASH_INDEX, OPTION_VALUES,
+    OptionHead,
 };
 use crate::own_options::{DictionaryPlace, OwnOptions};
 use crate::value_compression::ValueCompression;
@@ -70,6 +71,9 @@ pub(crate) fn to_bytes(own: &OwnOptions) -> Vec<u8> {
     }
     if let Some(durability) = own.durability {
         put(OPTION_DURABILITY, &[number_of(durability)]);
+    }
+    if let Some(caches_data) = options.caches_data {
+        put(OPTION_CACHES_DATA, &[caches_data.into()]);
     }
     bytes
 }
@@ -162,10 +166,13 @@ fn set(own: &mut OwnOptions, (tag, value): (u16, &[u8])) -> Result<(), Fault> {
             let (block, bytes) = (u64::from_le_bytes(block), u32::from_le_bytes(bytes));
             own.dictionary = Some(DictionaryPlace { block, bytes });
         }
+        (OPTION_CACHES_DATA, [does @ (0 | 1)]) => options.caches_data = Some(*does == 1),
         (OPTION_DURABILITY, [number]) => own.durability = Some(durability_of(*number)?),
-        (OPTION_FILTER_BITS | OPTION_HASH_INDEX | OPTION_VALUES | OPTION_DURABILITY, _) => {
-            return Err(Fault::Malformed);
-        }
+        (
+            OPTION_FILTER_BITS | OPTION_HASH_INDEX | OPTION_VALUES | OPTION_DURABILITY
+            | OPTION_CACHES_DATA,
+            _,
+        ) => return Err(Fault::Malformed),
         (tag, _) => return Err(Fault::Unknown { tag }),
     }
     Ok(())
@@ -185,6 +192,7 @@ mod tests {
         options.filter_bits_per_key = Some(12);
         options.hash_index = Some(true);
         options.blob_bytes_min = Some(Some(1000));
+        options.caches_data = Some(false);
         let mut own = OwnOptions::from(options);
         own.values = Some(ValueCompression::from(Compression::Zstd(9)).with_bytes_min(200));
         own.dictionary = Some(DictionaryPlace { block: 0x0012_3456_7890, bytes: 60_000 });
@@ -224,7 +232,7 @@ mod tests {
     #[test]
     fn other_bytes_are_refused_and_unknown_tags_are_named() {
         let bytes = to_bytes(&all());
-        let starts: Vec<_> = [0, 18, 26, 31, 36, 44, 54, 70]
+        let starts: Vec<_> = [0, 18, 26, 31, 36, 44, 54, 70, 75]
             .into_iter()
             .take_while(|at| *at <= bytes.len())
             .collect();
@@ -242,16 +250,17 @@ mod tests {
         }
         let later = [&bytes[..], &[99, 0, 1, 0, 9]].concat();
         assert_eq!(parse(&later), Err(Fault::Unknown { tag: 99 }));
-        assert_eq!(records(&later).unwrap().len(), 9);
+        assert_eq!(records(&later).unwrap().len(), 10);
         assert_eq!(parse(&bytes[54..70]), Err(Fault::Malformed), "a dictionary of nothing");
         for twice in [[&bytes[..], &bytes].concat(), [&bytes[18..26], &bytes[..18]].concat()] {
             assert_eq!(parse(&twice), Err(Fault::Malformed));
         }
         let values = [[2, 0, 4, 0, 0, 0, 0, 0].as_slice(), &[2, 0, 4, 0, 0, 0, 0, 1]];
         let values = values.into_iter().chain([&[3, 0, 1, 0, 31][..]]);
-        for wrong in [[3, 0, 0, 0].as_slice(), &[4, 0, 1, 0, 2], &[2, 0, 3, 0, 1, 1, 1]]
-            .into_iter()
-            .chain(values)
+        for wrong in
+            [[3, 0, 0, 0].as_slice(), &[4, 0, 1, 0, 2], &[9, 0, 1, 0, 2], &[2, 0, 3, 0, 1, 1, 1]]
+                .into_iter()
+                .chain(values)
         {
             assert_eq!(parse(wrong), Err(Fault::Malformed));
         }

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use adamant_heap::access::Read;
 use adamant_heap::durability::Durability;
+use adamant_lsm::Counters;
 use parking_lot::RwLock;
 
 use crate::common::catalogue::{Catalogue, kind_of};
@@ -59,6 +60,12 @@ impl KeyspaceState {
     /// The part that all of its states share.
     pub(crate) fn place(&self) -> &Arc<Place> {
         &self.place
+    }
+
+    /// What is counted of it.
+    #[inline]
+    pub(crate) fn counts(&self) -> &Counts {
+        &self.place.counts
     }
 
     /// The keyspace's engine when it was opened.
@@ -120,6 +127,42 @@ impl KeyspaceState {
     }
 }
 
+/// Keys that were looked up.
+const LOOKUPS: usize = 0;
+/// Entries that scans read.
+const SCANNED: usize = 1;
+/// Keys that commits wrote, removed or moved.
+const WRITES: usize = 2;
+
+/// Counts of a keyspace since the store was opened.
+#[derive(Debug, Default)]
+pub(crate) struct Counts(Counters<3>);
+
+impl Counts {
+    /// Keys are looked up.
+    #[inline]
+    pub(crate) fn note_lookups(&self, keys: u64) {
+        self.0.add(LOOKUPS, keys);
+    }
+
+    /// A scan read entries.
+    #[inline]
+    pub(crate) fn note_scanned(&self, entries: u64) {
+        self.0.add(SCANNED, entries);
+    }
+
+    /// A commit changed keys.
+    #[inline]
+    pub(crate) fn note_writes(&self, keys: u64) {
+        self.0.add(WRITES, keys);
+    }
+
+    /// Lookups, scanned entries and writes.
+    pub(crate) fn sums(&self) -> [u64; 3] {
+        self.0.sums()
+    }
+}
+
 /// The part that all states of one keyspace share.
 #[derive(Debug)]
 pub(crate) struct Place {
@@ -128,6 +171,7 @@ pub(crate) struct Place {
     version: AtomicU64,
     /// The recorded durability of commits that do not set their own.
     durability: AtomicU8,
+    counts: Counts,
     /// The catalogue's answer since the last of them.
     now: RwLock<Now>,
 }
@@ -150,7 +194,8 @@ impl Place {
     pub(crate) fn new(id: u64, name: &str) -> Arc<Self> {
         let now = Now { name: name.into(), tree: Tree::Unknown };
         let (version, durability) = (AtomicU64::new(0), AtomicU8::new(DURABILITY_STORE));
-        Arc::new(Self { id, version, durability, now: RwLock::new(now) })
+        let counts = Counts::default();
+        Arc::new(Self { id, version, durability, counts, now: RwLock::new(now) })
     }
 
     /// Marks it stale, within a transaction that changes the keyspace's tree or kind, or drops it.

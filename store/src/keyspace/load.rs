@@ -224,6 +224,7 @@ impl Keyspace {
             // Deletes its files at once, unless the commit may be in the log.
             let _ = self.shared.catalogue().lsm_trees().delete_obsolete(self.shared.heap()?);
         }
+        self.state.counts().note_writes(if done.is_ok() { pairs.len() as u64 } else { 0 });
         done.map(|()| true)
     }
 

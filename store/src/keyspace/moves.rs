@@ -198,6 +198,8 @@ impl Keyspace {
         while let Some(range) = rest.take() {
             let piece = self.move_piece(&range, target)?;
             moved.moved += piece.moved;
+            self.state.counts().note_writes(piece.moved);
+            target.state.counts().note_writes(piece.moved);
             moved.replaced += piece.replaced;
             let bound = piece.last.map(|key| std::ops::Bound::Excluded(key.as_slice().into()));
             rest = bound.and_then(|bound| range.rest(Direction::Up, bound));

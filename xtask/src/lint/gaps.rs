@@ -22,7 +22,7 @@ impl Gap {
 }
 
 /// Methods of what only one kind of handle is or has: not rows of the table.
-pub(crate) const OWN: [&str; 32] = [
+pub(crate) const OWN: [&str; 34] = [
     "after",
     "at",
     "attempt",
@@ -30,6 +30,7 @@ pub(crate) const OWN: [&str; 32] = [
     "compact",
     "durability",
     "engine",
+    "estimate",
     "get_with_deadline",
     "insert_reserved",
     "keep_savepoint",
@@ -49,6 +50,7 @@ pub(crate) const OWN: [&str; 32] = [
     "set_savepoint",
     "share",
     "split_stored",
+    "stats",
     "typed",
     "undo_savepoint",
     "untyped",

@@ -21,7 +21,7 @@ const SAMPLES: u32 = 16;
 /// The same at each level below, at each end: they hold less than one of those above.
 const SAMPLES_BELOW: u32 = 2;
 /// Entries of a leaf that are looked at for their lengths.
-const LOOKED_AT: usize = 4;
+const LOOKED_AT: usize = 12;
 /// Approximate bytes of the block of a separator.
 const SEPARATOR_BYTES: f64 = 32.0;
 
@@ -125,8 +125,9 @@ fn descend<R: Read>(
     }
     let leaf = Leaf::at(read, node)?;
     let entries = leaf.indices().count();
-    let looked_at = leaf.indices().take(LOOKED_AT);
-    let each = weight * entries as f64 / entries.clamp(1, LOOKED_AT) as f64;
+    let step = entries.div_ceil(LOOKED_AT).max(1);
+    let looked_at = leaf.indices().step_by(step);
+    let each = weight * entries as f64 / looked_at.clone().count().max(1) as f64;
     for index in looked_at {
         seen.add(read, leaf.slot(index).entry(), each)?;
     }

@@ -27,6 +27,7 @@ T = TypeVar("T")
 Path: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 Engine: TypeAlias = Literal["bplus", "lsm", "btree", "critbit", "redblack"]
 Durability: TypeAlias = Literal["sync", "buffered", "deferred"]
+DefaultDurability: TypeAlias = Literal["sync", "buffered", "deferred", "store"]
 
 # A child of a fork must not even wait for a lock of the store, which a thread of its parent may have.
 if sys.platform != "win32":
@@ -50,6 +51,7 @@ class LsmOptions(TypedDict, total=False):
     block_bytes: bytes of a data block before compression, 64 to 8 MiB.
     filter_bits_per_key: bits of the filters per key, 0, for none, to 30.
     hash_index: whether data blocks have a hash index.
+    caches_data: whether data stays in the block cache after it was read.
     blob_bytes_min: bytes of a value from which on it is kept in a blob file; None: never.
     """
 
@@ -58,6 +60,7 @@ class LsmOptions(TypedDict, total=False):
     filter_bits_per_key: int
     hash_index: bool
     blob_bytes_min: int | None
+    caches_data: bool
 
 
 class KeyspaceInfo(NamedTuple):
@@ -67,6 +70,7 @@ class KeyspaceInfo(NamedTuple):
     engine: str
     entries: int
     kind: str = "plain"
+    durability: str | None = None
 
 
 class Finding(NamedTuple):
@@ -103,6 +107,7 @@ class Store(_native.Store, Block):
         value_codec: None = None,
         engine: Engine | None = None,
         durability: Durability | None = None,
+        default_durability: DefaultDurability | None = None,
         lsm: LsmOptions | None = None,
         value_compression: str | None = None,
     ) -> Keyspace[bytes, bytes]: ...
@@ -117,6 +122,7 @@ class Store(_native.Store, Block):
         value_codec: None = None,
         engine: Engine | None = None,
         durability: Durability | None = None,
+        default_durability: DefaultDurability | None = None,
         lsm: LsmOptions | None = None,
         value_compression: str | None = None,
     ) -> Keyspace[str, str]: ...
@@ -131,6 +137,7 @@ class Store(_native.Store, Block):
         value_codec: None = None,
         engine: Engine | None = None,
         durability: Durability | None = None,
+        default_durability: DefaultDurability | None = None,
         lsm: LsmOptions | None = None,
         value_compression: str | None = None,
     ) -> Keyspace[str, bytes]: ...
@@ -145,6 +152,7 @@ class Store(_native.Store, Block):
         value_codec: str,
         engine: Engine | None = None,
         durability: Durability | None = None,
+        default_durability: DefaultDurability | None = None,
         lsm: LsmOptions | None = None,
         value_compression: str | None = None,
     ) -> Keyspace[bytes, str]: ...
@@ -159,6 +167,7 @@ class Store(_native.Store, Block):
         value_codec: str,
         engine: Engine | None = None,
         durability: Durability | None = None,
+        default_durability: DefaultDurability | None = None,
         lsm: LsmOptions | None = None,
         value_compression: str | None = None,
     ) -> Keyspace[str, str]: ...
@@ -172,6 +181,7 @@ class Store(_native.Store, Block):
         value_codec: str | None = None,
         engine: Engine | None = None,
         durability: Durability | None = None,
+        default_durability: DefaultDurability | None = None,
         lsm: LsmOptions | None = None,
         value_compression: str | None = None,
     ) -> Keyspace[Any, Any]:
@@ -179,15 +189,25 @@ class Store(_native.Store, Block):
 
         Keys and values are bytes; by a codec, such as "utf-8", they are str: both, or one of them.
         The order is that of the bytes. The engine is for one that is created, and a claim about one
-        that exists. The durability is what commits through this handle wait for. Options of the
-        engine lsm are recorded with the keyspace, and hold until others are given; so is the
+        that exists. The durability is what commits through this handle wait for. The default
+        durability is recorded with the keyspace: what commits to it wait for that do not say it
+        themselves, "store" for what the store was opened with; a commit that changes several keyspaces
+        waits for the most that one of them asks for. Options of the engine lsm are recorded with the keyspace, and hold until others are given; so is the
         compression of values in the other engines: "lz4", "zstd" or "zstd:LEVEL", for values of 128
         bytes or more, or from other bytes on, as in "lz4, from 200". A keyspace with values that
         are stored plain is converted by compress_values().
         """
         keys, values = _codecs(codec, key_codec, value_codec)
         return Keyspace(
-            self, name, engine, durability, keys, values, lsm, value_compression
+            self,
+            name,
+            engine,
+            durability,
+            keys,
+            values,
+            lsm,
+            value_compression,
+            default_durability,
         )
 
     @overload
@@ -200,6 +220,7 @@ class Store(_native.Store, Block):
         value_codec: None = None,
         engine: Engine | None = None,
         durability: Durability | None = None,
+        default_durability: DefaultDurability | None = None,
         clock: Callable[[], float] | None = None,
         lsm: LsmOptions | None = None,
         value_compression: str | None = None,
@@ -215,6 +236,7 @@ class Store(_native.Store, Block):
         value_codec: None = None,
         engine: Engine | None = None,
         durability: Durability | None = None,
+        default_durability: DefaultDurability | None = None,
         clock: Callable[[], float] | None = None,
         lsm: LsmOptions | None = None,
         value_compression: str | None = None,
@@ -230,6 +252,7 @@ class Store(_native.Store, Block):
         value_codec: None = None,
         engine: Engine | None = None,
         durability: Durability | None = None,
+        default_durability: DefaultDurability | None = None,
         clock: Callable[[], float] | None = None,
         lsm: LsmOptions | None = None,
         value_compression: str | None = None,
@@ -245,6 +268,7 @@ class Store(_native.Store, Block):
         value_codec: str,
         engine: Engine | None = None,
         durability: Durability | None = None,
+        default_durability: DefaultDurability | None = None,
         clock: Callable[[], float] | None = None,
         lsm: LsmOptions | None = None,
         value_compression: str | None = None,
@@ -260,6 +284,7 @@ class Store(_native.Store, Block):
         value_codec: str,
         engine: Engine | None = None,
         durability: Durability | None = None,
+        default_durability: DefaultDurability | None = None,
         clock: Callable[[], float] | None = None,
         lsm: LsmOptions | None = None,
         value_compression: str | None = None,
@@ -274,6 +299,7 @@ class Store(_native.Store, Block):
         value_codec: str | None = None,
         engine: Engine | None = None,
         durability: Durability | None = None,
+        default_durability: DefaultDurability | None = None,
         clock: Callable[[], float] | None = None,
         lsm: LsmOptions | None = None,
         value_compression: str | None = None,
@@ -285,7 +311,16 @@ class Store(_native.Store, Block):
         """
         keys, values = _codecs(codec, key_codec, value_codec)
         return Expiring(
-            self, name, engine, durability, keys, values, clock, lsm, value_compression
+            self,
+            name,
+            engine,
+            durability,
+            keys,
+            values,
+            clock,
+            lsm,
+            value_compression,
+            default_durability,
         )
 
     def keyspaces(self) -> list[KeyspaceInfo]:

@@ -15,7 +15,7 @@ use tracing::debug;
 
 use super::{Table, Transaction};
 use crate::common::chunked::{Progress, is_large, split_piece};
-use crate::common::shared::{KeyVisitor, Shared};
+use crate::common::shared::{KeyVisitor, Shared, note_writes};
 use crate::common::state::KeyspaceState;
 use crate::engine::value_codec::PreparedRun;
 use crate::error::{Error, Result};
@@ -153,7 +153,9 @@ impl Transaction {
         };
         shared.chunked_transaction(permit, durability, body, |ending| {
             progress.borrow_mut().finish(ending);
-        })
+        })?;
+        note_writes(|each| self.each_key(each));
+        Ok(())
     }
 
     fn each_key(&self, each: &mut KeyVisitor<'_>) -> Result<()> {
