@@ -26,6 +26,8 @@ const COUNTED_MAX: u64 = 1_000;
 const PATHS: u32 = 256;
 /// The most nodes that a sample reads: then what was seen stands for all.
 const VISITS_MAX: u32 = 64 << 10;
+/// More than any entry stands for; sums of so many stay finite.
+const WEIGHT_MAX: f64 = 1e200;
 /// More levels than any of the trees can have: a crit-bit tree has one for each bit of a key.
 const LEVELS_MAX: u32 = 9 * (KEY_BYTES_MAX as u32 + 1);
 
@@ -114,7 +116,7 @@ fn sample<K: Kind, R: Read>(read: &R, tree: u64, bounds: Bounds<'_>) -> Result<S
                 sample.look(read, pairs[chosen], weight * pairs.len() as f64, bounds)?;
             }
             if !below.is_empty() {
-                weight *= below.len() as f64;
+                weight = (weight * below.len() as f64).min(WEIGHT_MAX);
                 next = Some(below[spread.choose(below.len())]);
             }
         }

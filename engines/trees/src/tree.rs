@@ -322,7 +322,7 @@ pub trait OrderedMap: Copy {
     fn destroy<W: Write>(self, tx: &mut W) -> Result<()>;
 
     /// An estimate of the entries between two bounds and of their bytes, without visiting them. The
-    /// B+ tree reads O(log² n) nodes: ranges of a leaf or two are counted, others are right within
+    /// B+ tree reads O(log^2 n) nodes: ranges of a leaf or two are counted, others are right within
     /// some tenths. The other trees read O(log n) nodes and up to 1,000 entries: ranges of no more
     /// are counted, others are right within a tenth of the whole tree, except in a crit-bit
     /// tree of skewed keys, whose shape is theirs: there they are no more than hints.

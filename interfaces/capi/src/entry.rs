@@ -258,9 +258,9 @@ pub extern "C" fn adamant_get(
     })
 }
 
-/// The values of `count` keys, to `count` places: each a value to be freed by adamant_value_free, or
-/// NULL for a key that has none. Each 64 keys are read as of one moment. Where it fails, all places
-/// are NULL.
+/// The values of `count` keys, to `count` places: each a value to be freed by adamant_value_free,
+/// or NULL for a key that has none. Each 64 keys are read as of one moment. Where it fails, all
+/// places are NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_multi_get(
     keyspace: In<KeyspaceHandle>,

@@ -224,8 +224,8 @@ impl Batch {
         self.content.len() == 0
     }
 
-    /// The durability of the commit, whatever the keyspaces in it ask for. Default: the strongest of
-    /// theirs ([`KeyspaceOptions::durability`](crate::KeyspaceOptions::durability)), where one
+    /// The durability of the commit, whatever the keyspaces in it ask for. Default: the strongest
+    /// of theirs ([`KeyspaceOptions::durability`](crate::KeyspaceOptions::durability)), where one
     /// without any asks for that of the store. What a handle was given by
     /// [`Keyspace::with_durability`] holds for the writes of that handle only.
     ///

@@ -1,9 +1,8 @@
 //! Estimates of a range: its entries and bytes, without visiting them.
 //!
-//! Purpose: what a planner asks before it chooses between two ways to answer a query.
-//! Invariants: nothing is changed or counted.
-//! Thread safety: any thread. A tree is read under the shared lock, in one hold; an LSM tree without
-//! it.
+//! Purpose: what a planner asks before it chooses between two ways to answer a query. Invariants:
+//! nothing is changed or counted. Thread safety: any thread. A tree is read under the shared lock,
+//! in one hold; an LSM tree without it.
 
 use crate::bounds::{KeyBounds, KeyRange};
 use crate::engine::map::Map;
@@ -27,17 +26,18 @@ impl Keyspace {
     /// An estimate of the entries in a range and of their bytes, as it is now, without visiting
     /// them: for a planner that chooses between two ways to answer a query, or to divide work.
     ///
-    /// - `bplus` counts the leaves at both ends and samples those between: O(log² n), some 300
-    ///   blocks. Ranges of some 50 entries are exact, others right within some tenths, mostly within
-    ///   some hundredths.
+    /// - `bplus` counts the leaves at both ends and samples those between: O(log^2 n), some 300
+    ///   blocks. Ranges of some 50 entries are exact, others right within some tenths, mostly
+    ///   within some hundredths.
     /// - `btree`, `critbit` and `redblack` count up to 1,000 entries and sample the whole tree for
     ///   more: O(log n), some milliseconds at most. More than 1,000 are right within a tenth of all
     ///   entries; but in `critbit`, whose shape is that of the keys, no more than a hint if most
     ///   keys share a start that few starts share.
     /// - `lsm` reads the indexes of the tables in which the range begins or ends, and no data
     ///   block: O(log n) for each of those. Right within a block or two of each table where entries
-    ///   have about the same length, and within some tenths of the memtables. Versions that are not merged yet count one by one, and what
-    ///   [`Keyspace::delete_range`] deleted counts until it is merged away.
+    ///   have about the same length, and within some tenths of the memtables. Versions that are not
+    ///   merged yet count one by one, and what [`Keyspace::delete_range`] deleted counts until it
+    ///   is merged away.
     ///
     /// The whole keyspace, `..`, has its exact number in all engines but `lsm`.
     ///

@@ -50,8 +50,8 @@ impl KeyspaceStats {
 impl Keyspace {
     /// Figures of the keyspace: its size, and what was done to it since the store was opened.
     ///
-    /// O(log² n) for `bplus`, O(log n) for the other trees, of which a sample tells their bytes, as
-    /// by [`Keyspace::estimate`]; O(tables) for `lsm`. Reads no file.
+    /// O(log^2 n) for `bplus`, O(log n) for the other trees, of which a sample tells their bytes,
+    /// as by [`Keyspace::estimate`]; O(tables) for `lsm`. Reads no file.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;

@@ -25,7 +25,7 @@ const LOOKED_AT: usize = 12;
 /// Approximate bytes of the block of a separator.
 const SEPARATOR_BYTES: f64 = 32.0;
 
-/// The estimate. O(log² n): for a million entries some 100 nodes.
+/// The estimate. O(log^2 n): for a million entries some 100 nodes.
 pub(super) fn estimate<R: Read>(read: &R, tree: u64, bounds: Bounds<'_>) -> Result<Estimate> {
     let (pairs, leaves, inner_nodes) = {
         let head = head(read, tree)?;

@@ -19,17 +19,18 @@ pub const ADAMANT_KEYSPACE_OPTION_FILTER_BITS_PER_KEY: c_int = 2;
 pub const ADAMANT_KEYSPACE_OPTION_HASH_INDEX: c_int = 3;
 /// Bytes of a value from which on it is kept in a blob file. UINT64_MAX: never.
 pub const ADAMANT_KEYSPACE_OPTION_BLOB_BYTES_MIN: c_int = 4;
-/// ADAMANT_SYNC, ADAMANT_BUFFERED or ADAMANT_DEFERRED: what commits to the keyspace wait for that do
-/// not say it themselves, of any engine. UINT64_MAX: what the options of the store say. A commit
+/// ADAMANT_SYNC, ADAMANT_BUFFERED or ADAMANT_DEFERRED: what commits to the keyspace wait for that
+/// do not say it themselves, of any engine. UINT64_MAX: what the options of the store say. A commit
 /// that changes several keyspaces waits for the most that one of them asks for.
 pub const ADAMANT_KEYSPACE_OPTION_DURABILITY: c_int = 5;
 /// 0 or 1: whether data stays in the block cache after it was read.
 pub const ADAMANT_KEYSPACE_OPTION_CACHES_DATA: c_int = 6;
 
 /// Options of a keyspace: its durability, those of the engine lsm, and the compression of values in
-/// the others. What is set is recorded with the keyspace that is opened with them, and holds from then on, also after the store was opened again; what is not
-/// set stays as it is recorded, or else as the options of the store say. To be freed by
-/// adamant_keyspace_options_free, also after a keyspace was opened with them.
+/// the others. What is set is recorded with the keyspace that is opened with them, and holds from
+/// then on, also after the store was opened again; what is not set stays as it is recorded, or else
+/// as the options of the store say. To be freed by adamant_keyspace_options_free, also after a
+/// keyspace was opened with them.
 pub enum KeyspaceOptionsHandle {}
 
 impl Opaque for KeyspaceOptionsHandle {

@@ -54,10 +54,10 @@ pub extern "C" fn adamant_stats(store: In<StoreHandle>, json: Out<*mut Value>) -
     })
 }
 
-/// Figures of a keyspace, as the text of a JSON object: "entries"; bytes on the medium, "heap_bytes"
-/// (of a tree an estimate), "table_bytes" and "blob_bytes"; since the store was opened "lookups" of
-/// keys, entries that were "scanned", and "writes"; of the engine lsm also "cache_hits",
-/// "cache_misses" and "levels", for each of which "tables", "bytes" and "entries".
+/// Figures of a keyspace, as the text of a JSON object: "entries"; bytes on the medium,
+/// "heap_bytes" (of a tree an estimate), "table_bytes" and "blob_bytes"; since the store was opened
+/// "lookups" of keys, entries that were "scanned", and "writes"; of the engine lsm also
+/// "cache_hits", "cache_misses" and "levels", for each of which "tables", "bytes" and "entries".
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_keyspace_stats(
     keyspace: In<KeyspaceHandle>,

@@ -192,10 +192,10 @@ class Store(_native.Store, Block):
         that exists. The durability is what commits through this handle wait for. The default
         durability is recorded with the keyspace: what commits to it wait for that do not say it
         themselves, "store" for what the store was opened with; a commit that changes several keyspaces
-        waits for the most that one of them asks for. Options of the engine lsm are recorded with the keyspace, and hold until others are given; so is the
-        compression of values in the other engines: "lz4", "zstd" or "zstd:LEVEL", for values of 128
-        bytes or more, or from other bytes on, as in "lz4, from 200". A keyspace with values that
-        are stored plain is converted by compress_values().
+        waits for the most that one of them asks for. Options of the engine lsm are recorded with the
+        keyspace, and hold until others are given; so is the compression of values in the other engines:
+        "lz4", "zstd" or "zstd:LEVEL", for values of 128 bytes or more, or from other bytes on, as in
+        "lz4, from 200". A keyspace with values that are stored plain is converted by compress_values().
         """
         keys, values = _codecs(codec, key_codec, value_codec)
         return Keyspace(
