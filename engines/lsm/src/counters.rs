@@ -1,6 +1,6 @@
 //! Sharded counters: counts on paths that many threads take at once.
 //!
-//! Purpose: a count costs some ten instructions, none of them locked, on a cache line of the
+//! Purpose: a count costs some twenty instructions, none of them locked, on a cache line of the
 //! thread's own. One counter for all threads would cost each of them a transfer of its line, some
 //! 50 ns, which is as much as a lookup.
 //! Invariants: every add is in the sum of the adds before it. Of the threads that live at the same

@@ -354,7 +354,7 @@ pub(crate) struct OwnArgs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Own(Option<Durability>);
 
-fn parse_durability(text: &str) -> Result<Own, String> {
+fn parse_durability(text: &str) -> std::result::Result<Own, String> {
     match text {
         "sync" => Ok(Own(Some(Durability::Sync))),
         "buffered" => Ok(Own(Some(Durability::Buffered))),
