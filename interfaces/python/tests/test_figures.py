@@ -18,8 +18,8 @@ def test_durability_is_recorded_with_a_keyspace(tmp_path: Path) -> None:
         def waited(work: object) -> bool:
             before = db.stats()["commits"]["synced"]["count"]
             work()  # type: ignore[operator]
-            after: int = db.stats()["commits"]["synced"]["count"]
-            return after > before
+            after = db.stats()["commits"]["synced"]["count"]
+            return bool(after > before)
 
         def both() -> None:
             with db.batch() as batch:
@@ -51,7 +51,7 @@ def test_figures_and_estimates(engine: Engine) -> None:
         assert data.multi_get([]) == []
         stats = data.stats()
         assert (stats["entries"], stats["lookups"]) == (20_000, 3)
-        assert stats["heap_bytes"] > 20_000 * 25
+        assert stats["heap_bytes"] >= 20_000 * 25
         assert ("cache_hits" in stats) == (engine == "lsm")
         found = data.estimate(start="05000", stop="10000")
         assert 3_000 < found.entries < 7_000

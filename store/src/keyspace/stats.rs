@@ -2,7 +2,8 @@
 //!
 //! Purpose: what an operator asks of a keyspace: its size on the medium, what it is used for, and
 //! how well the block cache serves it.
-//! Invariants: counts are kept by each thread for itself, so they cost reads some twenty instructions.
+//! Invariants: counts are kept by each thread for itself, so they cost reads some twenty
+//! instructions.
 //! Thread safety: any thread.
 
 use std::ops::Bound;
