@@ -18,6 +18,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 const SLOTS: usize = 16;
 /// The slot of all threads that have none of their own.
 const SHARED: usize = SLOTS - 1;
+/// Counts from which on threads count apart.
+const FEW_MAX: u64 = 256;
 /// The mark of a thread that has not asked yet.
 const UNKNOWN: usize = usize::MAX;
 
@@ -66,24 +68,24 @@ fn take_slot(slot: &Slot) -> usize {
 #[repr(align(64))]
 struct Line<const N: usize>([AtomicU64; N]);
 
-/// Counters that are counted together, up to eight. They take 1 KiB from the first count on.
+/// Counters that are counted together, up to eight. They take 1 KiB from [`FEW_MAX`] counts on: a
+/// program may have thousands of keyspaces, and most of them are hardly used.
 pub struct Counters<const N: usize> {
+    /// The first counts, of all threads.
+    few: [AtomicU64; N],
     lines: OnceLock<Box<[Line<N>; SLOTS]>>,
 }
 
 impl<const N: usize> Counters<N> {
     /// All of them at zero.
     pub const fn new() -> Self {
-        Self { lines: OnceLock::new() }
+        Self { few: [const { AtomicU64::new(0) }; N], lines: OnceLock::new() }
     }
 
     /// Adds to the counter of this index.
     #[inline]
     pub fn add(&self, index: usize, count: u64) {
-        let lines = match self.lines.get() {
-            Some(lines) => lines,
-            None => self.first_lines(),
-        };
+        let Some(lines) = self.lines.get() else { return self.add_few(index, count) };
         let slot = slot();
         let word = &lines[slot].0[index];
         if slot < SHARED {
@@ -95,15 +97,19 @@ impl<const N: usize> Counters<N> {
     }
 
     #[cold]
-    fn first_lines(&self) -> &[Line<N>; SLOTS] {
-        let line = |_| Line(std::array::from_fn(|_| AtomicU64::new(0)));
-        self.lines.get_or_init(|| Box::new(std::array::from_fn(line)))
+    fn add_few(&self, index: usize, count: u64) {
+        let before = self.few[index].fetch_add(count, Ordering::Relaxed);
+        if before.saturating_add(count) >= FEW_MAX {
+            let line = |_| Line(std::array::from_fn(|_| AtomicU64::new(0)));
+            self.lines.get_or_init(|| Box::new(std::array::from_fn(line)));
+        }
     }
 
     /// The counts of all threads.
     pub fn sums(&self) -> [u64; N] {
         let lines = self.lines.get().into_iter().flat_map(|lines| lines.iter());
-        lines.fold([0; N], |sums, line| {
+        let few = std::array::from_fn(|index| self.few[index].load(Ordering::Relaxed));
+        lines.fold(few, |sums: [u64; N], line| {
             std::array::from_fn(|index| {
                 sums[index].wrapping_add(line.0[index].load(Ordering::Relaxed))
             })
@@ -131,6 +137,17 @@ mod tests {
     use super::*;
 
     const ADDS: u64 = if cfg!(miri) { 50 } else { 20_000 };
+
+    #[test]
+    fn few_counts_take_no_memory_of_their_own() {
+        let counters = Counters::<3>::new();
+        (1..FEW_MAX).for_each(|_| counters.add(1, 1));
+        assert!(counters.lines.get().is_none());
+        counters.add(2, 2 * FEW_MAX);
+        assert!(counters.lines.get().is_some());
+        counters.add(1, 1);
+        assert_eq!(counters.sums(), [0, FEW_MAX, 2 * FEW_MAX]);
+    }
 
     /// More threads than slots, all at once, and others after them in the same slots.
     #[test]

@@ -179,7 +179,7 @@ fn reads_grow_with_the_logarithm<T: OrderedMap>() {
     let counts = [4_000, 16_000, 64_000, 256_000].map(reads::<T>);
     println!("{}: {counts:?} reads of 4,000 to 256,000 pairs", T::NAME);
     let most = if T::NAME == Bplus::NAME { 800 } else { 30_000 };
-    for [one, next] in counts.array_windows() {
+    for (one, next) in counts.iter().zip(&counts[1..]) {
         // Four times the pairs are two levels more of a binary tree.
         assert!(next.saturating_sub(*one) < most / 10 + 1_000, "{counts:?}");
     }
