@@ -457,8 +457,8 @@
 #define ADAMANT_KEYSPACE_OPTION_BLOB_BYTES_MIN 4
 
 /**
- * ADAMANT_SYNC, ADAMANT_BUFFERED or ADAMANT_DEFERRED: what commits to the keyspace wait for that do
- * not say it themselves, of any engine. UINT64_MAX: what the options of the store say. A commit
+ * ADAMANT_SYNC, ADAMANT_BUFFERED or ADAMANT_DEFERRED: what commits to the keyspace wait for that
+ * do not say it themselves, of any engine. UINT64_MAX: what the options of the store say. A commit
  * that changes several keyspaces waits for the most that one of them asks for.
  */
 #define ADAMANT_KEYSPACE_OPTION_DURABILITY 5
@@ -500,9 +500,10 @@ typedef struct adamant_keyspace adamant_keyspace;
 
 /**
  * Options of a keyspace: its durability, those of the engine lsm, and the compression of values in
- * the others. What is set is recorded with the keyspace that is opened with them, and holds from then on, also after the store was opened again; what is not
- * set stays as it is recorded, or else as the options of the store say. To be freed by
- * adamant_keyspace_options_free, also after a keyspace was opened with them.
+ * the others. What is set is recorded with the keyspace that is opened with them, and holds from
+ * then on, also after the store was opened again; what is not set stays as it is recorded, or else
+ * as the options of the store say. To be freed by adamant_keyspace_options_free, also after a
+ * keyspace was opened with them.
  */
 typedef struct adamant_keyspace_options adamant_keyspace_options;
 
@@ -1078,10 +1079,10 @@ void adamant_keyspace_list_free(adamant_keyspace_list *list);
 int adamant_stats(const adamant_store *store, adamant_value **json);
 
 /**
- * Figures of a keyspace, as the text of a JSON object: "entries"; bytes on the medium, "heap_bytes"
- * (of a tree an estimate), "table_bytes" and "blob_bytes"; since the store was opened "lookups" of
- * keys, entries that were "scanned", and "writes"; of the engine lsm also "cache_hits",
- * "cache_misses" and "levels", for each of which "tables", "bytes" and "entries".
+ * Figures of a keyspace, as the text of a JSON object: "entries"; bytes on the medium,
+ * "heap_bytes" (of a tree an estimate), "table_bytes" and "blob_bytes"; since the store was opened
+ * "lookups" of keys, entries that were "scanned", and "writes"; of the engine lsm also
+ * "cache_hits", "cache_misses" and "levels", for each of which "tables", "bytes" and "entries".
  */
 int adamant_keyspace_stats(const adamant_keyspace *keyspace, adamant_value **json);
 
@@ -1201,9 +1202,9 @@ int adamant_swap(adamant_keyspace *keyspace,
 int adamant_get(const adamant_keyspace *keyspace, adamant_slice key, adamant_value **value);
 
 /**
- * The values of `count` keys, to `count` places: each a value to be freed by adamant_value_free, or
- * NULL for a key that has none. Each 64 keys are read as of one moment. Where it fails, all places
- * are NULL.
+ * The values of `count` keys, to `count` places: each a value to be freed by adamant_value_free,
+ * or NULL for a key that has none. Each 64 keys are read as of one moment. Where it fails, all
+ * places are NULL.
  */
 int adamant_multi_get(const adamant_keyspace *keyspace,
                       const adamant_slice *keys,
