@@ -160,12 +160,15 @@ mod tests {
             let run = |_| {
                 let (counters, all_run) = (Arc::clone(&counters), Arc::clone(&all_run));
                 thread::spawn(move || {
+                    let own = slot();
+                    // From here to there all of them live.
                     all_run.wait();
                     for _ in 0..ADDS {
                         counters.add(0, 1);
                         counters.add(1, 3);
                     }
-                    slot()
+                    all_run.wait();
+                    own
                 })
             };
             let running: Vec<_> = (0..threads).map(run).collect();
