@@ -109,6 +109,21 @@ pub const OPTION_VALUES: u16 = 6;
 /// The dictionary of that: the heap offset of its block in 8 bytes, and its bytes in 4.
 pub const OPTION_DICTIONARY: u16 = 7;
 
+/// The durability of commits that do not set their own: 1 byte, one of the `DURABILITY_` numbers.
+pub const OPTION_DURABILITY: u16 = 8;
+
+/// Whether data stays in the block cache after it was read: 1 byte, 0 or 1.
+pub const OPTION_CACHES_DATA: u16 = 9;
+
+/// That of the store, as if there were no option.
+pub const DURABILITY_STORE: u8 = 0;
+/// The device has the commit.
+pub const DURABILITY_SYNC: u8 = 1;
+/// The system has it.
+pub const DURABILITY_BUFFERED: u8 = 2;
+/// Memory has it.
+pub const DURABILITY_DEFERRED: u8 = 3;
+
 /// The last byte of a stored value that is plain before it.
 pub const VALUE_PLAIN: u8 = 0;
 /// That of a value compressed by LZ4, behind the bytes of the plain value as a varint.

@@ -31,6 +31,9 @@ impl Shared {
             // To have none is what no option says.
             asked.values = asked.values.filter(|values| !values.is_none());
         }
+        if recorded.durability.is_none() {
+            asked.durability = asked.durability.filter(Option::is_some);
+        }
         if asked.or(&recorded) == recorded {
             return Ok(());
         }

@@ -2,6 +2,7 @@
 //!
 //! Thread safety: values.
 
+use adamant_heap::durability::Durability;
 use adamant_lsm::TreeOptions;
 
 use crate::error::{Error, Result};
@@ -26,6 +27,9 @@ pub(crate) struct OwnOptions {
     pub(crate) values: Option<ValueCompression>,
     /// The dictionary of that compression.
     pub(crate) dictionary: Option<DictionaryPlace>,
+    /// The durability of commits that do not set their own; `Some(None)`: that of the store, which
+    /// was asked for.
+    pub(crate) durability: Option<Option<Durability>>,
 }
 
 impl OwnOptions {
@@ -35,6 +39,7 @@ impl OwnOptions {
             lsm: self.lsm.or(&others.lsm),
             values: self.values.or(others.values),
             dictionary: self.dictionary.or(others.dictionary),
+            durability: self.durability.or(others.durability),
         }
     }
 

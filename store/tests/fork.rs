@@ -149,6 +149,7 @@ fn store_calls(calls: &mut Calls, store: &Store, scratch: &Path) {
     calls.refused("occupancy", || store.occupancy());
     calls.refused("check_heap", || store.check_heap());
     calls.refused("shrink", || store.shrink());
+    calls.harmless("path", || store.path().map(drop));
     calls.refused("stats", || store.stats());
     calls.refused("check", || store.check());
     calls.refused("heap", || store.heap().map(drop));
@@ -214,6 +215,9 @@ fn keyspace_calls(calls: &mut Calls, keyspace: &Keyspace, value: ReservedValue) 
     calls.refused("update_fetch", || keyspace.update_fetch("key", |_| Some("value")));
     calls.refused("lsm", || keyspace.lsm().map(drop));
     calls.refused("compact", || keyspace.compact());
+    calls.refused("keyspace stats", || keyspace.stats().map(|stats| stats.bytes()));
+    calls.refused("estimate", || keyspace.estimate("a".."b"));
+    calls.harmless("durability", || keyspace.durability());
     calls.refused("lsm stats", || keyspace.lsm()?.stats());
     calls.refused("lsm options", || keyspace.lsm()?.options());
     calls.refused("lsm levels", || keyspace.lsm()?.levels());
@@ -552,6 +556,8 @@ fn every_public_call_is_tried() {
         "keyspace/convert.rs",
         "keyspace/pop.rs",
         "keyspace/lsm.rs",
+        "keyspace/estimate.rs",
+        "keyspace/stats.rs",
         "keyspace/snapshot.rs",
         "keyspace/atomic.rs",
         "batch/builder.rs",

@@ -11,7 +11,7 @@ use crate::file::FileKind;
 use std::fmt;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use adamant_medium::storage::File;
 use adamant_slice::Slice;
@@ -19,6 +19,7 @@ use quick_cache::sync::{Cache as QuickCache, DefaultLifecycle};
 use quick_cache::{UnitWeighter, Weighter};
 
 use crate::block::EntryBlock;
+use crate::counters::Counters;
 use crate::error::Result;
 
 /// Bytes of overhead of a cached block.
@@ -63,6 +64,41 @@ impl std::hash::Hash for BlockKey {
         state.write_u64(self.file.number << 1 | self.file.kind as u64);
         state.write_u64(self.offset);
     }
+}
+
+/// Index of the counter of blocks that were found.
+const HITS: usize = 0;
+/// The same of those that were not.
+const MISSES: usize = 1;
+
+/// How the files of one tree use the cache.
+#[derive(Debug, Default)]
+pub struct BlockUse {
+    counts: Counters<2>,
+    /// Whether data stays out of the cache.
+    is_passing: AtomicBool,
+}
+
+impl BlockUse {
+    /// Blocks that were found in the cache, and those that were not, since the tree was opened.
+    pub fn hits_and_misses(&self) -> (u64, u64) {
+        let [hits, misses] = self.counts.sums();
+        (hits, misses)
+    }
+
+    /// Whether data blocks and values of blob files stay in the cache after they were read.
+    pub(crate) fn set_caches_data(&self, caches_data: bool) {
+        self.is_passing.store(!caches_data, Ordering::Relaxed);
+    }
+}
+
+/// What a block holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Holds {
+    /// Entries of a tree, or a value.
+    Data,
+    /// What leads to them: parts of an index, filters.
+    Index,
 }
 
 /// A block in memory.
@@ -160,21 +196,38 @@ impl Cache {
     #[inline]
     pub(crate) fn block(
         &self,
+        (used, holds): (&BlockUse, Holds),
         file: FileKey,
         offset: u64,
         load: impl FnOnce() -> Result<CachedBlock>,
     ) -> Result<CachedBlock> {
         let key = BlockKey { file, offset };
         match self.blocks.get(&key) {
-            Some(block) => Ok(block),
-            None => self.blocks.get_or_insert_with(&key, load),
+            Some(block) => {
+                used.counts.add(HITS, 1);
+                Ok(block)
+            }
+            None => {
+                used.counts.add(MISSES, 1);
+                if holds == Holds::Data && used.is_passing.load(Ordering::Relaxed) {
+                    return load();
+                }
+                self.blocks.get_or_insert_with(&key, load)
+            }
         }
     }
 
     /// The block at `offset` of a file, if it is cached.
     #[inline]
-    pub(crate) fn known_block(&self, file: FileKey, offset: u64) -> Option<CachedBlock> {
-        self.blocks.get(&BlockKey { file, offset })
+    pub(crate) fn known_block(
+        &self,
+        used: &BlockUse,
+        file: FileKey,
+        offset: u64,
+    ) -> Option<CachedBlock> {
+        let found = self.blocks.get(&BlockKey { file, offset });
+        used.counts.add(if found.is_some() { HITS } else { MISSES }, 1);
+        found
     }
 
     /// The open file; opened by `open` on a miss.

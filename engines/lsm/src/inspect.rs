@@ -106,6 +106,10 @@ pub struct LsmStats {
     /// Numbers of tables that a merge could not read. They stay in place until the store is opened
     /// again or the tree is compacted by hand, and others are merged around them.
     pub damaged_tables: Vec<u64>,
+    /// Blocks that reads found in the cache, of tables and blob files.
+    pub cache_hits: u64,
+    /// Blocks that they did not find there.
+    pub cache_misses: u64,
 }
 
 impl Lsm {
@@ -153,7 +157,10 @@ impl Lsm {
             blobs.stale_values += stale_values;
             blobs.stale_bytes += stale_bytes;
         }
+        let (cache_hits, cache_misses) = self.used().hits_and_misses();
         LsmStats {
+            cache_hits,
+            cache_misses,
             memtables: memtables.collect(),
             levels,
             blobs,

@@ -17,6 +17,7 @@ mod file;
 pub mod compression;
 mod block;
 mod filter;
+mod counters;
 mod cache;
 mod table;
 mod blob;
@@ -34,8 +35,9 @@ mod tree;
 mod inspect;
 
 pub use blob::{Blob, BlobFile, BlobMeta, BlobOptions, BlobStream, BlobWriter, check_blob_file};
-pub use cache::{Cache, CacheOptions};
+pub use cache::{BlockUse, Cache, CacheOptions};
 pub use compression::Compression;
+pub use counters::Counters;
 pub use error::{Error, Result};
 pub use file::{Identity, file_name, number_of, owner_of};
 pub use inspect::{
@@ -48,6 +50,7 @@ pub use key::{
 pub use level_compression::LevelCompression;
 pub use memtable::{CopyLimits, LostRecords};
 pub use options::{Options, TreeOptions};
+pub use read::estimate::RangeEstimate;
 pub use read::lookup::{Glance, MemtableLookup, TableLookup};
 pub use read::scan::{Count, TableScan};
 pub use sequence::Sequences;

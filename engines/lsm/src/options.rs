@@ -38,6 +38,9 @@ pub struct Options {
     pub blob_file_bytes_max: u64,
     /// Percentage of stale bytes of a blob file above which its live values are moved.
     pub blob_stale_percent_max: u8,
+    /// Whether data blocks and values of blob files stay in the block cache after they were read.
+    /// Indexes and filters do in any case.
+    pub caches_data: bool,
 }
 
 impl Default for Options {
@@ -55,6 +58,7 @@ impl Default for Options {
             blob_bytes_min: Some(4 << 10),
             blob_file_bytes_max: 256 << 20,
             blob_stale_percent_max: 30,
+            caches_data: true,
         }
     }
 }
@@ -115,6 +119,8 @@ pub struct TreeOptions {
     pub hash_index: Option<bool>,
     /// [`Options::blob_bytes_min`].
     pub blob_bytes_min: Option<Option<u32>>,
+    /// [`Options::caches_data`].
+    pub caches_data: Option<bool>,
 }
 
 impl TreeOptions {
@@ -127,6 +133,7 @@ impl TreeOptions {
             filter_bits_per_key: Some(options.filter_bits_per_key),
             hash_index: Some(options.hash_index),
             blob_bytes_min: Some(options.blob_bytes_min),
+            caches_data: Some(options.caches_data),
         }
     }
 
@@ -138,6 +145,7 @@ impl TreeOptions {
             filter_bits_per_key: self.filter_bits_per_key.unwrap_or(options.filter_bits_per_key),
             hash_index: self.hash_index.unwrap_or(options.hash_index),
             blob_bytes_min: self.blob_bytes_min.unwrap_or(options.blob_bytes_min),
+            caches_data: self.caches_data.unwrap_or(options.caches_data),
             ..options.clone()
         }
     }
@@ -151,6 +159,7 @@ impl TreeOptions {
             filter_bits_per_key: self.filter_bits_per_key.or(others.filter_bits_per_key),
             hash_index: self.hash_index.or(others.hash_index),
             blob_bytes_min: self.blob_bytes_min.or(others.blob_bytes_min),
+            caches_data: self.caches_data.or(others.caches_data),
         }
     }
 

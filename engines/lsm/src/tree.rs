@@ -18,6 +18,7 @@ use adamant_slice::Slice;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
+use crate::cache::BlockUse;
 use crate::compact::{
     Job, LoadPlace, Outcome, Pace, Parked, Picker, compact, flush, is_bottom, load, pick, pick_all,
     reclaim,
@@ -31,6 +32,7 @@ use crate::memtable::{
     Change, CopyLimits, LostRecords, Memtable, Said, create_buffer, destroy_buffer,
 };
 use crate::options::{Options, TreeOptions};
+use crate::read::estimate::{RangeEstimate, estimate};
 use crate::read::lookup::{Glance, MemtableLookup, look};
 use crate::read::scan::{Count, TableScan, scan};
 use crate::version::context::{ObsoleteFile, TreeContext};
@@ -89,6 +91,8 @@ impl Work {
 pub struct Lsm {
     head: u64,
     context: Arc<TreeContext>,
+    /// How its files use the cache.
+    used: Arc<BlockUse>,
     /// The store's, with the tree's own in place of them.
     options: ArcSwap<Options>,
     /// Whether tables may have been written with other options since the tree was opened.
@@ -173,10 +177,14 @@ impl Lsm {
         context: &Arc<TreeContext>,
         own: &TreeOptions,
     ) -> Arc<Self> {
+        let options = context.options_with(own);
+        let used = Arc::clone(&tree_version.used);
+        used.set_caches_data(options.caches_data);
         Arc::new(Self {
             head,
             context: Arc::clone(context),
-            options: ArcSwap::new(context.options_with(own)),
+            used,
+            options: ArcSwap::new(options),
             has_changed_options: AtomicBool::new(false),
             current: ArcSwap::from_pointee(tree_version),
             gaps: Arc::default(),
@@ -212,9 +220,16 @@ impl Lsm {
     /// `InvalidOption`; nothing is changed.
     pub fn set_options(&self, own: &TreeOptions) -> Result<()> {
         own.check()?;
-        self.options.store(self.context.options_with(own));
+        let options = self.context.options_with(own);
+        self.used.set_caches_data(options.caches_data);
+        self.options.store(options);
         self.has_changed_options.store(true, Ordering::Release);
         Ok(())
+    }
+
+    /// How its files use the cache.
+    pub(crate) fn used(&self) -> &BlockUse {
+        &self.used
     }
 
     /// The current version.
@@ -345,6 +360,17 @@ impl Lsm {
     /// memtables).
     pub fn is_as_seen(&self, glance: &Glance, bounds: (Bound<&[u8]>, Bound<&[u8]>)) -> bool {
         glance.holds(&self.tree_version(), bounds)
+    }
+
+    /// An estimate of the entries between two bounds and of their bytes: of tables by their
+    /// indexes, without reading a data block; of memtables by theirs. Versions that are not merged
+    /// yet count one by one, and what range tombstones remove counts until it is merged away.
+    /// O(log n) for each table in which the range begins or ends, O(tables) in any case.
+    ///
+    /// # Errors
+    /// Those of tables.
+    pub fn estimate(&self, bounds: (Bound<&[u8]>, Bound<&[u8]>)) -> Result<RangeEstimate> {
+        estimate(&self.tree_version(), bounds)
     }
 
     /// Begins to count the current entries. To be called under the heap's lock.

@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::Bound;
 
 use adamant_heap::access::{Read, Write};
 use zerocopy::IntoBytes;
@@ -15,10 +16,12 @@ use crate::checking::Checking;
 use crate::compact::rewrite_part;
 use crate::cursor::PairCursor;
 use crate::error::Result;
+use crate::estimate::Estimate;
 use crate::kind::{Kind, head};
 use crate::layout::{HEAD_BYTES, HEAD_HEIGHT_AT, HEAD_PAIRS_AT, HEAD_ROOT_AT, Head};
 use crate::loose::DetachedEntry;
 use crate::parts::Part;
+use crate::sample::estimate;
 use crate::slot::{Entry, free_entry};
 use crate::tree::{Operation, OrderedMap};
 use crate::visit::{free_all, parts, salvage};
@@ -201,6 +204,15 @@ impl<K: Kind> OrderedMap for Tree<K> {
     fn destroy<W: Write>(self, tx: &mut W) -> Result<()> {
         free_all::<K, W>(tx, self.head)?;
         Ok(tx.free(self.head)?)
+    }
+
+    fn estimate<R: Read>(
+        &self,
+        read: &R,
+        lower: Bound<&[u8]>,
+        upper: Bound<&[u8]>,
+    ) -> Result<Estimate> {
+        estimate::<K, R>(read, self.head, (lower, upper))
     }
 
     fn parts<'r, R: Read>(&self, read: &'r R, each: &mut dyn FnMut(Part<'r>)) -> Result<()> {

@@ -10,6 +10,7 @@ use adamant_heap::access::{Read, Write};
 
 use crate::checking::{Checking, Report};
 use crate::error::{Error, Result};
+use crate::estimate::Estimate;
 use crate::loose::DetachedEntry;
 use crate::parts::Part;
 use crate::slot::Entry;
@@ -319,6 +320,21 @@ pub trait OrderedMap: Copy {
     /// # Errors
     /// As [`OrderedMap::clear`].
     fn destroy<W: Write>(self, tx: &mut W) -> Result<()>;
+
+    /// An estimate of the entries between two bounds and of their bytes, without visiting them. The
+    /// B+ tree reads O(log^2 n) nodes: ranges of a leaf or two are counted, others are right within
+    /// some tenths. The other trees read O(log n) nodes and up to 1,000 entries: ranges of no more
+    /// are counted, others are right within a tenth of the whole tree, except in a crit-bit
+    /// tree of skewed keys, whose shape is theirs: there they are no more than hints.
+    ///
+    /// # Errors
+    /// Damage.
+    fn estimate<R: Read>(
+        &self,
+        read: &R,
+        lower: Bound<&[u8]>,
+        upper: Bound<&[u8]>,
+    ) -> Result<Estimate>;
 
     /// Hands out every block of the tree but its head, and every value, in no order, to a caller
     /// that accounts for the blocks of a heap. O(n); memory for 8 bytes and bookkeeping per block.

@@ -457,6 +457,18 @@
 #define ADAMANT_KEYSPACE_OPTION_BLOB_BYTES_MIN 4
 
 /**
+ * ADAMANT_SYNC, ADAMANT_BUFFERED or ADAMANT_DEFERRED: what commits to the keyspace wait for that
+ * do not say it themselves, of any engine. UINT64_MAX: what the options of the store say. A commit
+ * that changes several keyspaces waits for the most that one of them asks for.
+ */
+#define ADAMANT_KEYSPACE_OPTION_DURABILITY 5
+
+/**
+ * 0 or 1: whether data stays in the block cache after it was read.
+ */
+#define ADAMANT_KEYSPACE_OPTION_CACHES_DATA 6
+
+/**
  * Changes to any keyspaces of one store that become one commit. For one thread at a time. To be
  * freed by adamant_batch_free.
  */
@@ -487,11 +499,11 @@ typedef struct adamant_expiring adamant_expiring;
 typedef struct adamant_keyspace adamant_keyspace;
 
 /**
- * Options of a keyspace: of the engine lsm, and the compression of values in the others. What is
- * set is recorded with the keyspace that is
- * opened with them, and holds from then on, also after the store was opened again; what is not
- * set stays as it is recorded, or else as the options of the store say. To be freed by
- * adamant_keyspace_options_free, also after a keyspace was opened with them.
+ * Options of a keyspace: its durability, those of the engine lsm, and the compression of values in
+ * the others. What is set is recorded with the keyspace that is opened with them, and holds from
+ * then on, also after the store was opened again; what is not set stays as it is recorded, or else
+ * as the options of the store say. To be freed by adamant_keyspace_options_free, also after a
+ * keyspace was opened with them.
  */
 typedef struct adamant_keyspace_options adamant_keyspace_options;
 
@@ -824,6 +836,12 @@ int adamant_open(const char *path, const adamant_options *options, adamant_store
 int adamant_open_in_memory(adamant_store **store);
 
 /**
+ * The path that a store was opened at, as a value to be freed by adamant_value_free;
+ * ADAMANT_NOT_FOUND for one in memory.
+ */
+int adamant_store_path(const adamant_store *store, adamant_value **path);
+
+/**
  * Brings all commits to the files and closes the store, so that the next opening has nothing to
  * recover. From then on each use of it, of its keyspaces, cursors and so on is ADAMANT_CLOSED; the
  * handles are still to be freed.
@@ -971,6 +989,12 @@ int adamant_keyspace_with_durability(const adamant_keyspace *keyspace,
                                      adamant_keyspace **other);
 
 /**
+ * The durability of writes by a handle, ADAMANT_SYNC, ADAMANT_BUFFERED or ADAMANT_DEFERRED: its
+ * own, or the one that is recorded with the keyspace, or that of the store.
+ */
+int adamant_keyspace_durability(const adamant_keyspace *keyspace, int *durability);
+
+/**
  * Frees the handle of a keyspace; NULL is none. The keyspace stays.
  */
 void adamant_keyspace_free(adamant_keyspace *keyspace);
@@ -1059,6 +1083,14 @@ void adamant_keyspace_list_free(adamant_keyspace_list *list);
  * Figures of a store, as the text of a JSON object.
  */
 int adamant_stats(const adamant_store *store, adamant_value **json);
+
+/**
+ * Figures of a keyspace, as the text of a JSON object: "entries"; bytes on the medium,
+ * "heap_bytes" (of a tree an estimate), "table_bytes" and "blob_bytes"; since the store was opened
+ * "lookups" of keys, entries that were "scanned", and "writes"; of the engine lsm also
+ * "cache_hits", "cache_misses" and "levels", for each of which "tables", "bytes" and "entries".
+ */
+int adamant_keyspace_stats(const adamant_keyspace *keyspace, adamant_value **json);
 
 /**
  * Verifies every checksum and every structure of a store. The report is the text of a JSON object,
@@ -1174,6 +1206,28 @@ int adamant_swap(adamant_keyspace *keyspace,
  * the value, if it has none.
  */
 int adamant_get(const adamant_keyspace *keyspace, adamant_slice key, adamant_value **value);
+
+/**
+ * The values of `count` keys, to `count` places: each a value to be freed by adamant_value_free,
+ * or NULL for a key that has none. Each 64 keys are read as of one moment. Where it fails, all
+ * places are NULL.
+ */
+int adamant_multi_get(const adamant_keyspace *keyspace,
+                      const adamant_slice *keys,
+                      size_t count,
+                      adamant_value **values);
+
+/**
+ * An estimate of the entries in a range, and of the bytes of their keys and values, without
+ * visiting them; NULL is the whole keyspace. `bytes` may be NULL. In bplus right within some
+ * tenths, mostly within some hundredths, and O(log n); in lsm from the indexes of tables, without
+ * reading data; in the others right within a tenth of all entries, or counted if they are no more
+ * than 1,000.
+ */
+int adamant_estimate(const adamant_keyspace *keyspace,
+                     const adamant_range *range,
+                     uint64_t *entries,
+                     uint64_t *bytes);
 
 /**
  * Copies the value of a key to a buffer, and says how many bytes it has; `value_bytes` may be

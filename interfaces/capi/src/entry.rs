@@ -258,6 +258,52 @@ pub extern "C" fn adamant_get(
     })
 }
 
+/// The values of `count` keys, to `count` places: each a value to be freed by adamant_value_free,
+/// or NULL for a key that has none. Each 64 keys are read as of one moment. Where it fails, all
+/// places are NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_multi_get(
+    keyspace: In<KeyspaceHandle>,
+    keys: In<Slice>,
+    count: usize,
+    values: Out<*mut Value>,
+) -> c_int {
+    run(|| {
+        if count == 0 {
+            return Ok(ADAMANT_OK);
+        }
+        values.need("values")?;
+        let slices = keys.slices(count)?;
+        values.give_all((0..count).map(|_| None).collect());
+        let keys: Vec<&[u8]> = slices.iter().map(Slice::bytes).collect::<Result<_>>()?;
+        let found = keyspace.keyspace()?.multi_get(keys)?;
+        let copies = found.into_iter().map(|value| value.map(|value| Content::copy(&value)));
+        values.give_all(copies.collect());
+        Ok(ADAMANT_OK)
+    })
+}
+
+/// An estimate of the entries in a range, and of the bytes of their keys and values, without
+/// visiting them; NULL is the whole keyspace. `bytes` may be NULL. In bplus right within some
+/// tenths, mostly within some hundredths, and O(log n); in lsm from the indexes of tables, without
+/// reading data; in the others right within a tenth of all entries, or counted if they are no more
+/// than 1,000.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_estimate(
+    keyspace: In<KeyspaceHandle>,
+    range: In<Range>,
+    entries: Out<u64>,
+    bytes: Out<u64>,
+) -> c_int {
+    run(|| {
+        entries.need("number of entries")?;
+        let found = keyspace.keyspace()?.estimate(Bounds::of(&range)?.pair())?;
+        entries.set(found.entries);
+        bytes.set(found.bytes);
+        Ok(ADAMANT_OK)
+    })
+}
+
 /// Copies the value of a key to a buffer, and says how many bytes it has; `value_bytes` may be
 /// NULL.
 ///

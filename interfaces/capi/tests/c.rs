@@ -11,8 +11,9 @@ use std::sync::OnceLock;
 
 /// The programs: each gets a folder of its own as its argument, and returns 0 if all is as it
 /// should be.
-const PROGRAMS: [&str; 12] = [
+const PROGRAMS: [&str; 13] = [
     "entries",
+    "figures",
     "views",
     "changes",
     "expiring",

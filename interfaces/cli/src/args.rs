@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use adamant::{Engine, KeyspaceOptions, LevelCompression, ValueCompression};
+use adamant::{Durability, Engine, KeyspaceOptions, LevelCompression, ValueCompression};
 use adamant_cli::table::Layout;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -345,6 +345,27 @@ pub(crate) struct OwnArgs {
     /// 128 bytes or more; or from other bytes on, as "lz4, from 200"
     #[arg(long)]
     value_compression: Option<ValueCompression>,
+    /// For the engine lsm: whether data stays in the block cache after it was read
+    #[arg(long)]
+    caches_data: Option<bool>,
+    /// What commits to the keyspace wait for that do not say it themselves: sync, buffered or
+    /// deferred; store: what the store is opened with
+    #[arg(long, value_parser = parse_durability)]
+    durability: Option<Own>,
+}
+
+/// A durability of a keyspace's own; `None`: that of the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Own(Option<Durability>);
+
+fn parse_durability(text: &str) -> std::result::Result<Own, String> {
+    match text {
+        "sync" => Ok(Own(Some(Durability::Sync))),
+        "buffered" => Ok(Own(Some(Durability::Buffered))),
+        "deferred" => Ok(Own(Some(Durability::Deferred))),
+        "store" => Ok(Own(None)),
+        _ => Err(format!("expected sync, buffered, deferred or store, found {text:?}")),
+    }
 }
 
 impl OwnArgs {
@@ -353,7 +374,7 @@ impl OwnArgs {
         let Self { compression, block_bytes, filter_bits, hash_index, blob_bytes_min, .. } = self;
         (compression, block_bytes, filter_bits, hash_index, blob_bytes_min)
             == (None, None, None, None, None)
-            && self.value_compression.is_none()
+            && (self.value_compression, self.caches_data, self.durability) == (None, None, None)
     }
 
     /// Those that are given.
@@ -369,7 +390,10 @@ impl OwnArgs {
         let set = self.blob_bytes_min.into_iter().map(Some);
         let options = set.fold(options, KeyspaceOptions::blob_bytes_min);
         let set = self.value_compression.into_iter();
-        set.fold(options, KeyspaceOptions::value_compression)
+        let options = set.fold(options, KeyspaceOptions::value_compression);
+        let set = self.caches_data.into_iter();
+        let options = set.fold(options, KeyspaceOptions::caches_data);
+        self.durability.into_iter().fold(options, |options, Own(own)| options.durability(own))
     }
 }
 

@@ -24,7 +24,6 @@ use crate::transaction::Transaction;
 #[pyclass(frozen, subclass, generic, mapping, extends = Reader, module = "adamant._native")]
 pub(crate) struct Expiring {
     store: Py<Store>,
-    durability: adamant::Durability,
 }
 
 impl Expiring {
@@ -33,8 +32,7 @@ impl Expiring {
         slf: &Bound<'_, Self>,
         work: impl FnOnce(&adamant::Expiring, &mut ExpiringTransaction<'_>) -> adamant::Result<T> + Send,
     ) -> PyResult<T> {
-        let this = slf.get();
-        let (store, durability) = (this.store.get().store(slf.py())?, this.durability);
+        let store = slf.get().store.get().store(slf.py())?;
         slf.as_super().get().detached(slf.py(), move |map, place| {
             let expiring = map.expiring()?;
             match place {
@@ -42,7 +40,7 @@ impl Expiring {
                     with_transaction(transaction, |it| work(expiring, &mut expiring.within(it)))
                 }
                 Place::Now | Place::At(_) => Ok(store.exclusive(|it| {
-                    it.durability(durability);
+                    it.durability(expiring.keyspaces().0.durability());
                     work(expiring, &mut expiring.within(it))
                 })?),
             }
@@ -51,12 +49,9 @@ impl Expiring {
 
     /// Waits until what was read is as durable as a write would be.
     fn settle(slf: &Bound<'_, Self>) -> PyResult<()> {
-        let durability = slf.get().durability;
         slf.as_super().get().detached(slf.py(), |map, place| match place {
             Place::Within(_) => Ok(()),
-            Place::Now | Place::At(_) => {
-                Ok(map.expiring()?.with_durability(durability).settle()?)
-            }
+            Place::Now | Place::At(_) => Ok(map.expiring()?.settle()?),
         })
     }
 }
@@ -69,7 +64,7 @@ fn remove_span(all: &mut ExpiringTransaction<'_>, span: &Span) -> adamant::Resul
 #[pymethods]
 impl Expiring {
     #[new]
-    #[pyo3(signature = (store, name, engine=None, durability=None, key_codec=None, value_codec=None, clock=None, lsm=None, value_compression=None))]
+    #[pyo3(signature = (store, name, engine=None, durability=None, key_codec=None, value_codec=None, clock=None, lsm=None, value_compression=None, default_durability=None))]
     #[expect(clippy::too_many_arguments, reason = "the constructor of a class of Python")]
     fn new(
         store: &Bound<'_, Store>,
@@ -81,14 +76,16 @@ impl Expiring {
         clock: Option<Py<PyAny>>,
         lsm: Option<Bound<'_, PyDict>>,
         value_compression: Option<&str>,
+        default_durability: Option<&str>,
     ) -> PyResult<PyClassInitializer<Self>> {
         let py = store.py();
         let codecs = (Codec::named(py, key_codec)?, Codec::named(py, value_codec)?);
-        let options = keyspace_options(engine, lsm.as_ref(), value_compression)?;
+        let options =
+            keyspace_options(engine, lsm.as_ref(), value_compression, default_durability)?;
         let durability = durability.map(choices::durability).transpose()?;
-        let (expiring, durability) = store.get().open_expiring(py, name, options, durability)?;
+        let expiring = store.get().open_expiring(py, name, options, durability)?;
         let reader = Reader::new(Map::Ending(expiring), Place::Now, codecs).with_clock(clock);
-        let this = Self { store: store.clone().unbind(), durability };
+        let this = Self { store: store.clone().unbind() };
         Ok(PyClassInitializer::from(reader).add_subclass(this))
     }
 
@@ -284,7 +281,7 @@ impl TransactionExpiring {
         let (this, reader) = (expiring.get(), expiring.as_super().get());
         let place = Place::Within(transaction.get().open()?.clone());
         let reader = Reader::new(reader.map_now(py)?, place, reader.codecs());
-        let this = Expiring { store: this.store.clone_ref(py), durability: this.durability };
+        let this = Expiring { store: this.store.clone_ref(py) };
         Ok(PyClassInitializer::from(reader).add_subclass(this).add_subclass(Self))
     }
 }

@@ -11,6 +11,7 @@ use crate::convert::codec::Codec;
 use crate::convert::dynamic::Role;
 use crate::convert::keyspace_options::keyspace_options;
 use crate::convert::pairs::each_pair;
+use crate::convert::stats;
 use crate::errors;
 use crate::mapping::map::Map;
 use crate::mapping::place::Place;
@@ -22,14 +23,13 @@ use crate::store::Store;
 pub(crate) struct Keyspace {
     /// Makes batches for `update`.
     store: Py<Store>,
-    durability: adamant::Durability,
 }
 
 impl Keyspace {
     /// A batch that is as durable as this handle asks for.
-    pub(crate) fn batch(&self, py: Python<'_>) -> PyResult<adamant::Batch> {
-        let mut batch = self.store.get().store(py)?.batch();
-        batch.durability(self.durability);
+    pub(crate) fn batch(slf: &Bound<'_, Self>) -> PyResult<adamant::Batch> {
+        let mut batch = slf.get().store.get().store(slf.py())?.batch();
+        batch.durability(slf.as_super().get().keyspace()?.durability());
         Ok(batch)
     }
 
@@ -45,7 +45,7 @@ impl Keyspace {
         reader.on_keyspace(py, |it| it.declare_types(&types))?;
         let map = Map::Plain(reader.keyspace()?.clone());
         let reader = Reader::new(map, Place::Now, (keys, values));
-        let this = Self { store: this.store.clone_ref(py), durability: this.durability };
+        let this = Self { store: this.store.clone_ref(py) };
         Ok(PyClassInitializer::from(reader).add_subclass(this))
     }
 }
@@ -54,7 +54,7 @@ impl Keyspace {
 impl Keyspace {
     /// The keyspace of a name in a store; or a keyspace with types, where one and these are given.
     #[new]
-    #[pyo3(signature = (store, name, engine=None, durability=None, key_codec=None, value_codec=None, lsm=None, value_compression=None, types=None))]
+    #[pyo3(signature = (store, name, engine=None, durability=None, key_codec=None, value_codec=None, lsm=None, value_compression=None, types=None, default_durability=None))]
     #[expect(clippy::too_many_arguments, reason = "the constructor of a class of Python")]
     fn new(
         store: &Bound<'_, PyAny>,
@@ -66,6 +66,7 @@ impl Keyspace {
         lsm: Option<Bound<'_, PyDict>>,
         value_compression: Option<&str>,
         types: Option<(String, String)>,
+        default_durability: Option<&str>,
     ) -> PyResult<PyClassInitializer<Self>> {
         if let Some(types) = types {
             return Self::with_types(store.cast::<Self>()?, &types);
@@ -73,11 +74,12 @@ impl Keyspace {
         let store = store.cast::<Store>()?;
         let py = store.py();
         let codecs = (Codec::named(py, key_codec)?, Codec::named(py, value_codec)?);
-        let options = keyspace_options(engine, lsm.as_ref(), value_compression)?;
+        let options =
+            keyspace_options(engine, lsm.as_ref(), value_compression, default_durability)?;
         let durability = durability.map(choices::durability).transpose()?;
-        let (keyspace, durability) = store.get().open_keyspace(py, name, options, durability)?;
+        let keyspace = store.get().open_keyspace(py, name, options, durability)?;
         let reader = Reader::new(Map::Plain(keyspace), Place::Now, codecs);
-        let this = Self { store: store.clone().unbind(), durability };
+        let this = Self { store: store.clone().unbind() };
         Ok(PyClassInitializer::from(reader).add_subclass(this))
     }
 
@@ -237,6 +239,33 @@ impl Keyspace {
         reader.on_keyspace(slf.py(), |it| it.swap(&key, it, &other_key))
     }
 
+    /// What commits through this handle wait for: what it was given, or what is recorded with the
+    /// keyspace, or what the store was opened with.
+    #[getter]
+    fn durability(slf: &Bound<'_, Self>) -> PyResult<&'static str> {
+        Ok(choices::durability_name(slf.as_super().get().keyspace()?.durability()))
+    }
+
+    /// Figures of the keyspace: its size, and what was done to it since the store was opened.
+    fn stats<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+        let stats = slf.as_super().get().on_keyspace(slf.py(), adamant::Keyspace::stats)?;
+        stats::keyspace_to_dict(slf.py(), &stats)
+    }
+
+    /// An estimate of the entries in a range and of their bytes, and whether they were counted.
+    #[pyo3(signature = (start=None, stop=None, prefix=None))]
+    fn _estimate(
+        slf: &Bound<'_, Self>,
+        start: Option<Bound<'_, PyAny>>,
+        stop: Option<Bound<'_, PyAny>>,
+        prefix: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<(u64, u64, bool)> {
+        let reader = slf.as_super().get();
+        let span = reader.span(start.as_ref(), stop.as_ref(), prefix.as_ref())?;
+        let found = reader.on_keyspace(slf.py(), |keyspace| keyspace.estimate(span.bounds()))?;
+        Ok((found.entries, found.bytes, found.is_exact))
+    }
+
     /// Makes the keyspace small and fast to read, while it is used.
     fn compact(slf: &Bound<'_, Self>) -> PyResult<()> {
         slf.as_super().get().on_keyspace(slf.py(), adamant::Keyspace::compact)
@@ -245,9 +274,9 @@ impl Keyspace {
     /// Sets the values of many keys, in one commit.
     #[pyo3(signature = (*sources))]
     fn _update(slf: &Bound<'_, Self>, sources: &Bound<'_, PyTuple>) -> PyResult<()> {
-        let (this, reader) = (slf.get(), slf.as_super().get());
+        let reader = slf.as_super().get();
         let keyspace = reader.keyspace()?;
-        let mut batch = this.batch(slf.py())?;
+        let mut batch = Self::batch(slf)?;
         for source in sources {
             each_pair(&source, |key, value| {
                 let (key, value) = (reader.key(key)?, reader.value(value)?);

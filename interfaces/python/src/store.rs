@@ -25,15 +25,15 @@ use crate::waiting::wait;
 pub(crate) struct Store {
     /// Held for a moment, but by a refresh.
     store: Kept<Mutex<adamant::Store>>,
-    durability: Durability,
     is_read_only: bool,
 }
 
-/// A keyspace's name, engine and entries.
-type Listed = (String, &'static str, u64, &'static str);
+/// A keyspace's name, engine, entries, kind and recorded durability.
+type Listed = (String, &'static str, u64, &'static str, Option<&'static str>);
 
 fn listed(info: adamant::KeyspaceInfo) -> Listed {
-    (info.name, info.engine.name(), info.entries, info.kind.name())
+    let durability = info.durability.map(choices::durability_name);
+    (info.name, info.engine.name(), info.entries, info.kind.name(), durability)
 }
 
 impl Store {
@@ -44,23 +44,22 @@ impl Store {
         Ok(store.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner).clone())
     }
 
-    /// The keyspace with this name, and the durability of its commits. In a read-only store a
-    /// missing one is not created.
+    /// The keyspace with this name, whose commits have that durability if one is given. In a
+    /// read-only store a missing one is not created.
     pub(crate) fn open_keyspace(
         &self,
         py: Python<'_>,
         name: &str,
         options: KeyspaceOptions,
         durability: Option<Durability>,
-    ) -> PyResult<(adamant::Keyspace, Durability)> {
-        let durability = durability.unwrap_or(self.durability);
+    ) -> PyResult<adamant::Keyspace> {
         let keyspace = self.detached(py, |store| {
             if self.is_read_only {
                 store.open_keyspace(name)?;
             }
             store.keyspace_with(name, options)
         })?;
-        Ok((keyspace.with_durability(durability), durability))
+        Ok(durability.map_or_else(|| keyspace.clone(), |it| keyspace.with_durability(it)))
     }
 
     /// Like [`Store::open_keyspace`], for an expiring keyspace.
@@ -70,14 +69,14 @@ impl Store {
         name: &str,
         options: KeyspaceOptions,
         durability: Option<Durability>,
-    ) -> PyResult<(adamant::Expiring, Durability)> {
+    ) -> PyResult<adamant::Expiring> {
         let expiring = self.detached(py, |store| {
             if self.is_read_only {
                 store.open_expiring(name)?;
             }
             store.expiring_with(name, options)
         })?;
-        Ok((expiring, durability.unwrap_or(self.durability)))
+        Ok(durability.map_or_else(|| expiring.clone(), |it| expiring.with_durability(it)))
     }
 
     /// Like [`Store::open_keyspace`], for a multimap.
@@ -155,10 +154,6 @@ impl Store {
         options: &Bound<'_, PyDict>,
     ) -> PyResult<Self> {
         let given = |name: &str| options.get_item(name).map(|it| it.filter(|it| !it.is_none()));
-        let durability = match given("durability")? {
-            Some(name) => choices::durability(name.extract()?)?,
-            None => Durability::Sync,
-        };
         let is_set =
             |name: &str| given(name).map(|it| it.is_some_and(|it| it.is_truthy().unwrap_or(false)));
         let is_read_only = is_set("read_only")? || is_set("beside_writer")?;
@@ -169,7 +164,7 @@ impl Store {
             None => adamant::Store::in_memory(),
         };
         let store = py.detach(open).map_err(errors::of_store)?;
-        Ok(Self { store: Kept::new(Mutex::new(store)), durability, is_read_only })
+        Ok(Self { store: Kept::new(Mutex::new(store)), is_read_only })
     }
 
     /// All keyspaces: name, engine, entries, kind.

@@ -75,7 +75,10 @@ def test_compressed_values(path: Path) -> None:
 def test_keyspaces(db: adamant.Store) -> None:
     db.keyspace("b", engine="critbit")[b"k"] = b""
     db.keyspace("a", engine="lsm")
-    assert db.keyspaces() == [("a", "lsm", 0, "plain"), ("b", "critbit", 1, "plain")]
+    assert db.keyspaces() == [
+        adamant.KeyspaceInfo("a", "lsm", 0),
+        adamant.KeyspaceInfo("b", "critbit", 1),
+    ]
     assert db.keyspaces()[1].engine == "critbit"
     assert db.convert_keyspace("b", "bplus") and not db.convert_keyspace("b", "bplus")
     db.rename_keyspace("b", "c")

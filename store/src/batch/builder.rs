@@ -43,14 +43,14 @@ pub struct Batch {
     pub(crate) shared: Arc<Shared>,
     pub(crate) keyspaces: Vec<Arc<KeyspaceState>>,
     pub(crate) content: Content,
-    pub(crate) durability: Durability,
+    /// `None`: the strongest that one of the keyspaces asks for.
+    durability: Option<Durability>,
 }
 
 impl Batch {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        let durability = shared.durability();
         let content = shared.take_spare_content();
-        Self { shared, keyspaces: Vec::new(), content, durability }
+        Self { shared, keyspaces: Vec::new(), content, durability: None }
     }
 
     /// Sets the value of a key at the commit, whether it has one then or not.
@@ -224,7 +224,10 @@ impl Batch {
         self.content.len() == 0
     }
 
-    /// The durability of the commit. Default: that of the store.
+    /// The durability of the commit, whatever the keyspaces in it ask for. Default: the strongest
+    /// of theirs ([`KeyspaceOptions::durability`](crate::KeyspaceOptions::durability)), where one
+    /// without any asks for that of the store. What a handle was given by
+    /// [`Keyspace::with_durability`] holds for the writes of that handle only.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -238,8 +241,14 @@ impl Batch {
     /// # Ok::<(), adamant::Error>(())
     /// ```
     pub fn durability(&mut self, durability: Durability) -> &mut Self {
-        self.durability = durability;
+        self.durability = Some(durability);
         self
+    }
+
+    /// The durability of the commit.
+    pub(crate) fn commit_durability(&self) -> Durability {
+        let states = self.keyspaces.iter().map(AsRef::as_ref);
+        self.durability.unwrap_or_else(|| self.shared.durability_over(states))
     }
 
     fn index_of(&mut self, keyspace: &Keyspace) -> Result<u32> {
@@ -273,7 +282,7 @@ impl fmt::Debug for Batch {
         f.debug_struct("Batch")
             .field("operations", &self.len())
             .field("keyspaces", &self.keyspaces.iter().map(|state| &state.name).collect::<Vec<_>>())
-            .field("durability", &self.durability)
+            .field("durability", &self.commit_durability())
             .finish_non_exhaustive()
     }
 }

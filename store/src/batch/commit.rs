@@ -122,7 +122,7 @@ impl Batch {
         let keys = |each: &mut KeyVisitor<'_>| {
             self.keys(steps, operations).try_for_each(|(state, key)| each(state, key))
         };
-        self.shared.change(permit, self.durability, keys, |transaction| {
+        self.shared.change(permit, self.commit_durability(), keys, |transaction| {
             for (index, step) in steps.iter().enumerate() {
                 match step {
                     Step::Apply { keyspace, operations: range } => {
@@ -174,9 +174,12 @@ impl Batch {
                 self.keys(steps, operations).try_for_each(|(state, key)| each(state, key))
             })
         };
-        self.shared.chunked_transaction(permit, self.durability, body, |ending| {
+        self.shared.chunked_transaction(permit, self.commit_durability(), body, |ending| {
             progress.borrow_mut().finish(ending);
-        })
+        })?;
+        let keys = self.keys(steps, operations);
+        keys.for_each(|(state, _)| state.counts().note_writes(1));
+        Ok(())
     }
 
     fn move_one(

@@ -96,7 +96,7 @@ impl Keyspace {
             }
             _ => None,
         };
-        self.shared.transaction_in(Some(permit), self.durability, |transaction| {
+        self.shared.transaction_in(Some(permit), self.durability(), |transaction| {
             // Records that there was a commit.
             self.shared.versions().recorder().map(Recorder::finish);
             lsm.remove_range(transaction, range.bounds(), last)?;

@@ -108,7 +108,7 @@ impl Keyspace {
         choose: &mut impl FnMut(&[u8], &[u8]) -> Result<Option<T>>,
     ) -> Result<Vec<T>> {
         let mut batch = Batch::new(Arc::clone(&self.shared));
-        batch.durability(self.durability);
+        batch.durability(self.durability());
         let mut made = Vec::new();
         let mut take = |key: &[u8], value: &[u8]| {
             if let Some(chosen) = choose(key, value)? {

@@ -11,7 +11,7 @@ use crate::common::recorded_options::{self, Fault};
 use crate::engine::map::Map;
 use crate::error::{Error, Result};
 use crate::kind::KeyspaceKind;
-use crate::layout::{KeyspaceEntry, OPTION_VALUES};
+use crate::layout::{DURABILITY_DEFERRED, KeyspaceEntry, OPTION_VALUES};
 use crate::own_options::OwnOptions;
 use crate::types::{KeyspaceTypes, TYPE_NAME_BYTES_MAX};
 
@@ -103,6 +103,12 @@ impl CatalogueEntry {
     pub(crate) fn options(&self, name: &str) -> Result<OwnOptions> {
         recorded_options::parse(&self.options).map_err(|fault| match fault {
             Fault::Unknown { tag } => Error::UnknownOption { name: name.into(), tag },
+            Fault::Durability { number } => Error::Damaged {
+                what: format!(
+                    "expected a durability of keyspace {name:?} in the catalogue, 0 to \
+                     {DURABILITY_DEFERRED}, found {number}"
+                ),
+            },
             Fault::Malformed => Error::Damaged {
                 what: format!(
                     "expected {} bytes of options of keyspace {name:?} in the catalogue, found \

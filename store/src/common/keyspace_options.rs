@@ -1,5 +1,6 @@
 //! Options for creating or opening a keyspace.
 
+use adamant_heap::durability::Durability;
 use adamant_lsm::{LevelCompression, TreeOptions};
 
 use crate::common::shared::Shared;
@@ -29,6 +30,7 @@ pub struct KeyspaceOptions {
     own: TreeOptions,
     /// Those of the other engines.
     values: Option<ValueCompression>,
+    durability: Option<Option<Durability>>,
 }
 
 impl KeyspaceOptions {
@@ -126,6 +128,28 @@ impl KeyspaceOptions {
         self
     }
 
+    /// Whether data blocks and values of blob files of the engine `lsm` stay in the block cache
+    /// after they were read; its indexes and filters do in any case. Default: true. Without it, a
+    /// keyspace that is read once, or scanned at random, leaves the cache
+    /// ([`Options::cache_bytes_max`](crate::Options::cache_bytes_max)) to the others. Recorded like
+    /// [`KeyspaceOptions::compression`]; what is in the cache already stays there until it is
+    /// evicted. [`Keyspace::stats`](crate::Keyspace::stats) tells what the cache is good for.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// use adamant::{Engine, KeyspaceOptions};
+    ///
+    /// let options = KeyspaceOptions::new().engine(Engine::Lsm).caches_data(false);
+    /// let archive = store.keyspace_with("archive", options)?;
+    /// assert!(!archive.lsm()?.options()?.caches_data);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    #[must_use]
+    pub fn caches_data(mut self, caches_data: bool) -> Self {
+        self.own.caches_data = Some(caches_data);
+        self
+    }
+
     /// The compression of values in a keyspace of any engine but `lsm`, one by one: where values
     /// are texts of some hundred bytes, they take a third to a half of the space. Recorded with the
     /// keyspace like [`KeyspaceOptions::compression`]. Default: none.
@@ -155,12 +179,48 @@ impl KeyspaceOptions {
         self
     }
 
+    /// The durability of commits to the keyspace that do not set their own; `None`: that of the
+    /// store, which is the default. Recorded with the keyspace like
+    /// [`KeyspaceOptions::compression`], for any engine, and holds for all of its handles at once.
+    ///
+    /// What [`Keyspace::with_durability`], [`Batch::durability`] or [`Transaction::durability`]
+    /// says goes before it. A commit that changes several keyspaces has the strongest durability
+    /// that one of them asks for. Making, renaming and dropping a keyspace waits for the device in
+    /// any case.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// use adamant::{Durability, KeyspaceOptions};
+    ///
+    /// // Computed again if the power fails; orders are not.
+    /// let options = KeyspaceOptions::new().durability(Durability::Buffered);
+    /// let (pages, orders) = (store.keyspace_with("pages", options)?, store.keyspace("orders")?);
+    /// pages.put("/", "<html>")?;
+    /// let mut batch = store.batch();
+    /// batch.put(&pages, "/orders", "<html>")?;
+    /// batch.put(&orders, "4711", "three apples")?;
+    /// batch.commit()?; // which waits for the device
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// [`Keyspace::with_durability`]: crate::Keyspace::with_durability
+    /// [`Batch::durability`]: crate::Batch::durability
+    /// [`Transaction::durability`]: crate::Transaction::durability
+    #[must_use]
+    pub fn durability(mut self, durability: impl Into<Option<Durability>>) -> Self {
+        self.durability = Some(durability.into());
+        self
+    }
+
     /// The engine of a new keyspace with this name, and its own options.
     pub(crate) fn of_new(&self, name: &str) -> Result<(Engine, OwnOptions)> {
         let engine = self.engine.unwrap_or_default();
         self.check_own(name, engine)?;
-        let values = self.values.filter(|values| !values.is_none());
-        Ok((engine, OwnOptions { values, ..self.own.into() }))
+        let mut own = self.own();
+        // To have none is what no option says.
+        own.values = own.values.filter(|values| !values.is_none());
+        own.durability = own.durability.filter(Option::is_some);
+        Ok((engine, own))
     }
 
     /// Gives an existing keyspace those of the options that it has not yet. Fails unless it has the
@@ -171,7 +231,7 @@ impl KeyspaceOptions {
             return Err(wrong_engine(&state.name, expected, found));
         }
         self.check_own(&state.name, found)?;
-        shared.give_options(state, &OwnOptions { values: self.values, ..self.own.into() })
+        shared.give_options(state, &self.own())
     }
 
     fn check_own(&self, name: &str, engine: Engine) -> Result<()> {
@@ -181,7 +241,12 @@ impl KeyspaceOptions {
         if self.values.is_some() && engine == Engine::Lsm {
             return Err(wrong_engine(name, Engine::default(), engine));
         }
-        OwnOptions { values: self.values, ..self.own.into() }.check(name)
+        self.own().check(name)
+    }
+
+    fn own(&self) -> OwnOptions {
+        let Self { values, durability, .. } = *self;
+        OwnOptions { values, durability, ..self.own.into() }
     }
 }
 

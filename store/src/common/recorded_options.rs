@@ -4,12 +4,15 @@
 //! Invariants: each is there once, in the order of tags, so equal options have equal bytes. An
 //! option that this version does not know is never passed over: what it asks for would not be done.
 
+use adamant_heap::durability::Durability;
 use adamant_lsm::{Compression, LevelCompression};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::layout::{
-    OPTION_BLOB_BYTES_MIN, OPTION_BLOCK_BYTES, OPTION_COMPRESSION, OPTION_DICTIONARY,
-    OPTION_FILTER_BITS, OPTION_HASH_INDEX, OPTION_VALUES, OptionHead,
+    DURABILITY_BUFFERED, DURABILITY_DEFERRED, DURABILITY_STORE, DURABILITY_SYNC,
+    OPTION_BLOB_BYTES_MIN, OPTION_BLOCK_BYTES, OPTION_CACHES_DATA, OPTION_COMPRESSION,
+    OPTION_DICTIONARY, OPTION_DURABILITY, OPTION_FILTER_BITS, OPTION_HASH_INDEX, OPTION_VALUES,
+    OptionHead,
 };
 use crate::own_options::{DictionaryPlace, OwnOptions};
 use crate::value_compression::ValueCompression;
@@ -24,6 +27,11 @@ pub(crate) enum Fault {
     Unknown {
         /// Its tag.
         tag: u16,
+    },
+    /// There is no durability with that number.
+    Durability {
+        /// What was found in its place.
+        number: u8,
     },
     /// The bytes are no options, or have an impossible value.
     Malformed,
@@ -61,7 +69,38 @@ pub(crate) fn to_bytes(own: &OwnOptions) -> Vec<u8> {
     if let Some(DictionaryPlace { block, bytes }) = own.dictionary {
         put(OPTION_DICTIONARY, &[&block.to_le_bytes()[..], &bytes.to_le_bytes()].concat());
     }
+    if let Some(durability) = own.durability {
+        put(OPTION_DURABILITY, &[number_of(durability)]);
+    }
+    if let Some(caches_data) = options.caches_data {
+        put(OPTION_CACHES_DATA, &[caches_data.into()]);
+    }
     bytes
+}
+
+/// The number that stands for a durability; `None`: that of the store.
+pub(crate) fn number_of(durability: Option<Durability>) -> u8 {
+    match durability {
+        None => DURABILITY_STORE,
+        Some(Durability::Sync) => DURABILITY_SYNC,
+        Some(Durability::Buffered) => DURABILITY_BUFFERED,
+        Some(Durability::Deferred) => DURABILITY_DEFERRED,
+    }
+}
+
+/// The durability that a number stands for.
+///
+/// # Errors
+/// There is none.
+#[inline]
+pub(crate) fn durability_of(number: u8) -> Result<Option<Durability>, Fault> {
+    Ok(match number {
+        DURABILITY_STORE => None,
+        DURABILITY_SYNC => Some(Durability::Sync),
+        DURABILITY_BUFFERED => Some(Durability::Buffered),
+        DURABILITY_DEFERRED => Some(Durability::Deferred),
+        number => return Err(Fault::Durability { number }),
+    })
 }
 
 /// Decodes options.
@@ -127,9 +166,13 @@ fn set(own: &mut OwnOptions, (tag, value): (u16, &[u8])) -> Result<(), Fault> {
             let (block, bytes) = (u64::from_le_bytes(block), u32::from_le_bytes(bytes));
             own.dictionary = Some(DictionaryPlace { block, bytes });
         }
-        (OPTION_FILTER_BITS | OPTION_HASH_INDEX | OPTION_VALUES, _) => {
-            return Err(Fault::Malformed);
-        }
+        (OPTION_CACHES_DATA, [does @ (0 | 1)]) => options.caches_data = Some(*does == 1),
+        (OPTION_DURABILITY, [number]) => own.durability = Some(durability_of(*number)?),
+        (
+            OPTION_FILTER_BITS | OPTION_HASH_INDEX | OPTION_VALUES | OPTION_DURABILITY
+            | OPTION_CACHES_DATA,
+            _,
+        ) => return Err(Fault::Malformed),
         (tag, _) => return Err(Fault::Unknown { tag }),
     }
     Ok(())
@@ -149,9 +192,11 @@ mod tests {
         options.filter_bits_per_key = Some(12);
         options.hash_index = Some(true);
         options.blob_bytes_min = Some(Some(1000));
+        options.caches_data = Some(false);
         let mut own = OwnOptions::from(options);
         own.values = Some(ValueCompression::from(Compression::Zstd(9)).with_bytes_min(200));
         own.dictionary = Some(DictionaryPlace { block: 0x0012_3456_7890, bytes: 60_000 });
+        own.durability = Some(Some(Durability::Buffered));
         own
     }
 
@@ -167,10 +212,30 @@ mod tests {
     }
 
     #[test]
+    fn durabilities_come_back_and_other_numbers_are_refused() {
+        for number in 0..=u8::MAX {
+            let bytes = [8, 0, 1, 0, number];
+            match number {
+                0..=3 => {
+                    let own = parse(&bytes).unwrap();
+                    assert_eq!(to_bytes(&own), bytes);
+                    assert_eq!(own.durability.unwrap().is_none(), number == 0);
+                }
+                _ => assert_eq!(parse(&bytes), Err(Fault::Durability { number })),
+            }
+        }
+        for wrong in [[8, 0, 0, 0].as_slice(), &[8, 0, 2, 0, 1, 1]] {
+            assert_eq!(parse(wrong), Err(Fault::Malformed));
+        }
+    }
+
+    #[test]
     fn other_bytes_are_refused_and_unknown_tags_are_named() {
         let bytes = to_bytes(&all());
-        let starts: Vec<_> =
-            [0, 18, 26, 31, 36, 44, 54].into_iter().take_while(|at| *at <= bytes.len()).collect();
+        let starts: Vec<_> = [0, 18, 26, 31, 36, 44, 54, 70, 75]
+            .into_iter()
+            .take_while(|at| *at <= bytes.len())
+            .collect();
         for end in 0..bytes.len() {
             let found = parse(&bytes[..end]);
             assert_eq!(found.is_ok(), starts.contains(&end), "{end} bytes: {found:?}");
@@ -183,18 +248,19 @@ mod tests {
                 assert!(found != Ok(all()), "bit {bit} of byte {at}");
             }
         }
-        let later = [&bytes[..], &[8, 0, 1, 0, 9]].concat();
-        assert_eq!(parse(&later), Err(Fault::Unknown { tag: 8 }));
-        assert_eq!(records(&later).unwrap().len(), 8);
-        assert_eq!(parse(&bytes[54..]), Err(Fault::Malformed), "a dictionary of nothing");
+        let later = [&bytes[..], &[99, 0, 1, 0, 9]].concat();
+        assert_eq!(parse(&later), Err(Fault::Unknown { tag: 99 }));
+        assert_eq!(records(&later).unwrap().len(), 10);
+        assert_eq!(parse(&bytes[54..70]), Err(Fault::Malformed), "a dictionary of nothing");
         for twice in [[&bytes[..], &bytes].concat(), [&bytes[18..26], &bytes[..18]].concat()] {
             assert_eq!(parse(&twice), Err(Fault::Malformed));
         }
         let values = [[2, 0, 4, 0, 0, 0, 0, 0].as_slice(), &[2, 0, 4, 0, 0, 0, 0, 1]];
         let values = values.into_iter().chain([&[3, 0, 1, 0, 31][..]]);
-        for wrong in [[3, 0, 0, 0].as_slice(), &[4, 0, 1, 0, 2], &[2, 0, 3, 0, 1, 1, 1]]
-            .into_iter()
-            .chain(values)
+        for wrong in
+            [[3, 0, 0, 0].as_slice(), &[4, 0, 1, 0, 2], &[9, 0, 1, 0, 2], &[2, 0, 3, 0, 1, 1, 1]]
+                .into_iter()
+                .chain(values)
         {
             assert_eq!(parse(wrong), Err(Fault::Malformed));
         }

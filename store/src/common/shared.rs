@@ -284,11 +284,13 @@ impl Shared {
         body: impl FnOnce(&mut Transaction<'_>) -> Result<T>,
     ) -> Result<T> {
         let lent = self.lend_large(lends, &keys)?;
-        self.transaction_in(permit, durability, |transaction| {
+        let done = self.transaction_in(permit, durability, |transaction| {
             check(transaction)?;
             self.keep_versions(transaction, &lent, &keys)?;
             body(transaction)
-        })
+        })?;
+        note_writes(keys);
+        Ok(done)
     }
 
     /// Like [`Shared::change`], of so many bytes, which may share its commit with those of other
@@ -316,6 +318,7 @@ impl Shared {
         });
         let done = done.map(|(done, recorded)| {
             self.note_recorded(recorded);
+            note_writes(&keys);
             done
         });
         self.end(&begun, done)
@@ -413,9 +416,26 @@ impl Shared {
         std::ptr::from_ref(self).addr()
     }
 
-    /// The default durability of commits.
+    /// The durability of commits to keyspaces that have none of their own.
     pub(crate) fn durability(&self) -> Durability {
         self.durability
+    }
+
+    /// The durability of commits to a keyspace that do not set their own.
+    #[inline]
+    pub(crate) fn durability_of(&self, state: &KeyspaceState) -> Durability {
+        state.place().durability().unwrap_or(self.durability)
+    }
+
+    /// That of a commit to several: the strongest that one of them asks for. Deadlines go by the
+    /// entries that they belong to.
+    pub(crate) fn durability_over<'k>(
+        &self,
+        states: impl IntoIterator<Item = &'k KeyspaceState>,
+    ) -> Durability {
+        let asking = states.into_iter().filter(|state| state.kind != KeyspaceKind::Deadlines);
+        let asked = asking.map(|state| self.durability_of(state));
+        asked.reduce(Durability::or_stronger).unwrap_or(self.durability)
     }
 
     /// Empty buffers for a batch.
@@ -643,6 +663,15 @@ impl Shared {
         self.refuse_child()?;
         if guard::is_held(self.number()) { Err(Error::Reentrant) } else { Ok(()) }
     }
+}
+
+/// Counts the keys of a commit, for each keyspace.
+pub(crate) fn note_writes(keys: impl Fn(&mut KeyVisitor<'_>) -> Result<()>) {
+    let noted = keys(&mut |state, _| {
+        state.counts().note_writes(1);
+        Ok(())
+    });
+    debug_assert!(noted.is_ok(), "counting does not fail");
 }
 
 /// Whether a keyspace cannot be used, and others can.

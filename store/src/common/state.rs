@@ -10,18 +10,22 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use adamant_heap::access::Read;
+use adamant_heap::durability::Durability;
+use adamant_lsm::Counters;
 use parking_lot::RwLock;
 
 use crate::common::catalogue::{Catalogue, kind_of};
 use crate::common::catalogue_entry::CatalogueEntry;
+use crate::common::recorded_options::{durability_of, number_of};
 use crate::engine::map::Map;
 use crate::engine::tree::Engine;
 use crate::engine::value_codec::ValueCodec;
 use crate::error::{Error, Result};
 use crate::kind::KeyspaceKind;
+use crate::layout::DURABILITY_STORE;
 use crate::limits::check_plain;
 
 /// A keyspace with its name and tree when it was opened, shared by all its handles.
@@ -51,6 +55,17 @@ impl KeyspaceState {
         let map = catalogue.map(heap, name, entry)?;
         let (kind_number, place) = (entry.kind.get(), Arc::clone(place));
         Ok(Arc::new(Self { name: name.into(), id, kind, kind_number, map, version, place }))
+    }
+
+    /// The part that all of its states share.
+    pub(crate) fn place(&self) -> &Arc<Place> {
+        &self.place
+    }
+
+    /// What is counted of it.
+    #[inline]
+    pub(crate) fn counts(&self) -> &Counts {
+        &self.place.counts
     }
 
     /// The keyspace's engine when it was opened.
@@ -112,12 +127,51 @@ impl KeyspaceState {
     }
 }
 
+/// Keys that were looked up.
+const LOOKUPS: usize = 0;
+/// Entries that scans read.
+const SCANNED: usize = 1;
+/// Keys that commits wrote, removed or moved.
+const WRITES: usize = 2;
+
+/// Counts of a keyspace since the store was opened.
+#[derive(Debug, Default)]
+pub(crate) struct Counts(Counters<3>);
+
+impl Counts {
+    /// Keys are looked up.
+    #[inline]
+    pub(crate) fn note_lookups(&self, keys: u64) {
+        self.0.add(LOOKUPS, keys);
+    }
+
+    /// A scan read entries.
+    #[inline]
+    pub(crate) fn note_scanned(&self, entries: u64) {
+        self.0.add(SCANNED, entries);
+    }
+
+    /// A commit changed keys.
+    #[inline]
+    pub(crate) fn note_writes(&self, keys: u64) {
+        self.0.add(WRITES, keys);
+    }
+
+    /// Lookups, scanned entries and writes.
+    pub(crate) fn sums(&self) -> [u64; 3] {
+        self.0.sums()
+    }
+}
+
 /// The part that all states of one keyspace share.
 #[derive(Debug)]
 pub(crate) struct Place {
     id: u64,
     /// Counts the transactions that may have given it another tree.
     version: AtomicU64,
+    /// The recorded durability of commits that do not set their own.
+    durability: AtomicU8,
+    counts: Counts,
     /// The catalogue's answer since the last of them.
     now: RwLock<Now>,
 }
@@ -139,13 +193,26 @@ enum Tree {
 impl Place {
     pub(crate) fn new(id: u64, name: &str) -> Arc<Self> {
         let now = Now { name: name.into(), tree: Tree::Unknown };
-        Arc::new(Self { id, version: AtomicU64::new(0), now: RwLock::new(now) })
+        let (version, durability) = (AtomicU64::new(0), AtomicU8::new(DURABILITY_STORE));
+        let counts = Counts::default();
+        Arc::new(Self { id, version, durability, counts, now: RwLock::new(now) })
     }
 
     /// Marks it stale, within a transaction that changes the keyspace's tree or kind, or drops it.
     pub(crate) fn doubt(&self) {
         self.version.fetch_add(1, Ordering::AcqRel);
         self.now.write().tree = Tree::Unknown;
+    }
+
+    /// The recorded durability of commits that do not set their own; `None`: that of the store.
+    #[inline]
+    pub(crate) fn durability(&self) -> Option<Durability> {
+        durability_of(self.durability.load(Ordering::Relaxed)).ok().flatten()
+    }
+
+    /// Notes what was recorded.
+    pub(crate) fn set_durability(&self, durability: Option<Durability>) {
+        self.durability.store(number_of(durability), Ordering::Relaxed);
     }
 
     /// Notes its current name.

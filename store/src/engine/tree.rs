@@ -14,8 +14,8 @@ use adamant_heap::View;
 use adamant_heap::access::{Read, Write};
 use adamant_slice::Slice;
 use adamant_trees::{
-    Bplus, Btree, Checking, Critbit, Cursor, Moved, MovedPart, Moves, Operation, OrderedMap, Pair,
-    Redblack, Report, Salvaged, Seek, Walk,
+    Bplus, Btree, Checking, Critbit, Cursor, Estimate, Moved, MovedPart, Moves, Operation,
+    OrderedMap, Pair, Redblack, Report, Salvaged, Seek, Walk,
 };
 
 use crate::bounds::Direction;
@@ -378,6 +378,15 @@ impl Tree {
         entries_max: usize,
     ) -> Result<Option<Vec<u8>>> {
         with!(self, tree => Ok(tree.compact_part(heap, from, entries_max)?))
+    }
+
+    /// An estimate of a range.
+    pub(crate) fn estimate<R: Read>(
+        &self,
+        heap: &R,
+        (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
+    ) -> Result<Estimate> {
+        with!(self, tree => Ok(tree.estimate(heap, lower, upper)?))
     }
 
     /// Frees the tree, with its head.

@@ -145,8 +145,7 @@ impl Expiring {
     /// # Errors
     /// As [`Keyspace::settle`](crate::Keyspace::settle).
     pub fn settle(&self) -> Result<()> {
-        let durability = self.durability.unwrap_or(self.entries.durability);
-        self.entries.with_durability(durability).settle()
+        self.entries.shared.settle(self.durability())
     }
 
     /// Removes all entries and their deadlines, in one commit. Like
@@ -164,9 +163,9 @@ impl Expiring {
     /// # Errors
     /// As [`Keyspace::clear`](crate::Keyspace::clear).
     pub fn clear(&self) -> Result<()> {
-        let durability = self.durability.unwrap_or(self.entries.durability);
         let both = [&*self.entries.state, &*self.deadlines.state];
-        self.entries.with_room(true, || self.entries.shared.clear_keyspaces(&both, durability))
+        self.entries
+            .with_room(true, || self.entries.shared.clear_keyspaces(&both, self.durability()))
     }
 
     /// Runs `work` in a transaction of its own; a second time if that makes room for it.
@@ -177,9 +176,7 @@ impl Expiring {
     ) -> Result<T> {
         self.entries.with_room(removes, || {
             let mut transaction = self.store.begin_exclusive()?;
-            if let Some(durability) = self.durability {
-                transaction.durability(durability);
-            }
+            transaction.durability(self.durability());
             let made = work(&mut self.within(&mut transaction))?;
             transaction.commit_once()?;
             Ok(made)

@@ -46,8 +46,6 @@ pub struct Expiring {
     pub(super) store: Store,
     pub(super) entries: Keyspace,
     pub(super) deadlines: Keyspace,
-    /// The durability of its own commits; `None`: that of the store.
-    pub(super) durability: Option<Durability>,
     clock: Clock,
 }
 
@@ -140,7 +138,7 @@ impl Store {
         let lent = |state| Keyspace::lent(&self.shared, state);
         let (entries, deadlines) = (lent(entries), lent(deadlines));
         let clock: Clock = Arc::new(|| Deadline::from(SystemTime::now()).millis());
-        Ok(Some(Expiring { store: self.clone(), entries, deadlines, durability: None, clock }))
+        Ok(Some(Expiring { store: self.clone(), entries, deadlines, clock }))
     }
 
     /// Finds out whether keyspaces without recorded kinds hold expiring entries and their
@@ -253,7 +251,12 @@ impl Expiring {
     /// ```
     #[must_use]
     pub fn with_durability(&self, durability: Durability) -> Self {
-        Self { durability: Some(durability), ..self.clone() }
+        Self { entries: self.entries.with_durability(durability), ..self.clone() }
+    }
+
+    /// The durability of its own commits.
+    pub(super) fn durability(&self) -> Durability {
+        self.entries.durability()
     }
 
     /// The keyspaces of the entries and of their deadlines, for inspection: sizes, snapshots,

@@ -90,7 +90,7 @@ impl Keyspace {
                 shared.record_keys(transaction, keys)?;
                 Ok(Ok(()))
             };
-            shared.change_recorded(None, self.durability, keys, swap)
+            shared.change_recorded(None, self.durability(), keys, swap)
         })
     }
 

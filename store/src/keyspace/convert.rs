@@ -6,6 +6,8 @@
 //! Thread safety: as `list.rs`. Values are compressed under the lock, since all of the keyspace is
 //! converted at one moment.
 
+use std::sync::Arc;
+
 use adamant_heap::Transaction;
 use adamant_heap::durability::Durability;
 
@@ -116,6 +118,8 @@ impl Shared {
             return Ok(None);
         }
         own.check(&name)?;
+        let (place, durability) = (Arc::clone(state.place()), own.durability.flatten());
+        transaction.on_commit(move |_| place.set_durability(durability));
         if recorded.values.is_none() && own.values.is_some() {
             let map = self.catalogue().map(transaction, &name, &entry)?;
             if !map.is_empty(transaction)? {

@@ -31,14 +31,15 @@ use crate::limits::check_plain;
 pub struct Keyspace {
     pub(crate) shared: Arc<Shared>,
     pub(crate) state: Arc<KeyspaceState>,
-    pub(crate) durability: Durability,
+    /// That of its commits, if it was given to this handle.
+    own_durability: Option<Durability>,
     /// Whether it only shows stored bytes, and is refused to write unless the entries are plain.
     is_lent: bool,
 }
 
 impl Keyspace {
     pub(crate) fn new(shared: &Arc<Shared>, state: Arc<KeyspaceState>) -> Self {
-        Self { shared: Arc::clone(shared), state, durability: shared.durability(), is_lent: false }
+        Self { shared: Arc::clone(shared), state, own_durability: None, is_lent: false }
     }
 
     /// A handle to read stored bytes: it may not write, unless the entries are plain.
@@ -87,7 +88,35 @@ impl Keyspace {
         Ok(self.state.map(&view, self.shared.catalogue())?.into_owned())
     }
 
-    /// A handle to the same keyspace whose writes have this durability.
+    /// The durability of writes through this handle: the one that
+    /// [`Keyspace::with_durability`] gave it; else the one recorded with the keyspace
+    /// ([`KeyspaceOptions::durability`](crate::KeyspaceOptions::durability)); else that of the
+    /// store. O(1).
+    ///
+    /// ```
+    /// use adamant::{Durability, KeyspaceOptions, Store};
+    ///
+    /// let store = Store::in_memory()?;
+    /// let options = KeyspaceOptions::new().durability(Durability::Deferred);
+    /// let visits = store.keyspace_with("visits", options)?;
+    /// assert_eq!(visits.durability(), Durability::Deferred);
+    /// assert_eq!(store.keyspace("orders")?.durability(), Durability::Sync);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    #[inline]
+    pub fn durability(&self) -> Durability {
+        self.own_durability.unwrap_or_else(|| self.shared.durability_of(&self.state))
+    }
+
+    /// The durability of a commit through this handle that also changes another keyspace: its own,
+    /// or the stronger one of those of the two.
+    pub(crate) fn durability_with(&self, other: &Self) -> Durability {
+        let both = [&self.state, &other.state].map(AsRef::as_ref);
+        self.own_durability.unwrap_or_else(|| self.shared.durability_over(both))
+    }
+
+    /// A handle to the same keyspace whose writes have this durability, whatever is recorded with
+    /// it. Batches and transactions have their own.
     ///
     /// ```
     /// use adamant::{Durability, Store};
@@ -100,7 +129,7 @@ impl Keyspace {
     /// ```
     #[must_use]
     pub fn with_durability(&self, durability: Durability) -> Self {
-        Self { durability, ..self.clone() }
+        Self { own_durability: Some(durability), ..self.clone() }
     }
 }
 
@@ -109,7 +138,7 @@ impl fmt::Debug for Keyspace {
         f.debug_struct("Keyspace")
             .field("name", &self.name())
             .field("engine", &self.engine())
-            .field("durability", &self.durability)
+            .field("durability", &self.durability())
             .finish_non_exhaustive()
     }
 }

@@ -308,6 +308,7 @@ impl<T> Iter<T> {
         if let Some(error) = failed {
             return Err(error);
         }
+        keyspace.state.counts().note_scanned(filler.len() as u64);
         self.middle = rest.and_then(|bound| middle.rest(direction, bound));
         // A quarter above the average: growing would copy all of the next batch.
         self.entry_bytes = filler.bytes() * 5 / 4 / filler.len().max(1);

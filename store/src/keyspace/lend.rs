@@ -142,8 +142,10 @@ impl Iter {
     ) -> Result<(Option<KeyRange>, Option<B>)> {
         let keyspace = &self.keyspace;
         let (mut broken, mut failed) = (None, Ok(()));
-        let mut each =
-            |key: &[u8], met: ScanItem<'_, '_>| match met.with(key, |value| reader(key, value)) {
+        let mut lent = 0;
+        let mut each = |key: &[u8], met: ScanItem<'_, '_>| {
+            lent += 1;
+            match met.with(key, |value| reader(key, value)) {
                 Ok(ControlFlow::Continue(())) => ControlFlow::Continue(()),
                 Ok(ControlFlow::Break(with)) => {
                     broken = Some(with);
@@ -153,7 +155,8 @@ impl Iter {
                     failed = Err(error);
                     ControlFlow::Break(())
                 }
-            };
+            }
+        };
         let bounds = range.bounds();
         let reach = ScanOptions { direction, bounds, entries_min: hold, with_values: true };
         let rest = match &self.snapshot {
@@ -170,6 +173,7 @@ impl Iter {
                 map.scan(view, &reach, None, each)?
             }
         };
+        keyspace.state.counts().note_scanned(lent);
         failed?;
         Ok((rest.and_then(|bound| range.rest(direction, bound)), broken))
     }

@@ -55,9 +55,16 @@ pub(crate) enum Ending {
 }
 
 impl List {
-    fn place(&mut self, name: &str, entry: &CatalogueEntry) -> Arc<Place> {
+    fn place(&mut self, name: &str, entry: &CatalogueEntry) -> Result<Arc<Place>> {
         let id = entry.id.get();
-        Arc::clone(self.places.entry(id).or_insert_with(|| Place::new(id, name)))
+        if let Some(place) = self.places.get(&id) {
+            return Ok(Arc::clone(place));
+        }
+        let durability = entry.options(name)?.durability.flatten();
+        let place = Place::new(id, name);
+        place.set_durability(durability);
+        self.places.insert(id, Arc::clone(&place));
+        Ok(place)
     }
 
     /// The state that all handles of a keyspace share, given its entry.
@@ -72,7 +79,7 @@ impl List {
         if let Some(state) = known.filter(|state| state.id == entry.id.get()) {
             return Ok(Arc::clone(state));
         }
-        let place = self.place(name, entry);
+        let place = self.place(name, entry)?;
         let state = KeyspaceState::new(heap, catalogue, (name, entry), &place)?;
         self.states.insert(name.into(), Arc::clone(&state));
         Ok(state)

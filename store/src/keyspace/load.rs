@@ -114,7 +114,7 @@ impl Keyspace {
             piece.push(0, key, Some(value));
             loaded.entries += 1;
         }
-        loaded.replaced += self.load_pairs(&piece.pairs(), self.durability)?;
+        loaded.replaced += self.load_pairs(&piece.pairs(), self.durability())?;
         Ok(loaded)
     }
 
@@ -155,7 +155,7 @@ impl Keyspace {
             sorted.push(0, key, Some(value));
             loaded.entries += 1;
         }
-        loaded.replaced += self.load_run(&mut sorted, self.durability)?;
+        loaded.replaced += self.load_run(&mut sorted, self.durability())?;
         Ok(loaded)
     }
 
@@ -224,6 +224,7 @@ impl Keyspace {
             // Deletes its files at once, unless the commit may be in the log.
             let _ = self.shared.catalogue().lsm_trees().delete_obsolete(self.shared.heap()?);
         }
+        self.state.counts().note_writes(if done.is_ok() { pairs.len() as u64 } else { 0 });
         done.map(|()| true)
     }
 

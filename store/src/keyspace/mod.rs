@@ -10,6 +10,8 @@ pub(crate) mod iterate;
 pub(crate) mod lend;
 pub(crate) mod load;
 pub(crate) mod lsm;
+pub(crate) mod estimate;
+pub(crate) mod stats;
 pub(crate) mod compact;
 pub(crate) mod moves;
 pub(crate) mod read;

@@ -96,7 +96,7 @@ impl Keyspace {
             each(&self.state, key)?;
             each(&target.state, new_key)
         };
-        self.shared.change_recorded(None, self.durability, keys, |transaction| {
+        self.shared.change_recorded(None, self.durability_with(target), keys, |transaction| {
             let source = self.state.map(transaction, self.shared.catalogue())?;
             let target_map = target.state.map(transaction, self.shared.catalogue())?;
             let moved = source.move_to(transaction, key, &target_map, new_key)?;
@@ -137,7 +137,7 @@ impl Keyspace {
             each(&self.state, key)?;
             each(&other.state, other_key)
         };
-        self.shared.change_recorded(None, self.durability, keys, |transaction| {
+        self.shared.change_recorded(None, self.durability_with(other), keys, |transaction| {
             let map = self.state.map(transaction, self.shared.catalogue())?;
             let other_map = other.state.map(transaction, self.shared.catalogue())?;
             let are_swapped = map.swap(transaction, key, &other_map, other_key)?;
@@ -198,6 +198,8 @@ impl Keyspace {
         while let Some(range) = rest.take() {
             let piece = self.move_piece(&range, target)?;
             moved.moved += piece.moved;
+            self.state.counts().note_writes(piece.moved);
+            target.state.counts().note_writes(piece.moved);
             moved.replaced += piece.replaced;
             let bound = piece.last.map(|key| std::ops::Bound::Excluded(key.as_slice().into()));
             rest = bound.and_then(|bound| range.rest(Direction::Up, bound));
@@ -220,7 +222,7 @@ impl Keyspace {
                 }
             }
         }
-        self.shared.transaction(self.durability, |transaction| {
+        self.shared.transaction(self.durability_with(target), |transaction| {
             let source = self.state.map(transaction, catalogue)?;
             let target_map = target.state.map(transaction, catalogue)?;
             if let Some(mut recorder) = versions.recorder() {

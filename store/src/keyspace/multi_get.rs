@@ -38,6 +38,7 @@ impl Keyspace {
         in_holds(keys, |keys| {
             let view = self.shared.view()?;
             let map = self.state.map(&view, self.shared.catalogue())?;
+            self.state.counts().note_lookups(keys.len() as u64);
             map.get_many(view, keys, None, Vec::new())
         })
     }
@@ -65,6 +66,7 @@ impl Snapshot {
         keys: impl IntoIterator<Item = Q>,
     ) -> Result<Vec<Option<Slice>>> {
         in_holds(keys, |keys| {
+            keyspace.state.counts().note_lookups(keys.len() as u64);
             self.with(
                 Shared::view,
                 keyspace,

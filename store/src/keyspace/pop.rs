@@ -65,7 +65,7 @@ impl Keyspace {
                 return self.settle().map(|()| None);
             };
             let keys = |each: &mut KeyVisitor<'_>| each(&self.state, &key);
-            self.shared.change(Some(permit), self.durability, keys, |transaction| {
+            self.shared.change(Some(permit), self.durability(), keys, |transaction| {
                 let map = self.state.map(transaction, self.shared.catalogue())?;
                 map.write(transaction, &key, None)
             })?;

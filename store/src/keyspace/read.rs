@@ -49,6 +49,7 @@ impl Keyspace {
         let key = key.as_ref();
         let view = self.shared.view()?;
         let map = self.state.map(&view, self.shared.catalogue())?;
+        self.state.counts().note_lookups(1);
         map.get(view, key, None)
     }
 
@@ -109,6 +110,7 @@ impl Keyspace {
     ) -> Result<Option<T>> {
         let view = view(&self.shared)?;
         let map = self.state.map(&view, self.shared.catalogue())?;
+        self.state.counts().note_lookups(1);
         map.get_with(view, key, None, |value| {
             let _guard = Guard::new(self.shared.number());
             reader(value)
@@ -131,6 +133,7 @@ impl Keyspace {
         let key = key.as_ref();
         let view = self.shared.view()?;
         let map = self.state.map(&view, self.shared.catalogue())?;
+        self.state.counts().note_lookups(1);
         map.contains(view, key, None)
     }
 
@@ -222,6 +225,7 @@ impl Keyspace {
                 found = Some(reader(key, met));
                 ControlFlow::Break(())
             })?;
+            self.state.counts().note_scanned(u64::from(found.is_some()));
             rest = bound.and_then(|bound| range.rest(direction, bound));
             entries_min = (entries_min * 4).min(LOOK_ENTRIES_MAX);
         }

@@ -268,6 +268,7 @@ impl Snapshot {
         key: &[u8],
         reader: impl FnOnce(View<'_>, &Map, u64, Option<Option<Slice>>) -> Result<T>,
     ) -> Result<T> {
+        keyspace.state.counts().note_lookups(1);
         self.with(view, keyspace, |seen| seen.version(key), reader)
     }
 

@@ -198,7 +198,7 @@ impl Keyspace {
     /// As [`Keyspace::put`].
     pub fn clear(&self) -> Result<()> {
         self.check_writes()?;
-        self.with_room(true, || self.shared.clear_keyspaces(&[&self.state], self.durability))
+        self.with_room(true, || self.shared.clear_keyspaces(&[&self.state], self.durability()))
     }
 
     /// Waits until everything committed so far is as durable as a write through this handle,
@@ -219,7 +219,7 @@ impl Keyspace {
     /// # Errors
     /// The store is poisoned, or the device fails, which poisons it.
     pub fn settle(&self) -> Result<()> {
-        self.shared.settle(self.durability)
+        self.shared.settle(self.durability())
     }
 
     /// Pre-reads what a change of a key needs, in an engine that may have to read the device.
@@ -272,7 +272,7 @@ impl Keyspace {
         }
         let keys = |each: &mut KeyVisitor<'_>| each(&self.state, key);
         let bytes = key.len() + value_bytes;
-        self.shared.change_combined(self.durability, bytes, keys, |transaction| {
+        self.shared.change_combined(self.durability(), bytes, keys, |transaction| {
             let map = self.state.map(transaction, self.shared.catalogue())?;
             body(transaction, &map, None)
         })
@@ -286,7 +286,7 @@ impl Keyspace {
     ) -> Result<T> {
         self.check_writes()?;
         let keys = |each: &mut KeyVisitor<'_>| each(&self.state, key);
-        self.shared.change(None, self.durability, keys, |transaction| {
+        self.shared.change(None, self.durability(), keys, |transaction| {
             let map = self.state.map(transaction, self.shared.catalogue())?;
             body(transaction, &map)
         })

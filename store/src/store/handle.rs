@@ -1,5 +1,6 @@
 //! The store handle, [`Store`].
 
+use std::any::Any;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -50,6 +51,7 @@ use crate::transaction::handle::Transaction;
 pub struct Store {
     pub(crate) shared: Arc<Shared>,
     recovery: Recovery,
+    path: Option<Arc<Path>>,
 }
 
 impl Store {
@@ -175,7 +177,8 @@ impl Store {
     /// # Errors
     /// As [`Store::open_with`].
     pub fn open_directory(directory: Arc<dyn Directory>, options: Options) -> Result<Self> {
-        let path = directory.path().to_path_buf();
+        let is_memory = (directory.as_ref() as &dyn Any).is::<MemoryDirectory>();
+        let path: Arc<Path> = directory.path().into();
         let (directory, options) = open::plain_of(directory, &options)?;
         let (heap, recovery) = open::heap_in(directory, &options)?;
         let lsm_trees = open::lsm_trees_in(Arc::clone(heap.directory()), &options);
@@ -189,7 +192,7 @@ impl Store {
             sequence = recovery.last_sequence,
             "opened"
         );
-        Ok(Self { shared, recovery })
+        Ok(Self { shared, recovery, path: (!is_memory).then_some(path) })
     }
 
     /// Opens the keyspace with this name, or creates it if there is none.
@@ -555,6 +558,21 @@ impl Store {
     /// ```
     pub fn recovery(&self) -> &Recovery {
         &self.recovery
+    }
+
+    /// The path that it was opened at, also after it was closed; `None` for a store in memory.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("app.adamant");
+    /// use adamant::Store;
+    ///
+    /// assert_eq!(Store::open(&path)?.path(), Some(&*path));
+    /// assert_eq!(Store::in_memory()?.path(), None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
     }
 
     /// Makes everything committed so far durable, whatever the durability of its commits.

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use adamant_heap::Salvage;
 use adamant_heap::access::Read;
+use adamant_heap::durability::Durability;
 use adamant_lsm::{LsmCheck, LsmChecking};
 use adamant_trees::{Checking, Report};
 
@@ -62,6 +63,8 @@ pub struct KeyspaceInfo {
     pub values: Option<ValueCompression>,
     /// Bytes of the dictionary of that compression; 0 if it has none.
     pub dictionary_bytes: u32,
+    /// The recorded durability of commits that do not set their own; `None`: that of the store.
+    pub durability: Option<Durability>,
 }
 
 /// Figures of a store at one moment.
@@ -224,7 +227,17 @@ pub(crate) fn keyspaces(shared: &Shared) -> Result<Vec<KeyspaceInfo>> {
         let own = entry.options(&name)?;
         let (engine, values) = (map.engine(), own.values);
         let dictionary_bytes = own.dictionary.map_or(0, |place| place.bytes);
-        found.push(KeyspaceInfo { name, engine, kind, types, entries, values, dictionary_bytes });
+        let durability = own.durability.flatten();
+        found.push(KeyspaceInfo {
+            name,
+            engine,
+            kind,
+            types,
+            entries,
+            values,
+            dictionary_bytes,
+            durability,
+        });
     }
     Ok(found)
 }

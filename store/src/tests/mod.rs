@@ -1,5 +1,6 @@
 //! Tests of the whole crate that use its internals.
 
+mod durability;
 mod kinds;
 mod options;
 mod pops;

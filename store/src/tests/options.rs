@@ -59,7 +59,10 @@ fn a_keyspace_with_options_of_a_later_version_is_refused_and_others_open() {
     let whole = entry_of(&store, "main");
     let option = |bytes: &[u8]| [&whole[..24], bytes].concat();
     let refused = [
-        (option(&[8, 0, 1, 0, 9]), "an option with the tag 8", false),
+        (option(&[99, 0, 1, 0, 9]), "an option with the tag 99", false),
+        (option(&[8, 0, 1, 0, 4]), "a durability of keyspace \"main\"", true),
+        (option(&[8, 0, 1, 0, 255]), "found 255", true),
+        (option(&[8, 0, 2, 0, 1, 1]), "bytes of options", true),
         (option(&[2, 0, 4, 0, 0, 2, 0, 0, 255, 255, 0, 0]), "the tag 65535", false),
         (option(&[2, 0, 4, 0, 0, 0, 0, 0]), "bytes of options of keyspace \"main\"", true),
         (option(&[3, 0, 1, 0, 31]), "bytes of options", true),

@@ -70,7 +70,8 @@ pub struct Transaction {
     /// Whether it began under the writer lock and holds it to its end, so that no other commit
     /// changes anything.
     is_alone: bool,
-    durability: Durability,
+    /// `None`: the strongest that one of the keyspaces asks for.
+    durability: Option<Durability>,
     /// Which run of its closure this is, from 1.
     attempt: u32,
     tables: Vec<Table>,
@@ -186,11 +187,10 @@ impl Transaction {
     /// before.
     pub(crate) fn begin(shared: &Arc<Shared>, is_alone: bool) -> Result<Self> {
         let snapshot = Snapshot::open(shared)?;
-        let durability = shared.durability();
         Ok(Self {
             snapshot,
             is_alone,
-            durability,
+            durability: None,
             attempt: 1,
             tables: Vec::new(),
             undo: Vec::new(),
@@ -200,7 +200,10 @@ impl Transaction {
         })
     }
 
-    /// The durability of its commit. Default: that of the store.
+    /// The durability of its commit, whatever the keyspaces that it writes ask for. Default: the
+    /// strongest of theirs ([`KeyspaceOptions::durability`](crate::KeyspaceOptions::durability)),
+    /// where one without any, and a change of [application objects](crate::Store::heap), ask for
+    /// that of the store. A transaction that writes nothing goes by the keyspaces that it read.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -212,7 +215,23 @@ impl Transaction {
     /// # Ok::<(), adamant::Error>(())
     /// ```
     pub fn durability(&mut self, durability: Durability) {
-        self.durability = durability;
+        self.durability = Some(durability);
+    }
+
+    /// The durability of its commit, which also changes application objects if so.
+    fn commit_durability(&self, has_works: bool) -> Durability {
+        if let Some(durability) = self.durability {
+            return durability;
+        }
+        let shared = self.snapshot.shared();
+        let is_written = |table: &&Table| table.writes.len() > 0;
+        let any_written = self.tables.iter().any(|table| is_written(&table));
+        let tables = self.tables.iter().filter(|table| !any_written || is_written(table));
+        let asked = match has_works && !any_written {
+            true => shared.durability(),
+            false => shared.durability_over(tables.map(|table| &*table.keyspace.state)),
+        };
+        if has_works { asked.or_stronger(shared.durability()) } else { asked }
     }
 
     /// Which run of the closure this is under [`Store::transaction`](crate::Store::transaction),

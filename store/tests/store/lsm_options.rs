@@ -36,7 +36,8 @@ fn by_level() -> LevelCompression {
 
 fn own() -> KeyspaceOptions {
     let options = lsm().compression(by_level()).block_bytes(1 << 10).filter_bits_per_key(0);
-    options.hash_index(true).blob_bytes_min(Some(2_000))
+    let options = options.hash_index(true).blob_bytes_min(Some(2_000));
+    options.caches_data(false).durability(Durability::Deferred)
 }
 
 /// Panics unless the keyspace has the options of [`own`].
@@ -45,6 +46,7 @@ fn assert_own(keyspace: &Keyspace, at: &str) {
     assert_eq!(found.compression, by_level(), "{at}");
     let sizes = (found.block_bytes, found.filter_bits_per_key, found.hash_index);
     assert_eq!((sizes, found.blob_bytes_min), ((1 << 10, 0, true), Some(2_000)), "{at}");
+    assert_eq!((found.caches_data, keyspace.durability()), (false, Durability::Deferred), "{at}");
     // Those that no keyspace has are the store's.
     assert_eq!((found.memtable_bytes_max, found.base_bytes_min), (32 << 10, 128 << 10), "{at}");
 }

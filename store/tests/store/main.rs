@@ -15,6 +15,7 @@ mod doors;
 #[cfg(feature = "encryption")]
 mod encryption;
 mod exclusive;
+mod figures;
 mod kinds;
 mod lent;
 mod load;

@@ -22,7 +22,7 @@ impl Gap {
 }
 
 /// Methods of what only one kind of handle is or has: not rows of the table.
-pub(crate) const OWN: [&str; 36] = [
+pub(crate) const OWN: [&str; 38] = [
     "after",
     "at",
     "attempt",
@@ -31,6 +31,7 @@ pub(crate) const OWN: [&str; 36] = [
     "declare_types",
     "durability",
     "engine",
+    "estimate",
     "get_with_deadline",
     "insert_reserved",
     "keep_savepoint",
@@ -52,6 +53,7 @@ pub(crate) const OWN: [&str; 36] = [
     "set_savepoint",
     "share",
     "split_stored",
+    "stats",
     "typed",
     "types",
     "undo_savepoint",

@@ -16,7 +16,7 @@ use super::layout::{BLOB, BLOB_FOOTER_BYTES, RECORD_HEADER_BYTES, RecordHeader};
 use super::record::{Fault, parse_footer, value_of};
 use super::writer::BlobMeta;
 use crate::block::read_bytes;
-use crate::cache::{Cache, CachedBlock, FileKey};
+use crate::cache::{BlockUse, Cache, CachedBlock, FileKey, Holds};
 use crate::error::{Error, Result};
 use crate::file::FileKind;
 use crate::file::{FILE_HEADER_BYTES, Identity};
@@ -33,6 +33,7 @@ pub struct BlobFile {
     seed: u32,
     path: Box<Path>,
     cache: Arc<Cache>,
+    used: Arc<BlockUse>,
     meta: BlobMeta,
 }
 
@@ -76,11 +77,25 @@ impl BlobFile {
         identity: Identity,
         cache: &Arc<Cache>,
     ) -> Result<Self> {
+        Self::open_in(directory, identity, cache, &Arc::default())
+    }
+
+    /// As [`BlobFile::open`], of a tree that uses the cache like this.
+    ///
+    /// # Errors
+    /// As [`BlobFile::open`].
+    pub fn open_in(
+        directory: &Arc<dyn Directory>,
+        identity: Identity,
+        cache: &Arc<Cache>,
+        used: &Arc<BlockUse>,
+    ) -> Result<Self> {
+        let used = Arc::clone(used);
         let (directory, cache) = (Arc::clone(directory), Arc::clone(cache));
         let file = cache.file(key_of(identity), || identity.open_for_blocks(&*directory, BLOB))?;
         let meta = read_meta(&*file, &identity)?;
         let path = file.path().into();
-        Ok(Self { directory, identity, seed: identity.seed(), path, cache, meta })
+        Ok(Self { directory, identity, seed: identity.seed(), path, cache, used, meta })
     }
 
     /// Counts.
@@ -110,7 +125,8 @@ impl BlobFile {
     /// `Missing`, `Unsupported`, `Damaged`; those of the storage backend.
     pub fn get(&self, pointer: &BlobPointer, key: &[u8]) -> Result<Slice> {
         let read = || Ok(CachedBlock::Bytes(self.get_uncached(pointer, key)?));
-        match self.cache.block(key_of(self.identity), pointer.offset, read)? {
+        let used = (&*self.used, Holds::Data);
+        match self.cache.block(used, key_of(self.identity), pointer.offset, read)? {
             CachedBlock::Bytes(value) => Ok(value),
             CachedBlock::Entries(_) => Err(self.damaged(pointer, &"expected a value")),
         }

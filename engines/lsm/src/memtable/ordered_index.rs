@@ -105,6 +105,31 @@ impl OrderedIndex {
         })
     }
 
+    /// The share of the entries that are before a target, as if all nodes of a level had as many
+    /// below them. O(log n).
+    pub(crate) fn share_before(&self, key: &SearchKey<'_>, sequence: u64) -> f64 {
+        let target = Some((key, sequence));
+        self.read(|| {
+            let mut node = self.root.load(Ordering::Relaxed);
+            if node == 0 {
+                return Ok(0.0);
+            }
+            let (mut before, mut width) = (0.0, 1.0);
+            for _ in 0..self.levels.load(Ordering::Relaxed) {
+                let inner = self.inner.get(node).ok_or(Changed)?;
+                let slot = inner.slot_of(&self.words, target);
+                width /= inner.slots.len().max(1) as f64;
+                before += slot as f64 * width;
+                node = inner.child(slot);
+            }
+            let leaf = self.leaves.get(node).ok_or(Changed)?;
+            let begun = leaf.lock.begin()?;
+            let (slot, len) = (leaf.slots.position(&self.words, target, 0), leaf.slots.len());
+            leaf.lock.prove(begun)?;
+            Ok(before + width * slot as f64 / len.max(1) as f64)
+        })
+    }
+
     /// The first entry.
     pub(crate) fn first(&self) -> Option<Position<'_>> {
         self.seek(&SearchKey::new(&[]), u64::MAX)

@@ -37,6 +37,8 @@ use crate::tombstones::range_tombstones::RangeTombstones;
 const CHUNKS_NEAR: usize = 6;
 /// Approximate maximum bytes that an entry takes in a table beside its key and its value.
 const ENTRY_BYTES: u64 = 32;
+/// Versions of a range that an estimate counts one by one.
+const COUNTED_MAX: usize = 256;
 /// Entries that are copied beyond the expected number.
 const COPIED_MORE: usize = 4;
 /// Maximum number of invisible entries that are copied beside the others: about 100 us.
@@ -339,6 +341,42 @@ impl Memtable {
         let entries = self.entries();
         let share = entries_max as f64 * entries as f64 / (entries + others).max(1) as f64;
         (share as usize + share as usize / 2 + COPIED_MORE).min(entries_max)
+    }
+
+    /// Approximate entries between two bounds, less one for each tombstone, and bytes of their keys
+    /// and values: up to [`COUNTED_MAX`] versions are counted, of more their share of the index is
+    /// taken. Reads nothing on the heap. O(log n).
+    pub(crate) fn estimate(&self, (lower, upper): (Bound<&[u8]>, Bound<&[u8]>)) -> (f64, f64) {
+        let (mut entries, mut bytes) = (0.0, 0.0);
+        let mut position = self.first_in(lower);
+        let mut key = Vec::new();
+        for _ in 0..COUNTED_MAX {
+            key.clear();
+            position.iter().for_each(|at| at.key_to(&mut key));
+            let Some(at) = position.filter(|_| is_below(&key, upper)) else {
+                return (entries, bytes);
+            };
+            let place = at.place();
+            entries += if place.kind == EntryKind::Tombstone { -1.0 } else { 1.0 };
+            bytes += (key.len() + place.len as usize) as f64;
+            position = self.index.after(&at);
+        }
+        let [low, high] = [
+            match lower {
+                Bound::Unbounded => 0.0,
+                Bound::Included(key) => self.index.share_before(&SearchKey::new(key), u64::MAX),
+                Bound::Excluded(key) => self.index.share_before(&SearchKey::new(key), 0),
+            },
+            match upper {
+                Bound::Unbounded => 1.0,
+                Bound::Included(key) => self.index.share_before(&SearchKey::new(key), 0),
+                Bound::Excluded(key) => self.index.share_before(&SearchKey::new(key), u64::MAX),
+            },
+        ];
+        // Of those that were counted, as many are tombstones as of the others.
+        let live = entries / COUNTED_MAX as f64;
+        let versions = (self.entries() as f64 * (high - low)).max(COUNTED_MAX as f64);
+        (versions * live, (self.bytes() as f64 * (high - low)).max(bytes))
     }
 
     /// All versions in order, without their values: reads nothing on the heap.

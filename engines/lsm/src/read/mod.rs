@@ -4,3 +4,4 @@ pub(crate) mod merge;
 pub(crate) mod lookup;
 pub(crate) mod sources;
 pub(crate) mod scan;
+pub(crate) mod estimate;

@@ -48,7 +48,7 @@ impl InRow {
             return table.entries(handle, BlockKind::Data);
         }
         if self.count <= CACHED_BLOCKS_MAX {
-            return table.entries_by(handle, || self.read(table, handle, true));
+            return table.entries_by(handle, BlockKind::Data, || self.read(table, handle, true));
         }
         match table.known_entries(handle)? {
             Some(block) => Ok(block),

@@ -13,6 +13,7 @@ mod reader;
 
 mod in_row;
 mod range;
+mod estimate;
 mod stream;
 
 mod check;

@@ -23,7 +23,7 @@ use super::writer::footer_checksum;
 use crate::block::{
     self, BLOCK_HEADER_BYTES, BlockHandle, BlockKind, Cursor, EntryBlock, Forward, Malformed,
 };
-use crate::cache::{Cache, CachedBlock, FileKey};
+use crate::cache::{BlockUse, Cache, CachedBlock, FileKey, Holds};
 use crate::error::{Error, Result};
 use crate::file::FileKind;
 use crate::file::{FILE_HEADER_BYTES, Identity};
@@ -38,6 +38,7 @@ pub struct Table {
     seed: u32,
     path: Box<Path>,
     cache: Arc<Cache>,
+    used: Arc<BlockUse>,
     meta: TableMeta,
     /// The top of the index and its offset; `None` if there are no entries.
     top: Option<(EntryBlock, u64)>,
@@ -97,6 +98,20 @@ impl Table {
         identity: Identity,
         cache: &Arc<Cache>,
     ) -> Result<Self> {
+        Self::open_in(directory, identity, cache, &Arc::default())
+    }
+
+    /// As [`Table::open`], of a tree that uses the cache like this.
+    ///
+    /// # Errors
+    /// As [`Table::open`].
+    pub fn open_in(
+        directory: &Arc<dyn Directory>,
+        identity: Identity,
+        cache: &Arc<Cache>,
+        used: &Arc<BlockUse>,
+    ) -> Result<Self> {
+        let used = Arc::clone(used);
         let directory = Arc::clone(directory);
         let (cache, seed) = (Arc::clone(cache), identity.seed());
         let file = cache.file(key_of(identity), || identity.open_for_blocks(&*directory, TABLE))?;
@@ -117,7 +132,7 @@ impl Table {
         let (block, offset) = top.as_ref().map_or((None, 0), |(block, at)| (Some(block), *at));
         let pins = Pins::new(block, &cache).map_err(damaged(offset))?;
         let path = file.path().into();
-        Ok(Self { directory, identity, seed, path, cache, meta, top, ranges, pins })
+        Ok(Self { directory, identity, seed, path, cache, used, meta, top, ranges, pins })
     }
 
     /// Counts, bounds and references.
@@ -262,7 +277,8 @@ impl Table {
 
     /// The payload of a filter, from the cache or the file.
     fn cached_filter(&self, handle: BlockHandle) -> Result<Slice> {
-        let block = self.cache.block(key_of(self.identity), handle.offset, || {
+        let used = (&*self.used, Holds::Index);
+        let block = self.cache.block(used, key_of(self.identity), handle.offset, || {
             Ok(CachedBlock::Bytes(self.read(handle, BlockKind::Filter)?))
         })?;
         match block {
@@ -276,7 +292,7 @@ impl Table {
     /// A block of entries, from the cache or the file.
     #[inline]
     pub(super) fn entries(&self, handle: BlockHandle, kind: BlockKind) -> Result<EntryBlock> {
-        self.entries_by(handle, || self.read(handle, kind))
+        self.entries_by(handle, kind, || self.read(handle, kind))
     }
 
     /// A block of entries, from the cache or decoded from the payload that `read` returns.
@@ -284,9 +300,12 @@ impl Table {
     pub(super) fn entries_by(
         &self,
         handle: BlockHandle,
+        kind: BlockKind,
         read: impl FnOnce() -> Result<Slice>,
     ) -> Result<EntryBlock> {
-        let block = self.cache.block(key_of(self.identity), handle.offset, || {
+        let holds = if kind == BlockKind::Data { Holds::Data } else { Holds::Index };
+        let used = (&*self.used, holds);
+        let block = self.cache.block(used, key_of(self.identity), handle.offset, || {
             let block = EntryBlock::new(read()?).map_err(self.damaged(handle.offset))?;
             Ok(CachedBlock::Entries(block))
         })?;
@@ -295,7 +314,7 @@ impl Table {
 
     /// A block of entries, if it is cached.
     pub(super) fn known_entries(&self, handle: BlockHandle) -> Result<Option<EntryBlock>> {
-        let block = self.cache.known_block(key_of(self.identity), handle.offset);
+        let block = self.cache.known_block(&self.used, key_of(self.identity), handle.offset);
         block.map(|block| self.entries_of(block, handle)).transpose()
     }
 
@@ -339,6 +358,11 @@ impl Table {
     fn file(&self) -> Result<Arc<dyn File>> {
         let open = || self.identity.open_for_blocks(&*self.directory, TABLE);
         self.cache.file(key_of(self.identity), open)
+    }
+
+    /// The offset behind the last data block, but for a filter; `None` if there are no entries.
+    pub(super) fn data_end(&self) -> Option<u64> {
+        self.pins.last_index()
     }
 
     /// The top of the index, and its offset.

@@ -101,7 +101,7 @@ impl Edit {
         for (level, meta) in &self.added {
             let record = manifest::put_table(heap, meta)?;
             next.sequence_max = next.sequence_max.max(meta.sequence_max);
-            added.push((*level, TableFile::new(context, meta.clone(), record)));
+            added.push((*level, TableFile::new((context, &next.used), meta.clone(), record)));
         }
         // Tables that were loaded between the inputs of a merge while it ran may lie within its
         // output. They are newer than all else that had their keys then, so they may be above all
@@ -127,7 +127,7 @@ impl Edit {
     ) -> Result<()> {
         for info in &self.blobs {
             let record = manifest::put_blob(heap, info)?;
-            let blob = Blob::new(context, info.file, record);
+            let blob = Blob::new((context, &next.used), info.file, record);
             next.blobs.insert(info.file, ListedBlob { blob, info: *info });
         }
         for (file, (values, bytes)) in &self.stale {

@@ -17,6 +17,7 @@ use adamant_slice::Slice;
 use adamant_wire::key::is_below;
 
 use crate::blob::BlobFile;
+use crate::cache::BlockUse;
 use crate::error::{Error, Result};
 use crate::file::FileKind;
 use crate::key::BlobPointer;
@@ -35,14 +36,20 @@ pub(crate) struct TableFile {
     /// Heap offset of its record.
     pub(crate) record: u64,
     context: Arc<TreeContext>,
+    used: Arc<BlockUse>,
     table: OnceLock<Arc<Table>>,
     is_buried: AtomicBool,
 }
 
 impl TableFile {
-    pub(crate) fn new(context: &Arc<TreeContext>, meta: TableMeta, record: u64) -> Arc<Self> {
+    pub(crate) fn new(
+        (context, used): (&Arc<TreeContext>, &Arc<BlockUse>),
+        meta: TableMeta,
+        record: u64,
+    ) -> Arc<Self> {
+        let (context, used) = (Arc::clone(context), Arc::clone(used));
         let (table, is_buried) = (OnceLock::new(), AtomicBool::new(false));
-        Arc::new(Self { meta, record, context: Arc::clone(context), table, is_buried })
+        Arc::new(Self { meta, record, context, used, table, is_buried })
     }
 
     /// The table, opened on first use.
@@ -52,7 +59,7 @@ impl TableFile {
         }
         let identity = self.context.identity(self.meta.number);
         let directory = self.context.directory(FileKind::Tables);
-        let table = Table::open(directory, identity, self.context.cache())?;
+        let table = Table::open_in(directory, identity, self.context.cache(), &self.used)?;
         Ok(self.table.get_or_init(|| Arc::new(table)))
     }
 
@@ -108,14 +115,20 @@ pub(crate) struct Blob {
     /// Heap offset of its record.
     pub(crate) record: u64,
     context: Arc<TreeContext>,
+    used: Arc<BlockUse>,
     file: OnceLock<BlobFile>,
     is_buried: AtomicBool,
 }
 
 impl Blob {
-    pub(crate) fn new(context: &Arc<TreeContext>, number: u64, record: u64) -> Arc<Self> {
+    pub(crate) fn new(
+        (context, used): (&Arc<TreeContext>, &Arc<BlockUse>),
+        number: u64,
+        record: u64,
+    ) -> Arc<Self> {
+        let (context, used) = (Arc::clone(context), Arc::clone(used));
         let (file, is_buried) = (OnceLock::new(), AtomicBool::new(false));
-        Arc::new(Self { number, record, context: Arc::clone(context), file, is_buried })
+        Arc::new(Self { number, record, context, used, file, is_buried })
     }
 
     /// The file, opened on first use.
@@ -125,7 +138,7 @@ impl Blob {
         }
         let identity = self.context.identity(self.number);
         let directory = self.context.directory(FileKind::Blobs);
-        let file = BlobFile::open(directory, identity, self.context.cache())?;
+        let file = BlobFile::open_in(directory, identity, self.context.cache(), &self.used)?;
         Ok(self.file.get_or_init(|| file))
     }
 }
@@ -179,6 +192,8 @@ pub(crate) struct TreeVersion {
     pub(crate) sequence_max: u64,
     /// Heap offset of the manifest.
     pub(crate) manifest: u64,
+    /// How its files use the cache; of all versions of a tree the same.
+    pub(crate) used: Arc<BlockUse>,
 }
 
 /// Opens the memtables of a buffer and of all older ones.
@@ -219,6 +234,7 @@ impl TreeVersion {
             table_entries: 0,
             sequence_max: 0,
             manifest: 0,
+            used: Arc::default(),
         }
     }
 
@@ -275,6 +291,7 @@ impl TreeVersion {
             table_entries: 0,
             sequence_max,
             manifest: head.manifest.get(),
+            used: Arc::default(),
         };
         for (level, record) in tables {
             let meta = manifest::read_table(heap, record)?;
@@ -284,11 +301,11 @@ impl TreeVersion {
                     "is a manifest with a level that no tree has",
                 ));
             };
-            files.push(TableFile::new(context, meta, record));
+            files.push(TableFile::new((context, &tree_version.used), meta, record));
         }
         for record in blobs {
             let info = manifest::read_blob(heap, record)?;
-            let blob = Blob::new(context, info.file, record);
+            let blob = Blob::new((context, &tree_version.used), info.file, record);
             tree_version.blobs.insert(info.file, ListedBlob { blob, info });
         }
         tree_version.finish();

@@ -1,6 +1,7 @@
 //! The B+ tree as an ordered map.
 
 use std::collections::HashSet;
+use std::ops::Bound;
 
 use adamant_heap::access::{Read, Write};
 use zerocopy::IntoBytes;
@@ -11,6 +12,7 @@ use super::check::check;
 use super::clear::{clear, free_nodes};
 use super::compact::compact_part;
 use super::cursor::BplusCursor;
+use super::estimate::estimate;
 use super::find::{Path, Target, entry_of, head, leaf_of, path};
 use super::insert::{insert_entry, put};
 use super::layout::{HEAD_BYTES, HEAD_MAGIC, HEAD_PAIRS_AT, Head, Leaf};
@@ -21,6 +23,7 @@ use super::tagging::Tagging;
 use super::write::{add, new_leaf};
 use crate::checking::Checking;
 use crate::error::Result;
+use crate::estimate::Estimate;
 use crate::loose::DetachedEntry;
 use crate::parts::Part;
 use crate::slot::{Entry, KeyHash};
@@ -194,6 +197,15 @@ impl OrderedMap for Bplus {
     fn destroy<W: Write>(self, tx: &mut W) -> Result<()> {
         free_nodes(tx, self.head)?;
         Ok(tx.free(self.head)?)
+    }
+
+    fn estimate<R: Read>(
+        &self,
+        read: &R,
+        lower: Bound<&[u8]>,
+        upper: Bound<&[u8]>,
+    ) -> Result<Estimate> {
+        estimate(read, self.head, (lower, upper))
     }
 
     fn parts<'r, R: Read>(&self, read: &'r R, each: &mut dyn FnMut(Part<'r>)) -> Result<()> {

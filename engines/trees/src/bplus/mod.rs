@@ -28,6 +28,7 @@ mod compact;
 mod check;
 mod clear;
 mod cursor;
+mod estimate;
 mod parts;
 mod salvage;
 

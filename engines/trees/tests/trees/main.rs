@@ -4,6 +4,7 @@ mod bytes;
 mod check_parts;
 mod common;
 mod compact;
+mod estimate;
 mod faults;
 mod format;
 mod heap;

@@ -8,7 +8,7 @@ use adamant::{KeyspaceOptions, LsmError, ValueCompression};
 use crate::border::code::ADAMANT_OK;
 use crate::border::failure::{Failure, Result, run};
 use crate::border::hold::hold;
-use crate::border::options::{compression_of, switch};
+use crate::border::options::{compression_of, durability_of, switch};
 use crate::border::pointers::{Changed, In, Opaque, Out, Taken};
 
 /// Bytes of a data block before compression: 64 to 8 MiB.
@@ -19,12 +19,18 @@ pub const ADAMANT_KEYSPACE_OPTION_FILTER_BITS_PER_KEY: c_int = 2;
 pub const ADAMANT_KEYSPACE_OPTION_HASH_INDEX: c_int = 3;
 /// Bytes of a value from which on it is kept in a blob file. UINT64_MAX: never.
 pub const ADAMANT_KEYSPACE_OPTION_BLOB_BYTES_MIN: c_int = 4;
+/// ADAMANT_SYNC, ADAMANT_BUFFERED or ADAMANT_DEFERRED: what commits to the keyspace wait for that
+/// do not say it themselves, of any engine. UINT64_MAX: what the options of the store say. A commit
+/// that changes several keyspaces waits for the most that one of them asks for.
+pub const ADAMANT_KEYSPACE_OPTION_DURABILITY: c_int = 5;
+/// 0 or 1: whether data stays in the block cache after it was read.
+pub const ADAMANT_KEYSPACE_OPTION_CACHES_DATA: c_int = 6;
 
-/// Options of a keyspace: of the engine lsm, and the compression of values in the others. What is
-/// set is recorded with the keyspace that is
-/// opened with them, and holds from then on, also after the store was opened again; what is not
-/// set stays as it is recorded, or else as the options of the store say. To be freed by
-/// adamant_keyspace_options_free, also after a keyspace was opened with them.
+/// Options of a keyspace: its durability, those of the engine lsm, and the compression of values in
+/// the others. What is set is recorded with the keyspace that is opened with them, and holds from
+/// then on, also after the store was opened again; what is not set stays as it is recorded, or else
+/// as the options of the store say. To be freed by adamant_keyspace_options_free, also after a
+/// keyspace was opened with them.
 pub enum KeyspaceOptionsHandle {}
 
 impl Opaque for KeyspaceOptionsHandle {
@@ -77,6 +83,11 @@ pub extern "C" fn adamant_keyspace_options_set(
             ADAMANT_KEYSPACE_OPTION_BLOB_BYTES_MIN => {
                 options.blob_bytes_min(u32::try_from(value).ok())
             }
+            ADAMANT_KEYSPACE_OPTION_DURABILITY => options.durability(match value {
+                u64::MAX => None,
+                value => Some(durability_of(c_int::try_from(value).unwrap_or(c_int::MAX))?),
+            }),
+            ADAMANT_KEYSPACE_OPTION_CACHES_DATA => options.caches_data(switch(value)?),
             _ => {
                 let text = format!("there is no option {option} of a keyspace in this version");
                 return Err(Failure::invalid(text));

@@ -254,6 +254,15 @@ fn one_of<T: Copy>(value: u64, all: &[T]) -> Result<T> {
     all.get(index).copied().ok_or_else(none)
 }
 
+/// The number of a durability in the header.
+pub(crate) fn number_of(durability: Durability) -> c_int {
+    match durability {
+        Durability::Sync => ADAMANT_SYNC,
+        Durability::Buffered => ADAMANT_BUFFERED,
+        Durability::Deferred => ADAMANT_DEFERRED,
+    }
+}
+
 /// The durability with a number of the header.
 pub(crate) fn durability_of(number: c_int) -> Result<Durability> {
     match number {

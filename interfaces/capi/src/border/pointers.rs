@@ -137,6 +137,25 @@ impl In<Range> {
     }
 }
 
+impl In<Slice> {
+    /// So many slices, one after the other.
+    pub(crate) fn slices(&self, count: usize) -> Result<&[Slice]> {
+        if count == 0 {
+            return Ok(&[]);
+        }
+        if self.0.is_null() || !self.0.is_aligned() {
+            let words = format!("expected {count} slices, found NULL, or what is not aligned");
+            return Err(Failure::invalid(words));
+        }
+        if count.checked_mul(size_of::<Slice>()).is_none_or(|it| isize::try_from(it).is_err()) {
+            return Err(Failure::invalid(format!("no memory has {count} slices")));
+        }
+        // SAFETY: not null, aligned and no longer than any memory; C vouches that so many slices
+        // are there and do not change during the call. `Slice::bytes` checks each.
+        Ok(unsafe { std::slice::from_raw_parts(self.0, count) })
+    }
+}
+
 /// A handle from C that the call changes: in C not a pointer to const.
 #[repr(transparent)]
 pub struct Changed<T>(In<T>);
@@ -204,6 +223,21 @@ impl<T> Out<T> {
 }
 
 impl<T: Opaque> Out<*mut T> {
+    /// Gives handles to the first places of an array, one for each content; null for those without.
+    pub(crate) fn give_all(&self, contents: Vec<Option<T::Content>>) {
+        if self.0.is_null() || !self.0.is_aligned() {
+            return;
+        }
+        for (index, content) in contents.into_iter().enumerate() {
+            // SAFETY: C vouches for as many places as there are contents.
+            let place = Self(unsafe { self.0.add(index) });
+            match content {
+                Some(content) => place.give(content),
+                None => place.set(ptr::null_mut()),
+            }
+        }
+    }
+
     /// Refuses null; otherwise writes a null handle, until there is a better one.
     pub(crate) fn need_handle(&self) -> Result<()> {
         self.need(T::NAME)?;

@@ -2,12 +2,14 @@
 
 use std::ffi::c_int;
 
+use adamant::Durability;
 use serde_json::{Value as Json, json};
 
 use crate::border::code::{ADAMANT_DAMAGED, ADAMANT_OK, ADAMANT_SYSTEM};
 use crate::border::failure::{Failure, run};
 use crate::border::pointers::{In, Out};
 use crate::border::value::{Content, Value};
+use crate::whole::keyspace::KeyspaceHandle;
 use crate::whole::store::StoreHandle;
 
 /// Figures of a store, as the text of a JSON object.
@@ -25,6 +27,7 @@ pub extern "C" fn adamant_stats(store: In<StoreHandle>, json: Out<*mut Value>) -
                     "name": info.name, "engine": info.engine.name(), "entries": info.entries,
                     "value_compression": info.values.map(|values| values.to_string()),
                     "dictionary_bytes": info.dictionary_bytes,
+                    "durability": info.durability.map(durability_name),
                 })
             })
             .collect();
@@ -49,6 +52,49 @@ pub extern "C" fn adamant_stats(store: In<StoreHandle>, json: Out<*mut Value>) -
         json.give(Content::copy(text.to_string().as_bytes()));
         Ok(ADAMANT_OK)
     })
+}
+
+/// Figures of a keyspace, as the text of a JSON object: "entries"; bytes on the medium,
+/// "heap_bytes" (of a tree an estimate), "table_bytes" and "blob_bytes"; since the store was opened
+/// "lookups" of keys, entries that were "scanned", and "writes"; of the engine lsm also
+/// "cache_hits", "cache_misses" and "levels", for each of which "tables", "bytes" and "entries".
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_keyspace_stats(
+    keyspace: In<KeyspaceHandle>,
+    json: Out<*mut Value>,
+) -> c_int {
+    run(|| {
+        json.need_handle()?;
+        let stats = keyspace.keyspace()?.stats()?;
+        let mut text = json!({
+            "entries": stats.entries,
+            "heap_bytes": stats.heap_bytes,
+            "table_bytes": stats.table_bytes,
+            "blob_bytes": stats.blob_bytes,
+            "lookups": stats.lookups,
+            "scanned": stats.scanned,
+            "writes": stats.writes,
+        });
+        if let Some(lsm) = &stats.lsm {
+            text["cache_hits"] = lsm.cache_hits.into();
+            text["cache_misses"] = lsm.cache_misses.into();
+            let levels = lsm.levels.iter().map(|level| {
+                json!({"tables": level.tables, "bytes": level.bytes, "entries": level.entries})
+            });
+            text["levels"] = levels.collect();
+        }
+        json.give(Content::copy(text.to_string().as_bytes()));
+        Ok(ADAMANT_OK)
+    })
+}
+
+/// The name of a durability.
+fn durability_name(durability: Durability) -> &'static str {
+    match durability {
+        Durability::Sync => "sync",
+        Durability::Buffered => "buffered",
+        Durability::Deferred => "deferred",
+    }
 }
 
 /// Verifies every checksum and every structure of a store. The report is the text of a JSON object,

@@ -7,7 +7,7 @@ use adamant::{Engine, Keyspace, KeyspaceOptions, Store};
 use crate::border::code::{ADAMANT_NAME, ADAMANT_NOT_FOUND, ADAMANT_OK};
 use crate::border::failure::{Failure, Result, run, run_or};
 use crate::border::keyspace_options::{KeyspaceOptionsHandle, value_compression_of};
-use crate::border::options::durability_of;
+use crate::border::options::{durability_of, number_of};
 use crate::border::pointers::{Changed, In, Opaque, Out, Slice, Taken};
 use crate::border::value::{Content as ValueContent, Value};
 use crate::whole::store::StoreHandle;
@@ -159,6 +159,20 @@ pub extern "C" fn adamant_keyspace_with_durability(
         other.need_handle()?;
         let made = keyspace.keyspace()?.with_durability(durability_of(durability)?);
         other.give(Content::new(made));
+        Ok(ADAMANT_OK)
+    })
+}
+
+/// The durability of writes by a handle, ADAMANT_SYNC, ADAMANT_BUFFERED or ADAMANT_DEFERRED: its
+/// own, or the one that is recorded with the keyspace, or that of the store.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_keyspace_durability(
+    keyspace: In<KeyspaceHandle>,
+    durability: Out<c_int>,
+) -> c_int {
+    run(|| {
+        durability.need("durability")?;
+        durability.set(number_of(keyspace.keyspace()?.durability()));
         Ok(ADAMANT_OK)
     })
 }

@@ -6,10 +6,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use adamant::Store;
 
-use crate::border::code::{ADAMANT_MISUSE, ADAMANT_OK};
+use crate::border::code::{ADAMANT_MISUSE, ADAMANT_NOT_FOUND, ADAMANT_OK};
 use crate::border::failure::{Failure, Result, run};
 use crate::border::options::{OptionsHandle, options_of};
 use crate::border::pointers::{Changed, In, Opaque, Out, Taken};
+use crate::border::value::{Content as ValueContent, Value};
 
 /// An open store. To be closed by adamant_close and freed by adamant_store_free.
 pub enum StoreHandle {}
@@ -107,6 +108,19 @@ pub extern "C" fn adamant_open_in_memory(store: Out<*mut StoreHandle>) -> c_int 
     run(|| {
         store.need_handle()?;
         store.give(Content::new(Store::in_memory()?));
+        Ok(ADAMANT_OK)
+    })
+}
+
+/// The path that a store was opened at, as a value to be freed by adamant_value_free;
+/// ADAMANT_NOT_FOUND for one in memory.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_store_path(store: In<StoreHandle>, path: Out<*mut Value>) -> c_int {
+    run(|| {
+        path.need_handle()?;
+        let store = store.store()?;
+        let Some(found) = store.path() else { return Ok(ADAMANT_NOT_FOUND) };
+        path.give(ValueContent::copy(found.as_os_str().as_encoded_bytes()));
         Ok(ADAMANT_OK)
     })
 }

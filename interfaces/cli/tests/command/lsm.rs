@@ -49,6 +49,42 @@ fn options_stay_with_a_keyspace() {
 }
 
 #[test]
+fn durability_and_figures_of_each_keyspace() {
+    let shell = with_levels();
+    shell.ok(["keyspace", "options", "store", "default", "--durability", "buffered"]);
+    let own = ["--durability", "deferred", "--caches-data", "false", "--json"];
+    let lsm = [&["keyspace", "options", "store", "log"][..], &own].concat();
+    let found = objects(&shell.ok(lsm));
+    assert_eq!(
+        (&found[0]["durability"], &found[0]["caches_data"]),
+        (&"deferred".into(), &false.into())
+    );
+    let list = || objects(&shell.ok(["keyspace", "list", "store", "--json"]));
+    let durabilities = || list().iter().map(|it| it["durability"].clone()).collect::<Vec<_>>();
+    assert_eq!(durabilities(), ["buffered", "deferred"]);
+    assert!(shell.run(["keyspace", "list", "store"]).text().contains("buffered"));
+    shell.ok(["keyspace", "options", "store", "log", "--durability", "store"]);
+    assert_eq!(durabilities(), [Value::from("buffered"), Value::Null]);
+    let words = shell.run(["keyspace", "options", "store", "log"]).text();
+    assert!(words.contains("caches data false; durability of the store"), "{words}");
+    let wrong = ["keyspace", "options", "store", "log", "--durability", "never"];
+    assert!(shell.run(wrong).code != 0);
+    let tree = ["keyspace", "options", "store", "default", "--caches-data", "true"];
+    assert!(shell.run(tree).code != 0);
+
+    let stat = objects(&shell.ok(["stat", "store", "--json"]));
+    let found = stat[0]["by_keyspace"].as_array().expect("keyspaces");
+    let names: Vec<_> = found.iter().map(|it| it["name"].as_str().expect("a name")).collect();
+    assert_eq!(names, ["default", "log"]);
+    assert_eq!(sum(found, "entries"), stat[0]["entries"].as_u64().expect("entries"));
+    assert!(found[0]["heap_bytes"].as_u64() > Some(10_000) && found[0]["tables"].is_null());
+    let levels = objects(&shell.ok(["lsm", "levels", "store", "log", "--json"]));
+    assert_eq!(found[1]["table_bytes"].as_u64(), Some(sum(&levels, "bytes")));
+    let words = shell.run(["stat", "store"]).text();
+    assert!(words.contains("in the pool") && words.contains("in tables"), "{words}");
+}
+
+#[test]
 fn stat_and_levels_agree() {
     let shell = with_levels();
     let stats = objects(&shell.ok(["lsm", "stat", "store", "--json"]));

@@ -161,7 +161,7 @@ class Store:
     def __new__(
         cls, path: _Path | None, options: dict[str, Any]
     ) -> Self: ...
-    def _keyspaces(self) -> list[tuple[str, str, int, str]]: ...
+    def _keyspaces(self) -> list[tuple[str, str, int, str, str | None]]: ...
     def _check(self) -> list[tuple[str, str, bool]]: ...
     def drop_keyspace(self, name: str, /) -> bool:
         """Drops a keyspace and all that it holds, in one commit; whether there was one."""
@@ -302,6 +302,12 @@ class Reader(Generic[_K, _V]):
     def get(self, key: _K, default: None = None, /) -> _V | None: ...
     @overload
     def get(self, key: _K, default: _V | _D, /) -> _V | _D: ...
+    def multi_get(self, keys: Iterable[_K], /) -> list[_V | None]:
+        """The values of many keys, in their order; None for one that is not there.
+
+        Each 64 keys are read as of one moment, in a snapshot and a transaction all of them.
+        """
+
     def lend(self, key: _K, /) -> memoryview | None:
         """The value of a key as a read-only view, None for a key that is not there.
 
@@ -364,7 +370,26 @@ class Keyspace(Reader[_K, _V]):
         lsm: Mapping[str, object] | None = None,
         value_compression: str | None = None,
         types: tuple[str, str] | None = None,
+        default_durability: str | None = None,
     ) -> Self: ...
+    @property
+    def durability(self) -> str:
+        """What commits through this handle wait for.
+
+        What it was given, or what is recorded with the keyspace, or what the store was opened with.
+        """
+
+    def stats(self) -> dict[str, Any]:
+        """Figures of the keyspace: its size, and what was done to it since the store was opened.
+
+        Entries; bytes on the medium, heap_bytes (of a tree an estimate), table_bytes, blob_bytes;
+        lookups of keys, entries that were scanned, writes; of the engine lsm also cache_hits,
+        cache_misses and levels.
+        """
+
+    def _estimate(
+        self, start: Any = None, stop: Any = None, prefix: Any = None
+    ) -> tuple[int, int, bool]: ...
     def __setitem__(self, key: _K, value: _V, /) -> None: ...
     def put(self, key: _K, value: _V, /) -> None:
         """Sets the value of a key, whether it had one or not: like `keyspace[key] = value`."""
@@ -497,6 +522,7 @@ class Expiring(Reader[_K, _V]):
         clock: Callable[[], float] | None = None,
         lsm: Mapping[str, object] | None = None,
         value_compression: str | None = None,
+        default_durability: str | None = None,
     ) -> Self: ...
     def __setitem__(self, key: _K, value: _V, /) -> None: ...
     def __delitem__(self, key: _K | slice, /) -> None: ...

@@ -28,6 +28,7 @@ T = TypeVar("T")
 Path: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 Engine: TypeAlias = Literal["bplus", "lsm", "btree", "critbit", "redblack"]
 Durability: TypeAlias = Literal["sync", "buffered", "deferred"]
+DefaultDurability: TypeAlias = Literal["sync", "buffered", "deferred", "store"]
 
 # A child of a fork must not even wait for a lock of the store, which a thread of its parent may have.
 if sys.platform != "win32":
@@ -51,6 +52,7 @@ class LsmOptions(TypedDict, total=False):
     block_bytes: bytes of a data block before compression, 64 to 8 MiB.
     filter_bits_per_key: bits of the filters per key, 0, for none, to 30.
     hash_index: whether data blocks have a hash index.
+    caches_data: whether data stays in the block cache after it was read.
     blob_bytes_min: bytes of a value from which on it is kept in a blob file; None: never.
     """
 
@@ -59,6 +61,7 @@ class LsmOptions(TypedDict, total=False):
     filter_bits_per_key: int
     hash_index: bool
     blob_bytes_min: int | None
+    caches_data: bool
 
 
 class KeyspaceInfo(NamedTuple):
@@ -68,6 +71,7 @@ class KeyspaceInfo(NamedTuple):
     engine: str
     entries: int
     kind: str = "plain"
+    durability: str | None = None
 
 
 class Finding(NamedTuple):
@@ -104,6 +108,7 @@ class Store(_native.Store, Block):
         value_codec: None = None,
         engine: Engine | None = None,
         durability: Durability | None = None,
+        default_durability: DefaultDurability | None = None,
         lsm: LsmOptions | None = None,
         value_compression: str | None = None,
     ) -> Keyspace[bytes, bytes]: ...
@@ -118,6 +123,7 @@ class Store(_native.Store, Block):
         value_codec: None = None,
         engine: Engine | None = None,
         durability: Durability | None = None,
+        default_durability: DefaultDurability | None = None,
         lsm: LsmOptions | None = None,
         value_compression: str | None = None,
     ) -> Keyspace[str, str]: ...
@@ -132,6 +138,7 @@ class Store(_native.Store, Block):
         value_codec: None = None,
         engine: Engine | None = None,
         durability: Durability | None = None,
+        default_durability: DefaultDurability | None = None,
         lsm: LsmOptions | None = None,
         value_compression: str | None = None,
     ) -> Keyspace[str, bytes]: ...
@@ -146,6 +153,7 @@ class Store(_native.Store, Block):
         value_codec: str,
         engine: Engine | None = None,
         durability: Durability | None = None,
+        default_durability: DefaultDurability | None = None,
         lsm: LsmOptions | None = None,
         value_compression: str | None = None,
     ) -> Keyspace[bytes, str]: ...
@@ -160,6 +168,7 @@ class Store(_native.Store, Block):
         value_codec: str,
         engine: Engine | None = None,
         durability: Durability | None = None,
+        default_durability: DefaultDurability | None = None,
         lsm: LsmOptions | None = None,
         value_compression: str | None = None,
     ) -> Keyspace[str, str]: ...
@@ -173,6 +182,7 @@ class Store(_native.Store, Block):
         value_codec: str | None = None,
         engine: Engine | None = None,
         durability: Durability | None = None,
+        default_durability: DefaultDurability | None = None,
         lsm: LsmOptions | None = None,
         value_compression: str | None = None,
     ) -> Keyspace[Any, Any]:
@@ -180,15 +190,25 @@ class Store(_native.Store, Block):
 
         Keys and values are bytes; by a codec, such as "utf-8", they are str: both, or one of them.
         The order is that of the bytes. The engine is for one that is created, and a claim about one
-        that exists. The durability is what commits through this handle wait for. Options of the
-        engine lsm are recorded with the keyspace, and hold until others are given; so is the
-        compression of values in the other engines: "lz4", "zstd" or "zstd:LEVEL", for values of 128
-        bytes or more, or from other bytes on, as in "lz4, from 200". A keyspace with values that
-        are stored plain is converted by compress_values().
+        that exists. The durability is what commits through this handle wait for. The default
+        durability is recorded with the keyspace: what commits to it wait for that do not say it
+        themselves, "store" for what the store was opened with; a commit that changes several keyspaces
+        waits for the most that one of them asks for. Options of the engine lsm are recorded with the
+        keyspace, and hold until others are given; so is the compression of values in the other engines:
+        "lz4", "zstd" or "zstd:LEVEL", for values of 128 bytes or more, or from other bytes on, as in
+        "lz4, from 200". A keyspace with values that are stored plain is converted by compress_values().
         """
         keys, values = _codecs(codec, key_codec, value_codec)
         return Keyspace(
-            self, name, engine, durability, keys, values, lsm, value_compression
+            self,
+            name,
+            engine,
+            durability,
+            keys,
+            values,
+            lsm,
+            value_compression,
+            default_durability,
         )
 
     @overload
@@ -201,6 +221,7 @@ class Store(_native.Store, Block):
         value_codec: None = None,
         engine: Engine | None = None,
         durability: Durability | None = None,
+        default_durability: DefaultDurability | None = None,
         clock: Callable[[], float] | None = None,
         lsm: LsmOptions | None = None,
         value_compression: str | None = None,
@@ -216,6 +237,7 @@ class Store(_native.Store, Block):
         value_codec: None = None,
         engine: Engine | None = None,
         durability: Durability | None = None,
+        default_durability: DefaultDurability | None = None,
         clock: Callable[[], float] | None = None,
         lsm: LsmOptions | None = None,
         value_compression: str | None = None,
@@ -231,6 +253,7 @@ class Store(_native.Store, Block):
         value_codec: None = None,
         engine: Engine | None = None,
         durability: Durability | None = None,
+        default_durability: DefaultDurability | None = None,
         clock: Callable[[], float] | None = None,
         lsm: LsmOptions | None = None,
         value_compression: str | None = None,
@@ -246,6 +269,7 @@ class Store(_native.Store, Block):
         value_codec: str,
         engine: Engine | None = None,
         durability: Durability | None = None,
+        default_durability: DefaultDurability | None = None,
         clock: Callable[[], float] | None = None,
         lsm: LsmOptions | None = None,
         value_compression: str | None = None,
@@ -261,6 +285,7 @@ class Store(_native.Store, Block):
         value_codec: str,
         engine: Engine | None = None,
         durability: Durability | None = None,
+        default_durability: DefaultDurability | None = None,
         clock: Callable[[], float] | None = None,
         lsm: LsmOptions | None = None,
         value_compression: str | None = None,
@@ -275,6 +300,7 @@ class Store(_native.Store, Block):
         value_codec: str | None = None,
         engine: Engine | None = None,
         durability: Durability | None = None,
+        default_durability: DefaultDurability | None = None,
         clock: Callable[[], float] | None = None,
         lsm: LsmOptions | None = None,
         value_compression: str | None = None,
@@ -286,7 +312,16 @@ class Store(_native.Store, Block):
         """
         keys, values = _codecs(codec, key_codec, value_codec)
         return Expiring(
-            self, name, engine, durability, keys, values, clock, lsm, value_compression
+            self,
+            name,
+            engine,
+            durability,
+            keys,
+            values,
+            clock,
+            lsm,
+            value_compression,
+            default_durability,
         )
 
     @overload

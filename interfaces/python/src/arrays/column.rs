@@ -249,7 +249,7 @@ pub(crate) fn put_many(
         return Ok(keys.len());
     }
     let keyspace = target.cast::<Keyspace>()?;
-    let mut batch = keyspace.get().batch(py)?;
+    let mut batch = Keyspace::batch(keyspace)?;
     let store = reader.keyspace()?;
     py.detach(|| -> errors::Result<()> {
         if !atomic {

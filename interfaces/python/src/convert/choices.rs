@@ -15,6 +15,23 @@ pub(crate) fn durability(name: &str) -> PyResult<Durability> {
     }
 }
 
+/// The name of a durability.
+pub(crate) fn durability_name(durability: Durability) -> &'static str {
+    match durability {
+        Durability::Sync => "sync",
+        Durability::Buffered => "buffered",
+        Durability::Deferred => "deferred",
+    }
+}
+
+/// The durability with this name that a keyspace is to have; `None` for that of the store.
+pub(crate) fn default_durability(name: &str) -> PyResult<Option<Durability>> {
+    match name {
+        "store" => Ok(None),
+        _ => durability(name).map(Some),
+    }
+}
+
 /// Which directories count as memory.
 pub(crate) fn flushing(name: &str) -> PyResult<Flushing> {
     match name {

@@ -1,4 +1,4 @@
-//! Options of a keyspace: its engine, and a dict of those of the engine lsm.
+//! Options of a keyspace: its engine, its durability, and a dict of those of the engine lsm.
 
 use adamant::{KeyspaceOptions, LevelCompression, LsmError, ValueCompression};
 use pyo3::prelude::*;
@@ -12,11 +12,15 @@ pub(crate) fn keyspace_options(
     engine: Option<&str>,
     lsm: Option<&Bound<'_, PyDict>>,
     values: Option<&str>,
+    default_durability: Option<&str>,
 ) -> PyResult<KeyspaceOptions> {
     let engine = engine.map(choices::engine).transpose()?;
     let mut options = engine.into_iter().fold(KeyspaceOptions::new(), KeyspaceOptions::engine);
     if let Some(text) = values {
         options = options.value_compression(value_compression(text)?);
+    }
+    if let Some(name) = default_durability {
+        options = options.durability(choices::default_durability(name)?);
     }
     for (name, value) in lsm.into_iter().flatten() {
         let name: String = name.extract()?;
@@ -26,6 +30,7 @@ pub(crate) fn keyspace_options(
             "filter_bits_per_key" => options.filter_bits_per_key(value.extract()?),
             "hash_index" => options.hash_index(value.extract()?),
             "blob_bytes_min" => options.blob_bytes_min(value.extract()?),
+            "caches_data" => options.caches_data(value.extract()?),
             _ => {
                 let words = format!("there is no option {name:?} of the engine lsm");
                 return Err(errors::named("InvalidArgument", words));

@@ -1,6 +1,6 @@
-//! Figures of a store as a dict of dicts.
+//! Figures of a store, and of a keyspace, as a dict of dicts.
 
-use adamant::{HeapStats, Latencies, Stats};
+use adamant::{HeapStats, KeyspaceStats, Latencies, Stats};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -80,5 +80,35 @@ pub(crate) fn to_dict<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py
     commits.set_item("unsynced", latencies(py, &stats.commits.unsynced)?)?;
     all.set_item("commits", commits)?;
     all.set_item("heap", heap(py, &stats.heap)?)?;
+    Ok(all)
+}
+
+/// The figures of a keyspace.
+pub(crate) fn keyspace_to_dict<'py>(
+    py: Python<'py>,
+    stats: &KeyspaceStats,
+) -> PyResult<Bound<'py, PyDict>> {
+    let all = dict(
+        py,
+        &[
+            ("entries", stats.entries),
+            ("heap_bytes", stats.heap_bytes),
+            ("table_bytes", stats.table_bytes),
+            ("blob_bytes", stats.blob_bytes),
+            ("lookups", stats.lookups),
+            ("scanned", stats.scanned),
+            ("writes", stats.writes),
+        ],
+    )?;
+    if let Some(lsm) = &stats.lsm {
+        all.set_item("cache_hits", lsm.cache_hits)?;
+        all.set_item("cache_misses", lsm.cache_misses)?;
+        let levels = lsm.levels.iter().map(|level| {
+            let figures =
+                [("tables", level.tables), ("bytes", level.bytes), ("entries", level.entries)];
+            dict(py, &figures)
+        });
+        all.set_item("levels", levels.collect::<PyResult<Vec<_>>>()?)?;
+    }
     Ok(all)
 }

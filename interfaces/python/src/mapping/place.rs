@@ -79,6 +79,19 @@ impl Place {
         }
     }
 
+    /// The values of many keys.
+    pub(crate) fn multi_get(&self, map: &Map, keys: &[Vec<u8>]) -> Result<Vec<Option<Slice>>> {
+        match (map, self) {
+            (Map::Plain(keyspace), Self::Now) => Ok(keyspace.multi_get(keys)?),
+            (Map::Plain(keyspace), Self::At(snapshot)) => {
+                with_snapshot(snapshot, |it| it.multi_get(keyspace, keys))
+            }
+            (Map::Plain(_), Self::Within(_)) | (Map::Ending(_), _) => {
+                keys.iter().map(|key| self.get(map, key)).collect()
+            }
+        }
+    }
+
     /// Passes the value of a key to a closure, which only copies it; whether there is one.
     pub(crate) fn read(&self, map: &Map, key: &[u8], copy: impl FnOnce(&[u8])) -> Result<bool> {
         if let (Map::Plain(keyspace), Self::Now) = (map, self) {

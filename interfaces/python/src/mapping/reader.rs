@@ -253,6 +253,20 @@ impl Reader {
         }
     }
 
+    /// The values of many keys, in their order; None for a missing one.
+    #[pyo3(signature = (keys, /))]
+    fn multi_get<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Vec<Option<Bound<'py, PyAny>>>> {
+        let py = keys.py();
+        let mut wanted: Vec<Vec<u8>> = Vec::new();
+        for key in keys.try_iter()? {
+            wanted.push(self.key(&key?)?.into_owned());
+        }
+        let found = self.detached(py, |map, place| place.multi_get(map, &wanted))?;
+        let decode =
+            |value: Option<Slice>| value.map(|value| self.values.decode(py, &value)).transpose();
+        found.into_iter().map(decode).collect()
+    }
+
     /// The value of a key as a read-only view, None for a missing key. A value of more than 4 KiB
     /// is not copied: its memory in the store is not reused while there is a view of it.
     #[pyo3(signature = (key, /))]

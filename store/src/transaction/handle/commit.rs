@@ -8,13 +8,14 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use adamant_heap::durability::Durability;
 use adamant_heap::{HeldWritePermit, Transaction as HeapTransaction, events};
 use adamant_trees::Operation;
 use tracing::debug;
 
 use super::{Table, Transaction};
 use crate::common::chunked::{Progress, is_large, split_piece};
-use crate::common::shared::{KeyVisitor, Shared};
+use crate::common::shared::{KeyVisitor, Shared, note_writes};
 use crate::common::state::KeyspaceState;
 use crate::engine::value_codec::PreparedRun;
 use crate::error::{Error, Result};
@@ -83,13 +84,14 @@ impl Transaction {
         if works.is_empty() && self.tables.iter().all(|table| table.writes.len() == 0) {
             // Other writers need not wait for the device with it.
             drop(permit);
-            return self.snapshot.shared().settle(self.durability);
+            return self.snapshot.shared().settle(self.commit_durability(false));
         }
         // Its reads were not recorded: a caller has swapped the transaction out of its exclusive
         // one, which held the writer lock.
         if let (true, None, Some(table)) = (self.is_alone, &permit, self.tables.first()) {
             return Err(Error::Conflict { keyspace: table.keyspace.name().into() });
         }
+        let durability = self.commit_durability(!works.is_empty());
         let number = self.snapshot.shared().number();
         let work = |transaction: &mut HeapTransaction<'_>| {
             // A use of the store in there gets an error, where it would wait for itself.
@@ -100,12 +102,12 @@ impl Transaction {
         let check = |transaction: &mut HeapTransaction<'_>| self.validate(shared, transaction);
         let ahead = self.ahead()?;
         if self.is_large() {
-            return self.commit_chunked(shared, permit, &ahead, check, work);
+            return self.commit_chunked((permit, durability), &ahead, check, work);
         }
         let keys = |each: &mut KeyVisitor<'_>| self.each_key(each);
         // Its own snapshot needs no old values of what it writes.
         let lends = shared.versions().are_several();
-        shared.change_after(permit, self.durability, lends, keys, check, |transaction| {
+        shared.change_after(permit, durability, lends, keys, check, |transaction| {
             self.apply(shared, transaction, &ahead, |_, operations| {
                 Ok(operations.split_at(operations.len()))
             })?;
@@ -130,12 +132,12 @@ impl Transaction {
 
     fn commit_chunked(
         &self,
-        shared: &Shared,
-        permit: Option<HeldWritePermit<'_>>,
+        (permit, durability): (Option<HeldWritePermit<'_>>, Durability),
         ahead: &[Option<PreparedRun>],
         check: impl FnOnce(&mut HeapTransaction<'_>) -> Result<()>,
         work: impl FnOnce(&mut HeapTransaction<'_>) -> Result<()>,
     ) -> Result<()> {
+        let shared = self.snapshot.shared();
         let progress = RefCell::new(Progress::new(shared, || self.keys()));
         let body = |transaction: &mut HeapTransaction<'_>| {
             check(transaction)?;
@@ -149,9 +151,11 @@ impl Transaction {
             work(transaction)?;
             shared.record_keys(transaction, |each| self.each_key(each))
         };
-        shared.chunked_transaction(permit, self.durability, body, |ending| {
+        shared.chunked_transaction(permit, durability, body, |ending| {
             progress.borrow_mut().finish(ending);
-        })
+        })?;
+        note_writes(|each| self.each_key(each));
+        Ok(())
     }
 
     fn each_key(&self, each: &mut KeyVisitor<'_>) -> Result<()> {

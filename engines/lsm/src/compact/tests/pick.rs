@@ -62,6 +62,7 @@ impl Tree {
             table_entries: 0,
             sequence_max: 0,
             manifest: 0,
+            used: Arc::default(),
         };
         let (context, picker) = (TreeContext::in_memory(options.clone()), Picker::default());
         let parked = Parked::default();
@@ -107,7 +108,11 @@ impl Tree {
             let (entries, stored_bytes) = (entries as u64, entries as u64);
             meta.blob_references.push(BlobReference { file, entries, stored_bytes });
         }
-        self.tree_version.levels[level].push(TableFile::new(&self.context, meta, 0));
+        self.tree_version.levels[level].push(TableFile::new(
+            (&self.context, &Arc::default()),
+            meta,
+            0,
+        ));
         self.tables.insert(number, versions);
     }
 
@@ -121,7 +126,7 @@ impl Tree {
         }
         if values > 0 {
             let info = BlobInfo { file, values, stored_bytes: values, ..BlobInfo::default() };
-            let blob = Blob::new(&self.context, file, 0);
+            let blob = Blob::new((&self.context, &Arc::default()), file, 0);
             self.tree_version.blobs.insert(file, ListedBlob { blob, info });
         }
     }

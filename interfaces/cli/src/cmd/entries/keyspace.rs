@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use adamant::{Engine, Error, KeyspaceInfo, KeyspaceKind, KeyspaceOptions, RecordedType};
+use adamant::{
+    Durability, Engine, Error, KeyspaceInfo, KeyspaceKind, KeyspaceOptions, RecordedType,
+};
 use serde_json::json;
 
 use crate::args::{ConvertArgs, KeyspaceAction, KeyspaceArgs, OwnArgs};
@@ -34,6 +36,7 @@ fn list(path: &Path, stores: &Stores, output: &Output) -> Result<()> {
     for keyspace in store.keyspaces()? {
         let values = values_of(&keyspace);
         let dictionary_bytes = keyspace.dictionary_bytes;
+        let durability = keyspace.durability.map(durability_name);
         let compression = keyspace.values.map(|values| values.to_string());
         let (name, engine, entries) = (keyspace.name, keyspace.engine.name(), keyspace.entries);
         let (kind, types) = (keyspace.kind, keyspace.types);
@@ -44,7 +47,7 @@ fn list(path: &Path, stores: &Stores, output: &Output) -> Result<()> {
             let object = json!({
                 "name": name, "engine": engine, "kind": kind.name(), "types": types,
                 "entries": entries, "value_compression": compression,
-                "dictionary_bytes": dictionary_bytes,
+                "dictionary_bytes": dictionary_bytes, "durability": durability,
             });
             output.line(&object.to_string())?;
         } else {
@@ -53,8 +56,11 @@ fn list(path: &Path, stores: &Stores, output: &Output) -> Result<()> {
             // So may the name of a type.
             let types = types.map(|types| types.to_string().escape_debug().to_string());
             let about = types.as_deref().unwrap_or(kind);
-            let line =
-                format!("{:>15}  {engine:<8}  {name:?}  {about}  {values}", thousands(entries));
+            let durability = durability.map_or_else(String::new, |it| format!("  {it}"));
+            let line = format!(
+                "{:>15}  {engine:<8}  {name:?}  {about}  {values}{durability}",
+                thousands(entries)
+            );
             output.line(line.trim_end())?;
         }
     }
@@ -109,32 +115,45 @@ fn options(
             store.keyspace_with(name, options)?
         }
     };
+    let info = store.keyspaces()?.into_iter().find(|info| info.name == name);
+    let Some(info) = info else { return Ok(store.close()?) };
+    let durability = info.durability.map(durability_name);
     if keyspace.engine() != Engine::Lsm {
-        let all = store.keyspaces()?;
         store.close()?;
-        let info = all.into_iter().find(|info| info.name == name);
-        return info.map_or(Ok(()), |info| print_values(&info, output));
+        return print_values(&info, output);
     }
     let options = keyspace.lsm()?.options()?;
     let (compression, block_bytes) = (options.compression.to_string(), options.block_bytes);
     let (filter_bits, hash_index) = (options.filter_bits_per_key, options.hash_index);
-    let blob_bytes_min = options.blob_bytes_min;
+    let (blob_bytes_min, caches_data) = (options.blob_bytes_min, options.caches_data);
     store.close()?;
     if output.is_json() {
         let object = json!({
             "keyspace": name, "compression": compression, "block_bytes": block_bytes,
             "filter_bits": filter_bits, "hash_index": hash_index,
-            "blob_bytes_min": blob_bytes_min,
+            "blob_bytes_min": blob_bytes_min, "caches_data": caches_data,
+            "durability": durability,
         });
         return output.line(&object.to_string());
     }
     let blobs = blob_bytes_min.map_or("never".into(), |bytes| thousands(bytes.into()));
     let line = format!(
         "compression {compression}; block bytes {}; filter bits {filter_bits}; \
-         hash index {hash_index}; blob bytes min {blobs}",
-        thousands(block_bytes as u64)
+         hash index {hash_index}; blob bytes min {blobs}; caches data {caches_data}; \
+         durability {}",
+        thousands(block_bytes as u64),
+        durability.unwrap_or("of the store")
     );
     output.line(&line)
+}
+
+/// The name of a durability.
+fn durability_name(durability: Durability) -> &'static str {
+    match durability {
+        Durability::Sync => "sync",
+        Durability::Buffered => "buffered",
+        Durability::Deferred => "deferred",
+    }
 }
 
 fn print_values(keyspace: &KeyspaceInfo, output: &Output) -> Result<()> {
@@ -143,11 +162,15 @@ fn print_values(keyspace: &KeyspaceInfo, output: &Output) -> Result<()> {
         let object = json!({
             "keyspace": keyspace.name, "value_compression": text,
             "dictionary_bytes": keyspace.dictionary_bytes,
+            "durability": keyspace.durability.map(durability_name),
         });
         return output.line(&object.to_string());
     }
     let bytes = thousands(keyspace.dictionary_bytes.into());
-    output.line(&format!("value compression {text}; dictionary bytes {bytes}"))
+    let durability = keyspace.durability.map_or("of the store", durability_name);
+    output.line(&format!(
+        "value compression {text}; dictionary bytes {bytes}; durability {durability}"
+    ))
 }
 
 fn convert(

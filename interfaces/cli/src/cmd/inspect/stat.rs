@@ -1,11 +1,12 @@
 //! `adamant stat STORE`: the figures of a store as it lies on disk. What a process counted that had
 //! it open is not there.
 
-use serde_json::{Map, Value};
+use adamant::{KeyspaceInfo, KeyspaceStats};
+use serde_json::{Map, Value, json};
 
 use crate::args::StatArgs;
 use crate::failure::Result;
-use crate::figures::thousands;
+use crate::figures::{bytes, thousands};
 use crate::opening::Stores;
 use crate::output::Output;
 
@@ -13,6 +14,11 @@ use crate::output::Output;
 pub(crate) fn run(args: &StatArgs, stores: &Stores, output: &Output) -> Result<()> {
     let store = stores.readable(&args.store)?;
     let (stats, is_encrypted) = (store.stats()?, store.is_encrypted());
+    let keyspaces = store.keyspaces()?.into_iter().map(|info| {
+        let stats = store.open_stored(&info.name)?.stats()?;
+        Ok((info, stats))
+    });
+    let keyspaces = keyspaces.collect::<Result<Vec<_>>>()?;
     store.close()?;
     let heap = &stats.heap;
     let figures = [
@@ -31,10 +37,47 @@ pub(crate) fn run(args: &StatArgs, stores: &Stores, output: &Output) -> Result<(
         let object = figures.iter().map(|&(name, value)| (name.to_owned(), value.into()));
         let mut object: Map<String, Value> = object.collect();
         object.insert("encrypted".into(), is_encrypted.into());
+        let by_name = keyspaces.iter().map(|(info, stats)| in_json(info, stats));
+        object.insert("by_keyspace".into(), by_name.collect());
         return output.line(&Value::Object(object).to_string());
     }
     for (name, value) in figures {
         output.line(&format!("{name:<20} {:>22}", thousands(value)))?;
     }
-    output.line(&format!("{:<20} {:>22}", "encrypted", if is_encrypted { "yes" } else { "no" }))
+    output.line(&format!("{:<20} {:>22}", "encrypted", if is_encrypted { "yes" } else { "no" }))?;
+    for (info, stats) in &keyspaces {
+        output.line(&in_words(info, stats))?;
+    }
+    Ok(())
+}
+
+/// The figures of a keyspace.
+fn in_json(info: &KeyspaceInfo, stats: &KeyspaceStats) -> Value {
+    let lsm = stats.lsm.as_ref();
+    json!({
+        "name": info.name, "engine": info.engine.name(), "entries": stats.entries,
+        "heap_bytes": stats.heap_bytes, "table_bytes": stats.table_bytes,
+        "blob_bytes": stats.blob_bytes,
+        "tables": lsm.map(|lsm| lsm.levels.iter().map(|it| it.tables).collect::<Vec<_>>()),
+    })
+}
+
+/// The same in a line.
+fn in_words(info: &KeyspaceInfo, stats: &KeyspaceStats) -> String {
+    let (entries, engine, name) = (thousands(stats.entries), info.engine.name(), &info.name);
+    let about = if stats.lsm.is_some() { "" } else { "about " };
+    let mut line = format!(
+        "{entries:>15}  {engine:<8}  {name:?}  {about}{} in the pool",
+        bytes(stats.heap_bytes)
+    );
+    if let Some(lsm) = &stats.lsm {
+        let tables: Vec<String> = lsm.levels.iter().map(|it| it.tables.to_string()).collect();
+        line += &format!(
+            ", {} in tables ({} by level), {} in blob files",
+            bytes(stats.table_bytes),
+            tables.join("/"),
+            bytes(stats.blob_bytes)
+        );
+    }
+    line
 }
