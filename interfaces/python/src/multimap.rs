@@ -147,7 +147,7 @@ pub(crate) struct Multimap {
     source: Kept<(Pairs, Place)>,
     /// Makes batches for `update`.
     store: Py<Store>,
-    durability: adamant::Durability,
+    durability: Option<adamant::Durability>,
     keys: Codec,
     values: Codec,
 }
@@ -210,9 +210,9 @@ impl Multimap {
     ) -> PyResult<Self> {
         let py = store.py();
         let (keys, values) = (Codec::named(py, key_codec)?, Codec::named(py, value_codec)?);
-        let options = keyspace_options(engine, lsm.as_ref(), None)?;
+        let options = keyspace_options(engine, lsm.as_ref(), None, None)?;
         let durability = durability.map(choices::durability).transpose()?;
-        let (multimap, durability) = store.get().open_multimap(py, name, options, durability)?;
+        let multimap = store.get().open_multimap(py, name, options, durability)?;
         let source = Kept::new((multimap, Place::Now));
         Ok(Self { source, store: store.clone().unbind(), durability, keys, values })
     }
@@ -280,7 +280,9 @@ impl Multimap {
         }
         let (multimap, _) = self.source.get()?;
         let mut batch = self.store.get().store(py)?.batch();
-        batch.durability(self.durability);
+        if let Some(durability) = self.durability {
+            batch.durability(durability);
+        }
         let commit = move || {
             let mut put = |(key, value): &(Slice, Slice)| multimap.put_into(&mut batch, key, value);
             pairs.iter().try_for_each(&mut put)?;

@@ -86,15 +86,14 @@ impl Store {
         name: &str,
         options: KeyspaceOptions,
         durability: Option<Durability>,
-    ) -> PyResult<(adamant::Multimap, Durability)> {
-        let durability = durability.unwrap_or(self.durability);
+    ) -> PyResult<adamant::Multimap> {
         let multimap = self.detached(py, |store| {
             if self.is_read_only {
                 store.open_multimap(name)?;
             }
             store.multimap_with(name, options)
         })?;
-        Ok((multimap.with_durability(durability), durability))
+        Ok(durability.map_or_else(|| multimap.clone(), |it| multimap.with_durability(it)))
     }
 
     fn detached<T: Send>(

@@ -157,7 +157,7 @@ impl Codec {
                 Ok(text) => Ok(PyString::new(py, text).into_any()),
                 Err(_) => Err(bytes.to_vec()),
             },
-            Self::Named(_) => Err(bytes.to_vec()),
+            Self::Named(_) | Self::Typed(..) => Err(bytes.to_vec()),
         }
     }
 
