@@ -12,6 +12,7 @@
 
 pub mod error;
 mod key;
+mod merge_operator;
 pub mod layout;
 mod file;
 pub mod compression;
@@ -47,6 +48,9 @@ pub use key::{
 };
 pub use level_compression::LevelCompression;
 pub use memtable::{CopyLimits, LostRecords};
+pub use merge_operator::{
+    BuiltIn, MergeError, MergeOperator, NamedOperator, OPERAND_BYTES_MAX, built_in,
+};
 pub use options::{Options, TreeOptions};
 pub use read::lookup::{Glance, MemtableLookup, TableLookup};
 pub use read::scan::{Count, TableScan};

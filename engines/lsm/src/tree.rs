@@ -30,6 +30,7 @@ use crate::level_compression::LEVELS;
 use crate::memtable::{
     Change, CopyLimits, LostRecords, Memtable, Said, create_buffer, destroy_buffer,
 };
+use crate::merge_operator::NamedOperator;
 use crate::options::{Options, TreeOptions};
 use crate::read::lookup::{Glance, MemtableLookup, look};
 use crate::read::scan::{Count, TableScan, scan};
@@ -263,6 +264,47 @@ impl Lsm {
             }
             Ok(())
         })
+    }
+
+    /// Appends operands to keys, which the tree's operator merges with what the keys have: no table
+    /// is read. Keys ascend, and may repeat. An operand is merged at once with those of its key in
+    /// the active memtable that are at most twice as long: so a key has as many of them there as
+    /// its bytes have bits, and one if its operands do not grow.
+    ///
+    /// # Errors
+    /// `NoOperator`; `MergeFailed` if the operator refuses the operand; as [`Lsm::write`].
+    pub fn merge<'w>(
+        &self,
+        heap: &mut Transaction<'_>,
+        operands: impl IntoIterator<Item = (&'w [u8], &'w [u8])>,
+    ) -> Result<()> {
+        let (has_room, operator) = (!self.is_short(), self.current.load().operator.get()?);
+        let mut last: Option<&[u8]> = None;
+        let mut operands = operands.into_iter().peekable();
+        while operands.peek().is_some() {
+            self.change(heap, |heap, change| {
+                // A change has one entry of a key.
+                while let Some((key, operand)) = operands.next_if(|(key, _)| last != Some(*key)) {
+                    check_key(key)?;
+                    operator.check(key, operand)?;
+                    if !has_room {
+                        return Err(self.no_room(change.memtable()));
+                    }
+                    let (kind, value) = change.absorb(heap, &operator, key, operand)?;
+                    change.write(heap, Said::Entry(kind), (key, &value))?;
+                    self.gaps.fill(key);
+                    last = Some(key);
+                }
+                Ok(())
+            })?;
+            last = None;
+        }
+        Ok(())
+    }
+
+    /// Gives the tree its merge operator.
+    pub fn set_operator(&self, operator: NamedOperator) {
+        self.current.load().operator.set(operator);
     }
 
     /// Whether a memtable could not be flushed for lack of room, and still waits. Then values are

@@ -155,7 +155,8 @@ pub(crate) fn reclaim(
     }
     let cover = cover(context, file.open()?.range_tombstones().to_vec(), oldest_seen);
     let survivors = VisibilityFilter::new(oldest_seen, cover, is_bottom);
-    let mut output = Output::new(parts, tree_version, level, survivors, BTreeSet::new());
+    let output = Output::new(parts, tree_version, level, survivors, BTreeSet::new());
+    let mut output = output.without_folding();
     // A table of which nothing is left is read only for its blob pointers.
     let is_read = !goes_as_a_whole || !file.meta.blob_references.is_empty();
     for entry in stream_of(context, file).take_while(|_| is_read) {
@@ -172,7 +173,7 @@ const RECLAIMED_PART: u64 = 8;
 fn entry_bytes(entry: &Entry) -> u64 {
     let pointed = match entry.version.kind {
         EntryKind::Blob => BlobPointer::from_bytes(&entry.version.value),
-        EntryKind::Value | EntryKind::Tombstone => None,
+        EntryKind::Value | EntryKind::Tombstone | EntryKind::Merge => None,
     };
     let pointed = pointed.map_or(0, |pointer| u64::from(pointer.stored_bytes));
     (entry.key.len() + entry.version.value.len()) as u64 + pointed

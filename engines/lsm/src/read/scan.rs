@@ -13,10 +13,11 @@ use std::sync::Arc;
 use adamant_heap::access::Read;
 use adamant_slice::Slice;
 
-use crate::error::Result;
-use crate::key::{BlobPointer, EntryKind, RangeTombstone};
+use crate::error::{Error, Result};
+use crate::key::{BlobPointer, EntryKind, RangeTombstone, Version};
 use crate::level_compression::LEVELS;
 use crate::memtable::{CopiedWalk, CopyLimits, Wanted};
+use crate::merge_operator::{Chain, decode};
 use crate::read::lookup::newer;
 use crate::read::sources::{Source, Sources, TableRun};
 use crate::tombstones::fragments::Fragments;
@@ -102,7 +103,8 @@ impl TableScan {
     /// a later scan continues; `None` when nothing is left.
     ///
     /// # Errors
-    /// Those of tables.
+    /// Those of tables; `NoOperator` and `MergeFailed` of operands, and those of the blob files that
+    /// these lie on.
     pub fn finish(
         mut self,
         entries_max: usize,
@@ -143,6 +145,13 @@ impl TableScan {
             if sequence <= self.sequence && seen.is_new(key) {
                 if self.is_there(key, sequence, kind)? {
                     steps.end();
+                    if kind == EntryKind::Merge && self.with_values {
+                        let value = self.fold_up(&seen.key, sources)?;
+                        if each(&seen.key, Scanned::Bytes(&value)) {
+                            return Ok(Some(Slice::new(&seen.key)));
+                        }
+                        continue;
+                    }
                     let is_enough = each(key, self.scanned(kind, next.value()));
                     if is_enough {
                         return Ok(Some(Slice::new(key)));
@@ -170,6 +179,8 @@ impl TableScan {
         // The newest visible version of a key comes last, so it is known only at the next key.
         let (mut key, mut value) = (Vec::new(), Vec::new());
         let (mut said, mut covered) = (None, Covered::default());
+        // Versions below an operand, the newest of them last.
+        let mut below: Vec<Version> = Vec::new();
         loop {
             let next = sources.next();
             if next.is_none_or(|next| next.key() != key)
@@ -177,7 +188,15 @@ impl TableScan {
             {
                 if self.is_there(&key, sequence, kind)? {
                     steps.end();
-                    if each(&key, self.scanned(kind, &value)) {
+                    let is_enough = if kind == EntryKind::Merge && self.with_values {
+                        let value = Slice::new(&value);
+                        below.push(Version { sequence, kind, value });
+                        let folded = self.fold(&key, below.drain(..).rev())?;
+                        each(&key, Scanned::Bytes(&folded))
+                    } else {
+                        each(&key, self.scanned(kind, &value))
+                    };
+                    if is_enough {
                         return Ok(Some(Slice::new(&key)));
                     }
                 } else if let Some(gap) = steps.step(&key) {
@@ -190,7 +209,16 @@ impl TableScan {
             }
             let Some(next) = next else { return Ok(None) };
             if next.said().0 <= self.sequence {
-                said = Some(next.said());
+                let before = said.replace(next.said());
+                match before {
+                    Some((sequence, kind)) if next.said().1 == EntryKind::Merge => {
+                        below.push(Version { sequence, kind, value: Slice::new(&value) });
+                        let (first, _) = decode(next.said().0, next.value()).unwrap_or_default();
+                        // It stands for these, too.
+                        below.truncate(below.partition_point(|older| older.sequence < first));
+                    }
+                    _ => below.clear(),
+                }
                 key.clear();
                 key.extend_from_slice(next.key());
                 value.clear();
@@ -200,6 +228,53 @@ impl TableScan {
             }
             sources.advance()?;
         }
+    }
+
+    /// The value of a key whose newest visible version, that of the next entry, is an operand. Goes
+    /// on behind what it needed of the key's versions.
+    #[cold]
+    fn fold_up<'s>(&'s self, key: &[u8], sources: &mut Sources<'s>) -> Result<Slice> {
+        let (mut versions, mut end) = (Vec::new(), u64::MAX);
+        while let Some(next) = sources.next().filter(|next| next.key() == key) {
+            let (sequence, kind) = next.said();
+            if sequence < end {
+                versions.push(Version { sequence, kind, value: Slice::new(next.value()) });
+                let first = decode(sequence, next.value()).map(|(first, _)| first);
+                end = first.filter(|_| kind == EntryKind::Merge).unwrap_or(0);
+            }
+            sources.advance()?;
+            if end == 0 {
+                break;
+            }
+        }
+        self.fold(key, versions.into_iter())
+    }
+
+    /// The value that versions of a key make, the newest of which is an operand and comes first.
+    #[cold]
+    fn fold(&self, key: &[u8], versions: impl Iterator<Item = Version>) -> Result<Slice> {
+        let covered = self.range_over(key)?.map_or(0, |range| range.sequence);
+        let (mut chain, mut sequence_max, mut base) = (Chain::default(), self.sequence, None);
+        for version in versions.filter(|version| version.sequence > covered) {
+            match version.kind {
+                // An operand above it stands for it, too.
+                _ if version.sequence > sequence_max => continue,
+                EntryKind::Merge => {
+                    sequence_max = chain.push(&version)?;
+                    continue;
+                }
+                EntryKind::Tombstone => {}
+                EntryKind::Value => base = Some(version.value),
+                EntryKind::Blob => {
+                    let pointer = BlobPointer::from_bytes(&version.value);
+                    let pointer =
+                        pointer.ok_or(Error::NotPointer { bytes: version.value.len() })?;
+                    base = Some(self.tree_version.blob_value(key, &pointer)?);
+                }
+            }
+            break;
+        }
+        chain.fold(&self.tree_version.operator, key, base.as_deref())
     }
 
     /// Whether the newest visible version of a key is a value.

@@ -23,6 +23,7 @@ use crate::key::BlobPointer;
 use crate::layout::Head;
 use crate::level_compression::LEVELS;
 use crate::memtable::{LostRecords, Memtable, open_buffer};
+use crate::merge_operator::OperatorSlot;
 use crate::sum::damaged;
 use crate::table::{Table, TableMeta};
 use crate::version::context::{ObsoleteFile, TreeContext};
@@ -179,6 +180,8 @@ pub(crate) struct TreeVersion {
     pub(crate) sequence_max: u64,
     /// Heap offset of the manifest.
     pub(crate) manifest: u64,
+    /// Folds operands; of the tree, whatever its version.
+    pub(crate) operator: Arc<OperatorSlot>,
 }
 
 /// Opens the memtables of a buffer and of all older ones.
@@ -219,6 +222,7 @@ impl TreeVersion {
             table_entries: 0,
             sequence_max: 0,
             manifest: 0,
+            operator: Arc::default(),
         }
     }
 
@@ -275,6 +279,7 @@ impl TreeVersion {
             table_entries: 0,
             sequence_max,
             manifest: head.manifest.get(),
+            operator: Arc::default(),
         };
         for (level, record) in tables {
             let meta = manifest::read_table(heap, record)?;

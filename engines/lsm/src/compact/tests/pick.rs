@@ -62,6 +62,7 @@ impl Tree {
             table_entries: 0,
             sequence_max: 0,
             manifest: 0,
+            operator: Default::default(),
         };
         let (context, picker) = (TreeContext::in_memory(options.clone()), Picker::default());
         let parked = Parked::default();
