@@ -1,10 +1,14 @@
 //! Options for opening a store.
 
+use std::sync::Arc;
+
 use adamant_heap::durability::Durability;
 use adamant_heap::{Flushing, ImageKind};
-use adamant_lsm::Options as LsmOptions;
+use adamant_lsm::{MergeOperator, Options as LsmOptions};
 
 use crate::encryption::EncryptionKey;
+use crate::error::{Error, Result};
+use crate::merge_operators::MergeOperators;
 
 /// Options for opening a store, in the builder style.
 ///
@@ -42,6 +46,7 @@ pub struct Options {
     pub(crate) pinned_bytes_max: u64,
     pub(crate) open_files_max: usize,
     pub(crate) lsm: LsmOptions,
+    pub(crate) merge_operators: MergeOperators,
 }
 
 impl Options {
@@ -69,6 +74,7 @@ impl Options {
             pinned_bytes_max: 64 << 20,
             open_files_max: 256,
             lsm: LsmOptions::default(),
+            merge_operators: MergeOperators::default(),
         }
     }
 
@@ -388,6 +394,58 @@ impl Options {
     pub fn lsm(mut self, options: LsmOptions) -> Self {
         self.lsm = options;
         self
+    }
+
+    /// Registers a merge operator under a name, for the keyspaces that record this name: see
+    /// [`KeyspaceOptions::merge_operator`](crate::KeyspaceOptions::merge_operator). It must be the
+    /// same function whenever the store is opened: keyspaces hold operands that it has not merged
+    /// yet. Those of the library ([`BuiltInOperator`](crate::BuiltInOperator)) are always there.
+    ///
+    /// Where none is registered under the name that a keyspace records, reads of keys that need it
+    /// fail, and nothing else.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("app.adamant");
+    /// use std::sync::Arc;
+    ///
+    /// use adamant::{KeyspaceOptions, MergeError, MergeOperator, Options, Store};
+    ///
+    /// /// Keeps the lowest of all bids, as texts of one length.
+    /// struct Lowest;
+    ///
+    /// impl MergeOperator for Lowest {
+    ///     fn merge(
+    ///         &self,
+    ///         _key: &[u8],
+    ///         older: &[u8],
+    ///         newer: &[u8],
+    ///         merged: &mut Vec<u8>,
+    ///     ) -> Result<(), MergeError> {
+    ///         merged.extend_from_slice(older.min(newer));
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// let options = Options::new().merge_operator("lowest", Arc::new(Lowest));
+    /// let store = Store::open_with(&path, options)?;
+    /// let bids = KeyspaceOptions::new().merge_operator("lowest");
+    /// let bids = store.keyspace_with("bids", bids)?;
+    /// bids.merge("chair", "0120")?;
+    /// bids.merge("chair", "0095")?;
+    /// assert_eq!(bids.get("chair")?, Some("0095".into()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn merge_operator(mut self, name: &str, operator: Arc<dyn MergeOperator>) -> Self {
+        self.merge_operators.register(name, operator);
+        self
+    }
+
+    /// Fails if an option has an impossible value.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.lsm.check().map_err(Error::of_lsm(""))?;
+        self.merge_operators.check()
     }
 }
 

@@ -5,6 +5,7 @@
 use adamant_lsm::TreeOptions;
 
 use crate::error::{Error, Result};
+use crate::merge_operators::OperatorName;
 use crate::value_compression::ValueCompression;
 
 /// The place of a dictionary in the heap: a block of its own, which belongs to the entry.
@@ -26,6 +27,8 @@ pub(crate) struct OwnOptions {
     pub(crate) values: Option<ValueCompression>,
     /// The dictionary of that compression.
     pub(crate) dictionary: Option<DictionaryPlace>,
+    /// The name of the merge operator.
+    pub(crate) merge: Option<OperatorName>,
 }
 
 impl OwnOptions {
@@ -35,6 +38,7 @@ impl OwnOptions {
             lsm: self.lsm.or(&others.lsm),
             values: self.values.or(others.values),
             dictionary: self.dictionary.or(others.dictionary),
+            merge: self.merge.or(others.merge),
         }
     }
 
@@ -42,7 +46,8 @@ impl OwnOptions {
     /// build is without.
     pub(crate) fn check(&self, name: &str) -> Result<()> {
         let checked = self.lsm.check().and_then(|()| self.values.map_or(Ok(()), |it| it.check()));
-        checked.map_err(Error::of_lsm(name))
+        checked.map_err(Error::of_lsm(name))?;
+        self.merge.map_or(Ok(()), |merge| merge.check(name))
     }
 }
 

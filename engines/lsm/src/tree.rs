@@ -302,6 +302,14 @@ impl Lsm {
         Ok(())
     }
 
+    /// The merge operator of the tree.
+    ///
+    /// # Errors
+    /// `NoOperator` if it has none, not even an unregistered one.
+    pub fn operator(&self) -> Result<Arc<NamedOperator>> {
+        self.current.load().operator.get()
+    }
+
     /// Gives the tree its merge operator.
     pub fn set_operator(&self, operator: NamedOperator) {
         self.current.load().operator.set(operator);

@@ -9,8 +9,9 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::layout::{
     OPTION_BLOB_BYTES_MIN, OPTION_BLOCK_BYTES, OPTION_COMPRESSION, OPTION_DICTIONARY,
-    OPTION_FILTER_BITS, OPTION_HASH_INDEX, OPTION_VALUES, OptionHead,
+    OPTION_FILTER_BITS, OPTION_HASH_INDEX, OPTION_MERGE, OPTION_VALUES, OptionHead,
 };
+use crate::merge_operators::OperatorName;
 use crate::own_options::{DictionaryPlace, OwnOptions};
 use crate::value_compression::ValueCompression;
 
@@ -60,6 +61,9 @@ pub(crate) fn to_bytes(own: &OwnOptions) -> Vec<u8> {
     }
     if let Some(DictionaryPlace { block, bytes }) = own.dictionary {
         put(OPTION_DICTIONARY, &[&block.to_le_bytes()[..], &bytes.to_le_bytes()].concat());
+    }
+    if let Some(merge) = own.merge {
+        put(OPTION_MERGE, merge.as_str().as_bytes());
     }
     bytes
 }
@@ -127,6 +131,9 @@ fn set(own: &mut OwnOptions, (tag, value): (u16, &[u8])) -> Result<(), Fault> {
             let (block, bytes) = (u64::from_le_bytes(block), u32::from_le_bytes(bytes));
             own.dictionary = Some(DictionaryPlace { block, bytes });
         }
+        (OPTION_MERGE, name) => {
+            own.merge = Some(OperatorName::from_bytes(name).ok_or(Fault::Malformed)?);
+        }
         (OPTION_FILTER_BITS | OPTION_HASH_INDEX | OPTION_VALUES, _) => {
             return Err(Fault::Malformed);
         }
@@ -152,6 +159,7 @@ mod tests {
         let mut own = OwnOptions::from(options);
         own.values = Some(ValueCompression::from(Compression::Zstd(9)).with_bytes_min(200));
         own.dictionary = Some(DictionaryPlace { block: 0x0012_3456_7890, bytes: 60_000 });
+        own.merge = Some(OperatorName::new("add"));
         own
     }
 
@@ -169,8 +177,10 @@ mod tests {
     #[test]
     fn other_bytes_are_refused_and_unknown_tags_are_named() {
         let bytes = to_bytes(&all());
-        let starts: Vec<_> =
-            [0, 18, 26, 31, 36, 44, 54].into_iter().take_while(|at| *at <= bytes.len()).collect();
+        let starts: Vec<_> = [0, 18, 26, 31, 36, 44, 54, 70]
+            .into_iter()
+            .take_while(|at| *at <= bytes.len())
+            .collect();
         for end in 0..bytes.len() {
             let found = parse(&bytes[..end]);
             assert_eq!(found.is_ok(), starts.contains(&end), "{end} bytes: {found:?}");
@@ -183,10 +193,11 @@ mod tests {
                 assert!(found != Ok(all()), "bit {bit} of byte {at}");
             }
         }
-        let later = [&bytes[..], &[8, 0, 1, 0, 9]].concat();
-        assert_eq!(parse(&later), Err(Fault::Unknown { tag: 8 }));
-        assert_eq!(records(&later).unwrap().len(), 8);
-        assert_eq!(parse(&bytes[54..]), Err(Fault::Malformed), "a dictionary of nothing");
+        let later = [&bytes[..], &[9, 0, 1, 0, 9]].concat();
+        assert_eq!(parse(&later), Err(Fault::Unknown { tag: 9 }));
+        assert_eq!(records(&later).unwrap().len(), 9);
+        assert_eq!(parse(&bytes[54..70]), Err(Fault::Malformed), "a dictionary of nothing");
+        assert_eq!(parse(&[8, 0, 0, 0]), Err(Fault::Malformed), "an operator without a name");
         for twice in [[&bytes[..], &bytes].concat(), [&bytes[18..26], &bytes[..18]].concat()] {
             assert_eq!(parse(&twice), Err(Fault::Malformed));
         }

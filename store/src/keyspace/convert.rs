@@ -17,6 +17,7 @@ use crate::engine::map::Map;
 use crate::engine::tree::Engine;
 use crate::error::{Error, Result};
 use crate::limits::check_name;
+use crate::merge_operators::OperatorName;
 use crate::own_options::OwnOptions;
 use crate::value_compression::ValueCompression;
 
@@ -116,12 +117,18 @@ impl Shared {
             return Ok(None);
         }
         own.check(&name)?;
+        if let Some(found) = recorded.merge.filter(|_| own.merge != recorded.merge) {
+            return Err(wrong_operator(&name, &own.merge.unwrap_or(found), &found));
+        }
         if recorded.values.is_none() && own.values.is_some() {
             let map = self.catalogue().map(transaction, &name, &entry)?;
             if !map.is_empty(transaction)? {
                 return Err(Error::PlainValues { name });
             }
             return self.convert_one(transaction, list, (&name, &entry), (map.engine(), own));
+        }
+        if own.merge != recorded.merge {
+            list.doubt(&entry);
         }
         if own.values != recorded.values {
             // Stored values say how they are stored: only new ones are stored in another way.
@@ -130,4 +137,10 @@ impl Shared {
         self.catalogue().give_options(transaction, (&name, &entry), &own)?;
         Ok(None)
     }
+}
+
+/// A keyspace was to have another merge operator than it has.
+pub(crate) fn wrong_operator(name: &str, expected: &OperatorName, found: &OperatorName) -> Error {
+    let (expected, found) = (expected.as_str().into(), found.as_str().into());
+    Error::WrongMergeOperator { name: name.into(), expected, found }
 }

@@ -21,6 +21,7 @@ mod load;
 mod lsm;
 mod lsm_options;
 mod lsm_options_random;
+mod merge;
 mod objects;
 mod pieces;
 #[cfg(unix)]

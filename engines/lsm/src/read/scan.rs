@@ -7,6 +7,7 @@
 //! between them makes no difference.
 //! Thread safety: any thread.
 
+use std::cell::Cell;
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
@@ -116,28 +117,34 @@ impl TableScan {
         let mut sources: Vec<_> = copied.into_iter().map(Source::Copied).collect();
         self.tree_version.add_sources(bounds, self.forward, &mut sources);
         let mut sources = Sources::new(sources, self.forward)?;
-        let mut entries = 0;
+        let entries = Cell::new(0);
         let mut each = |key: &[u8], value: Scanned<'_>| {
-            entries += 1;
-            each(key, value).is_break() || entries >= entries_max
+            entries.set(entries.get() + 1);
+            each(key, value).is_break() || entries.get() >= entries_max
         };
         let mut steps = Steps::new(&self.gaps, &self.seen, &self.tree_version.active, self.forward);
-        let last = if self.forward {
+        let end = if self.forward {
             self.ascend(&mut sources, &mut steps, &mut each)?
         } else {
             self.descend(&mut sources, &mut steps, &mut each)?
         };
         steps.end();
-        Ok(last.or_else(|| self.stop.clone()).map(Bound::Excluded))
+        Ok(match end {
+            End::All => self.stop.clone().map(Bound::Excluded),
+            End::Enough(last) => Some(Bound::Excluded(last)),
+            // Whoever asks for the rest gets the error. What came before is not lost with it.
+            End::Unmerged(key, _) if entries.get() > 0 => Some(Bound::Included(key)),
+            End::Unmerged(_, error) => return Err(error),
+        })
     }
 
-    /// Hands entries on until `each` has enough; returns the key where it stopped.
+    /// Hands entries on until `each` has enough.
     fn ascend<'s>(
         &'s self,
         sources: &mut Sources<'s>,
         steps: &mut Steps<'s>,
         each: &mut impl FnMut(&[u8], Scanned<'_>) -> bool,
-    ) -> Result<Option<Slice>> {
+    ) -> Result<End> {
         // The newest visible version of a key comes first; the others are skipped.
         let (mut seen, mut covered) = (LastKey::default(), Covered::default());
         while let Some(next) = sources.next() {
@@ -146,15 +153,18 @@ impl TableScan {
                 if self.is_there(key, sequence, kind)? {
                     steps.end();
                     if kind == EntryKind::Merge && self.with_values {
-                        let value = self.fold_up(&seen.key, sources)?;
+                        let value = match self.fold_up(&seen.key, sources) {
+                            Ok(value) => value,
+                            Err(error) => return End::unmerged(&seen.key, error),
+                        };
                         if each(&seen.key, Scanned::Bytes(&value)) {
-                            return Ok(Some(Slice::new(&seen.key)));
+                            return Ok(End::Enough(Slice::new(&seen.key)));
                         }
                         continue;
                     }
                     let is_enough = each(key, self.scanned(kind, next.value()));
                     if is_enough {
-                        return Ok(Some(Slice::new(key)));
+                        return Ok(End::Enough(Slice::new(key)));
                     }
                 } else if let Some(gap) = steps.step(key) {
                     sources.skip_to(&gap.end)?;
@@ -166,7 +176,7 @@ impl TableScan {
             }
             sources.advance()?;
         }
-        Ok(None)
+        Ok(End::All)
     }
 
     /// As [`TableScan::ascend`], in the other direction.
@@ -175,7 +185,7 @@ impl TableScan {
         sources: &mut Sources<'s>,
         steps: &mut Steps<'s>,
         each: &mut impl FnMut(&[u8], Scanned<'_>) -> bool,
-    ) -> Result<Option<Slice>> {
+    ) -> Result<End> {
         // The newest visible version of a key comes last, so it is known only at the next key.
         let (mut key, mut value) = (Vec::new(), Vec::new());
         let (mut said, mut covered) = (None, Covered::default());
@@ -191,13 +201,16 @@ impl TableScan {
                     let is_enough = if kind == EntryKind::Merge && self.with_values {
                         let value = Slice::new(&value);
                         below.push(Version { sequence, kind, value });
-                        let folded = self.fold(&key, below.drain(..).rev())?;
+                        let folded = match self.fold(&key, below.drain(..).rev()) {
+                            Ok(folded) => folded,
+                            Err(error) => return End::unmerged(&key, error),
+                        };
                         each(&key, Scanned::Bytes(&folded))
                     } else {
                         each(&key, self.scanned(kind, &value))
                     };
                     if is_enough {
-                        return Ok(Some(Slice::new(&key)));
+                        return Ok(End::Enough(Slice::new(&key)));
                     }
                 } else if let Some(gap) = steps.step(&key) {
                     sources.skip_to(&gap.start)?;
@@ -207,7 +220,7 @@ impl TableScan {
                     continue;
                 }
             }
-            let Some(next) = next else { return Ok(None) };
+            let Some(next) = next else { return Ok(End::All) };
             if next.said().0 <= self.sequence {
                 let before = said.replace(next.said());
                 match before {
@@ -301,6 +314,27 @@ impl TableScan {
         match BlobPointer::from_bytes(stored).filter(|_| kind == EntryKind::Blob) {
             Some(pointer) => Scanned::Blob(ScannedBlob::new(&self.tree_version, pointer)),
             None => Scanned::Bytes(stored),
+        }
+    }
+}
+
+/// Where a scan ended.
+enum End {
+    /// Everything was handed on.
+    All,
+    /// This key was the last one asked for.
+    Enough(Slice),
+    /// The operands of this key cannot be merged.
+    Unmerged(Slice, Error),
+}
+
+impl End {
+    fn unmerged(key: &[u8], error: Error) -> Result<Self> {
+        match error {
+            Error::NoOperator { .. } | Error::MergeFailed { .. } => {
+                Ok(Self::Unmerged(Slice::new(key), error))
+            }
+            other => Err(other),
         }
     }
 }
