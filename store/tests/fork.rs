@@ -179,6 +179,7 @@ fn keyspace_calls(calls: &mut Calls, keyspace: &Keyspace, value: ReservedValue) 
     calls.refused("lend_back", || keyspace.iter().lend_back(|_, _| ControlFlow::Break(())));
     calls.refused("insert", || keyspace.insert("key", "value"));
     calls.refused("put", || keyspace.put("key", "value"));
+    calls.refused("merge", || keyspace.merge("key", "value"));
     calls.refused("delete", || keyspace.delete("large"));
     calls.refused("put_reserved", || keyspace.put_reserved("key", value));
     calls.refused("remove", || keyspace.remove("large"));
