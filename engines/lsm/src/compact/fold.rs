@@ -161,3 +161,108 @@ impl Group<'_> {
         is_value.then(|| self.entry(EntryKind::Value, folded))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::merge_operator::{MergeError, MergeOperator, built_in};
+    use crate::read::merge::tests::entry;
+
+    fn operand(sequence: u64, first: u64, bytes: &[u8]) -> Entry {
+        entry(b"key", sequence, EntryKind::Merge, &encode(sequence, first, bytes))
+    }
+
+    fn slot(name: &str) -> OperatorSlot {
+        let slot = OperatorSlot::default();
+        slot.set(NamedOperator::new(name, built_in(name)));
+        slot
+    }
+
+    /// Operands of the commits 9 (from 8 on), 6 and 4 (from 3 on).
+    fn chain(cuts: &[u64]) -> OpenChain {
+        let mut chain = OpenChain::new(operand(9, 8, b"c"), cuts.to_vec());
+        chain.push(operand(6, 6, b"b"));
+        chain.push(operand(4, 3, b"a"));
+        chain
+    }
+
+    fn folded(cuts: &[u64], below: Below) -> Vec<Entry> {
+        let value_of = |base: &Entry| match base.version.kind {
+            EntryKind::Value => Some(base.version.value.clone()),
+            _ => None,
+        };
+        chain(cuts).fold(&slot("append"), below, value_of)
+    }
+
+    #[test]
+    fn operands_become_one_or_a_value() {
+        assert_eq!(folded(&[], Below::Other), [operand(9, 3, b"abc")]);
+        let value = |bytes: &[u8]| entry(b"key", 9, EntryKind::Value, bytes);
+        assert_eq!(folded(&[], Below::Nothing), [value(b"abc")]);
+        let base = entry(b"key", 2, EntryKind::Value, b"0");
+        assert_eq!(folded(&[], Below::Base(base)), [value(b"0abc")]);
+        let removed = entry(b"key", 2, EntryKind::Tombstone, b"");
+        assert_eq!(folded(&[], Below::Base(removed)), [value(b"abc")]);
+        let elsewhere = entry(b"key", 2, EntryKind::Blob, &[1; 20]);
+        let kept = [operand(9, 3, b"abc"), elsewhere.clone()];
+        assert_eq!(folded(&[], Below::Base(elsewhere)), kept);
+    }
+
+    #[test]
+    fn nothing_is_folded_across_what_a_newer_operand_goes_on_below() {
+        let base = entry(b"key", 2, EntryKind::Value, b"0");
+        // It goes on below 8, with the operand of commit 6.
+        assert_eq!(folded(&[8], Below::Other), [operand(9, 8, b"c"), operand(6, 3, b"ab")]);
+        let value = entry(b"key", 6, EntryKind::Value, b"0ab");
+        assert_eq!(folded(&[8], Below::Base(base.clone())), [operand(9, 8, b"c"), value]);
+        // Below 3: it stands for all of these, and not for the value.
+        let kept = [operand(9, 3, b"abc"), base.clone()];
+        assert_eq!(folded(&[3], Below::Base(base)), kept);
+        let removed = entry(b"key", 2, EntryKind::Tombstone, b"");
+        let kept = [operand(9, 3, b"abc"), removed.clone()];
+        assert_eq!(folded(&[3], Below::Base(removed)), kept);
+        let value = entry(b"key", 9, EntryKind::Value, b"abc");
+        assert_eq!(folded(&[3], Below::Nothing), [value], "there is nothing below, for anyone");
+        let all = [operand(9, 8, b"c"), operand(6, 6, b"b"), operand(4, 3, b"a")];
+        assert_eq!(folded(&[8, 6], Below::Other), all);
+    }
+
+    #[test]
+    fn what_cannot_be_merged_stays_with_what_is_below() {
+        struct Never;
+        impl MergeOperator for Never {
+            fn merge(
+                &self,
+                _key: &[u8],
+                _older: &[u8],
+                _newer: &[u8],
+                merged: &mut Vec<u8>,
+            ) -> std::result::Result<(), MergeError> {
+                merged.push(1);
+                Err(MergeError::new("never"))
+            }
+        }
+        let slots = [slot("no such name"), OperatorSlot::default(), slot("append")];
+        slots[2].set(NamedOperator::new("never", Some(std::sync::Arc::new(Never))));
+        for slot in &slots {
+            for kind in [EntryKind::Value, EntryKind::Tombstone] {
+                let base = entry(b"key", 2, kind, b"");
+                let expected = chain(&[]).into_entries(Below::Base(base.clone()));
+                let value_of = |base: &Entry| Some(base.version.value.clone());
+                assert_eq!(chain(&[]).fold(slot, Below::Base(base), value_of), expected);
+            }
+            let expected = chain(&[]).into_entries(Below::Nothing);
+            assert_eq!(chain(&[]).fold(slot, Below::Nothing, |_| None), expected);
+            assert_eq!(chain(&[]).fold(slot, Below::Other, |_| None), expected);
+        }
+    }
+
+    #[test]
+    fn operands_that_would_be_too_long_together_stay_apart() {
+        let half = vec![7; OPERAND_FOLDED_BYTES_MAX / 2];
+        let mut chain = OpenChain::new(operand(9, 9, &half), Vec::new());
+        chain.push(operand(5, 5, &half));
+        let left = chain.fold(&slot("append"), Below::Other, |_| None);
+        assert_eq!(left.iter().map(|entry| entry.version.sequence).collect::<Vec<_>>(), [9, 5]);
+    }
+}
