@@ -105,6 +105,7 @@ class Store(_native.Store, Block):
         durability: Durability | None = None,
         lsm: LsmOptions | None = None,
         value_compression: str | None = None,
+        merge_operator: str | None = None,
     ) -> Keyspace[bytes, bytes]: ...
 
     @overload
@@ -119,6 +120,7 @@ class Store(_native.Store, Block):
         durability: Durability | None = None,
         lsm: LsmOptions | None = None,
         value_compression: str | None = None,
+        merge_operator: str | None = None,
     ) -> Keyspace[str, str]: ...
 
     @overload
@@ -133,6 +135,7 @@ class Store(_native.Store, Block):
         durability: Durability | None = None,
         lsm: LsmOptions | None = None,
         value_compression: str | None = None,
+        merge_operator: str | None = None,
     ) -> Keyspace[str, bytes]: ...
 
     @overload
@@ -147,6 +150,7 @@ class Store(_native.Store, Block):
         durability: Durability | None = None,
         lsm: LsmOptions | None = None,
         value_compression: str | None = None,
+        merge_operator: str | None = None,
     ) -> Keyspace[bytes, str]: ...
 
     @overload
@@ -161,6 +165,7 @@ class Store(_native.Store, Block):
         durability: Durability | None = None,
         lsm: LsmOptions | None = None,
         value_compression: str | None = None,
+        merge_operator: str | None = None,
     ) -> Keyspace[str, str]: ...
 
     def keyspace(
@@ -174,6 +179,7 @@ class Store(_native.Store, Block):
         durability: Durability | None = None,
         lsm: LsmOptions | None = None,
         value_compression: str | None = None,
+        merge_operator: str | None = None,
     ) -> Keyspace[Any, Any]:
         """The keyspace of that name, created if there is none.
 
@@ -183,11 +189,13 @@ class Store(_native.Store, Block):
         engine lsm are recorded with the keyspace, and hold until others are given; so is the
         compression of values in the other engines: "lz4", "zstd" or "zstd:LEVEL", for values of 128
         bytes or more, or from other bytes on, as in "lz4, from 200". A keyspace with values that
-        are stored plain is converted by compress_values().
+        are stored plain is converted by compress_values(). A merge operator is what merge() uses, and
+        recorded for good: "add", "max_u64", "min_u64", "max_i64", "min_i64" (integers of 8 bytes,
+        little-endian), "append" or "or".
         """
         keys, values = _codecs(codec, key_codec, value_codec)
         return Keyspace(
-            self, name, engine, durability, keys, values, lsm, value_compression
+            self, name, engine, durability, keys, values, lsm, value_compression, merge_operator
         )
 
     @overload
