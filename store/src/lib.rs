@@ -79,6 +79,7 @@ mod bounds;
 mod value_compression;
 mod guard;
 mod merge_operators;
+mod compaction_filters;
 mod own_options;
 mod engine;
 mod encryption;
@@ -104,9 +105,10 @@ pub use adamant_heap::{
     Occupancy, PageRange, Recovery, Shrunk, Stats as HeapStats, Usage,
 };
 pub use adamant_lsm::{
-    BlobStats as LsmBlobs, BuiltIn as BuiltInOperator, Compression, Error as LsmError,
-    LevelCompression, LevelStats as LsmLevel, LsmStats, MemtableStats, MergeError, MergeOperator,
-    OPERAND_BYTES_MAX, Options as LsmOptions, TableMeta as LsmTable, TreeOptions as LsmTreeOptions,
+    BlobStats as LsmBlobs, BuiltIn as BuiltInOperator, CompactionFilter, Compression,
+    Error as LsmError, LevelCompression, LevelStats as LsmLevel, LsmStats, MemtableStats,
+    MergeError, MergeOperator, OPERAND_BYTES_MAX, Options as LsmOptions, TableMeta as LsmTable,
+    TreeOptions as LsmTreeOptions, Verdict as FilterVerdict,
 };
 pub use adamant_medium::error::Error as DirectoryError;
 pub use adamant_medium::names as file_names;

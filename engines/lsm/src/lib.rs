@@ -13,6 +13,7 @@
 pub mod error;
 mod key;
 mod merge_operator;
+mod compaction_filter;
 pub mod layout;
 mod file;
 pub mod compression;
@@ -36,6 +37,7 @@ mod inspect;
 
 pub use blob::{Blob, BlobFile, BlobMeta, BlobOptions, BlobStream, BlobWriter, check_blob_file};
 pub use cache::{Cache, CacheOptions};
+pub use compaction_filter::{CompactionFilter, Verdict};
 pub use compression::Compression;
 pub use error::{Error, Result};
 pub use file::{Identity, file_name, number_of, owner_of};

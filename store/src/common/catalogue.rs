@@ -99,7 +99,10 @@ impl Catalogue {
             own = OwnOptions { merge: own.merge, ..OwnOptions::default() };
         }
         let codec = || codec_of(heap, name, &own);
-        Map::open((&self.lsm_trees, self.head.offset()), heap, name, (entry, &own), codec)
+        let place = (&*self.lsm_trees, self.head.offset());
+        let map = Map::open(place, heap, name, (entry, &own), codec)?;
+        self.lsm_trees.give_filter(map.lsm(), name, entry.kind.get());
+        Ok(map)
     }
 
     /// The LSM trees.
@@ -185,7 +188,9 @@ impl Catalogue {
         let id = head.next_keyspace.get();
         head.next_keyspace = (id + 1).into();
         let codec = codec_of(heap, name, own)?;
-        let fixed = Map::create(&self.lsm_trees, name, (engine, own), codec, heap)?.entry(id);
+        let map = Map::create(&self.lsm_trees, name, (engine, own), codec, heap)?;
+        self.lsm_trees.give_filter(map.lsm(), name, kind);
+        let fixed = map.entry(id);
         let entry = CatalogueEntry::new(KeyspaceEntry { kind: kind.into(), ..fixed }, own);
         self.raise_format(heap, &entry)?;
         let replaced = self.tree.insert(heap, name.as_bytes(), &entry.to_bytes())?;
@@ -389,6 +394,7 @@ impl Catalogue {
         }
         let codec = codec_of(heap, name, &own)?;
         let map = Map::create(&self.lsm_trees, name, (engine, &own), codec, heap)?;
+        self.lsm_trees.give_filter(map.lsm(), name, entry.kind.get());
         let mut entry = entry.with_map(&map);
         if own != before {
             entry = entry.with_options(name, &own)?;

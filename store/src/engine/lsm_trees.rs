@@ -20,6 +20,7 @@ use adamant_lsm::{
 use adamant_medium::storage::Directory;
 use parking_lot::Mutex;
 
+use crate::compaction_filters::CompactionFilters;
 use crate::engine::write_stall::WriteStall;
 use crate::error::{Error, Result};
 use crate::layout::{HEAD_NEXT_FILE_AT, STORE_ROOT, StoreHead};
@@ -38,6 +39,7 @@ pub(crate) struct LsmTrees {
     options: LsmOptions,
     cache_options: CacheOptions,
     operators: MergeOperators,
+    filters: CompactionFilters,
     /// That of an earlier opening, whose files have the same numbers.
     cache: Option<Arc<Cache>>,
     sequences: Arc<Sequences>,
@@ -67,6 +69,7 @@ impl LsmTrees {
             options,
             cache_options,
             operators,
+            filters: CompactionFilters::default(),
             cache: None,
             sequences: Arc::default(),
             environment: OnceLock::new(),
@@ -74,6 +77,11 @@ impl LsmTrees {
             write_stall: Arc::default(),
             pins: Mutex::default(),
         }
+    }
+
+    /// The same, with filters for their compactions.
+    pub(crate) fn with_filters(self, filters: CompactionFilters) -> Self {
+        Self { filters, ..self }
     }
 
     /// The trees of the same store at a later commit, with the same cache: for a store that is read
@@ -226,6 +234,13 @@ impl LsmTrees {
     /// The merge operator that these options name, registered or not.
     pub(crate) fn operator(&self, own: &OwnOptions) -> Option<NamedOperator> {
         own.merge.as_ref().map(|name| self.operators.named(name))
+    }
+
+    /// Gives the tree of a keyspace with this name and kind its filter, if there is one.
+    pub(crate) fn give_filter(&self, tree: Option<&Arc<Lsm>>, name: &str, kind: u16) {
+        if let (Some(tree), Some(filter)) = (tree, self.filters.of(name, kind)) {
+            tree.set_filter(filter);
+        }
     }
 
     fn give_operator(&self, tree: &Lsm, own: &OwnOptions) {

@@ -222,7 +222,9 @@ pub(crate) fn lsm_trees_in(directory: Arc<dyn Directory>, options: &Options) -> 
     // On a full device a memtable is written to space from the log.
     let room = options.log_bytes_max.max(LOG_BYTES_MIN) - LOG_BYTES_MIN / 4 * 3;
     lsm.memtable_bytes_max = lsm.memtable_bytes_max.min(room / 4 * 3);
-    LsmTrees::new(directory, lsm, cache, options.merge_operators.clone())
+    let operators = options.merge_operators.clone();
+    let filters = options.compaction_filters.clone();
+    LsmTrees::new(directory, lsm, cache, operators).with_filters(filters)
 }
 
 /// Fails if a directory without a pool holds foreign files.

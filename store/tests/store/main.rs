@@ -10,6 +10,7 @@ mod beside;
 mod changes;
 mod clear;
 mod compact;
+mod compaction_filter;
 #[cfg(unix)]
 mod doors;
 #[cfg(feature = "encryption")]

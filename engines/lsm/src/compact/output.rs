@@ -14,6 +14,7 @@ use adamant_slice::Slice;
 use super::fold::{Below, OpenChain};
 use super::survivors::{Fate, VisibilityFilter};
 use crate::blob::{BlobOptions, BlobWriter};
+use crate::compaction_filter::Filtering;
 use crate::error::{Error, Result};
 use crate::file::FileKind;
 use crate::key::{BlobPointer, Entry, EntryKind, VALUE_BYTES_MAX, Version};
@@ -34,6 +35,9 @@ pub(crate) struct Outcome {
     pub(crate) blobs: Vec<BlobInfo>,
     /// Values of blob files that were left out: number and bytes.
     pub(crate) stale: BTreeMap<u64, (u64, u64)>,
+    /// The lowest number of an entry that the filter removed or changed: a snapshot that sees it
+    /// must not see this outcome.
+    pub(crate) filtered_from: Option<u64>,
     /// Whether a commit names the files, or may name them.
     is_taken: AtomicBool,
 }
@@ -46,6 +50,7 @@ impl Outcome {
             tables: Vec::new(),
             blobs: Vec::new(),
             stale: BTreeMap::new(),
+            filtered_from: None,
             is_taken: AtomicBool::new(false),
         }
     }
@@ -226,6 +231,25 @@ impl<'o> Output<'o> {
     pub(crate) fn without_folding(mut self) -> Self {
         self.folds = false;
         self
+    }
+
+    /// Adds the next entry as a filter leaves it.
+    pub(crate) fn add_filtered(&mut self, entry: Entry, filtering: &mut Filtering) -> Result<()> {
+        if !filtering.is_asked(&entry) {
+            return self.add(entry);
+        }
+        let pointer = BlobPointer::from_bytes(&entry.version.value);
+        let value = match pointer.filter(|_| entry.version.kind == EntryKind::Blob) {
+            Some(pointer) => self.tree_version.blob_value(&entry.key, &pointer)?,
+            None => entry.version.value.clone(),
+        };
+        match filtering.replaced(&entry, &value) {
+            Some(replaced) => {
+                self.note_stale(&entry)?;
+                self.add(replaced)
+            }
+            None => self.add(entry),
+        }
     }
 
     /// Adds the next entry, if a reader can see it.

@@ -16,6 +16,7 @@ use adamant_slice::Slice;
 use super::output::{Outcome, Output, TreeParts};
 use super::pick::Job;
 use super::survivors::VisibilityFilter;
+use crate::compaction_filter::Filtering;
 use crate::error::{Error, Result};
 use crate::file::FileKind;
 use crate::key::{BlobPointer, Entry, EntryKind, Lookup, RangeTombstone, Version};
@@ -76,12 +77,12 @@ pub(crate) fn flush(
     output.finish()
 }
 
-/// Merges the inputs of a job.
+/// Merges the inputs of a job, with a filter or without.
 pub(crate) fn compact(
     parts: TreeParts<'_>,
     tree_version: &TreeVersion,
     job: &Job,
-    oldest_seen: u64,
+    (oldest_seen, mut filtering): (u64, Option<Filtering>),
     progress: &Progress<'_>,
 ) -> Result<Outcome> {
     let (context, _) = parts;
@@ -106,10 +107,15 @@ pub(crate) fn compact(
         if entries.is_multiple_of(PROGRESS_ENTRIES) {
             progress(std::mem::take(&mut bytes))?;
         }
-        output.add(entry)?;
+        match &mut filtering {
+            Some(filtering) => output.add_filtered(entry, filtering)?,
+            None => output.add(entry)?,
+        }
     }
     progress(bytes)?;
-    output.finish()
+    let mut outcome = output.finish()?;
+    outcome.filtered_from = filtering.and_then(|filtering| filtering.lowest());
+    Ok(outcome)
 }
 
 /// These ranges, as far as a reader at `oldest_seen` or later can tell them apart. Snapshots that
