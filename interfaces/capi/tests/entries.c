@@ -253,9 +253,11 @@ static void test_keyspaces(adamant_store *store)
     OK(adamant_batch_new(store, &batch));
     OK(adamant_batch_merge(batch, packed, T("1"), T(" two")));
     OK(adamant_batch_commit(batch));
+    adamant_batch_free(batch);
     OK(adamant_transaction_begin(store, &transaction));
     OK(adamant_transaction_merge(transaction, packed, T("1"), T(" and three")));
     OK(adamant_transaction_commit(transaction));
+    adamant_transaction_free(transaction);
     check_value(packed, "1", "one and two and three");
     CODE(ADAMANT_INVALID, adamant_merge(other, T("1"), T("2")));
     adamant_keyspace_free(packed);
