@@ -446,8 +446,8 @@ impl Options {
     }
 
     /// Has compactions of a keyspace of the engine `lsm` ask a filter about entries that they read,
-    /// which removes or changes some of them: of that with this name when it is opened or made. It is
-    /// not recorded; a store that is opened without it loses nothing.
+    /// which removes or changes some of them: of that with this name when it is opened or made. It
+    /// is not recorded; a store that is opened without it loses nothing.
     ///
     /// An entry that an open snapshot or transaction sees stays as it is for the time being, and
     /// nothing older is ever seen in place of one that was removed. Otherwise a change by a filter
@@ -484,10 +484,11 @@ impl Options {
     }
 
     /// Whether compactions drop the entries of expiring keyspaces of the engine `lsm` whose
-    /// deadlines have passed by the system's clock, as a [filter](Options::compaction_filter) would:
-    /// their space comes back without [`Expiring::remove_expired`](crate::Expiring::remove_expired),
-    /// which still removes the rows of their deadlines. Not to be set where handles read another
-    /// clock ([`Expiring::with_clock`](crate::Expiring::with_clock)), for which these entries may not
+    /// deadlines have passed by the system's clock, as a [filter](Options::compaction_filter)
+    /// would: their space comes back without
+    /// [`Expiring::remove_expired`](crate::Expiring::remove_expired), which still removes the rows
+    /// of their deadlines. Not to be set where handles read another clock
+    /// ([`Expiring::with_clock`](crate::Expiring::with_clock)), for which these entries may not
     /// have ended. Entries in blob files stay. Default: false.
     #[must_use]
     pub fn drop_expired(mut self, drops: bool) -> Self {

@@ -86,8 +86,9 @@ impl FilterSlot {
         waits.is_err().then(|| Filtering { filter, after, key: None, lowest: None })
     }
 
-    /// Notes whether the result of a filtered compaction was used: if not, the next ones go without,
-    /// so that a store in which some snapshot is always open does not do all of them twice.
+    /// Notes whether the result of a filtered compaction was used: if not, the next ones go
+    /// without, so that a store in which some snapshot is always open does not do all of them
+    /// twice.
     pub(crate) fn note(&self, is_used: bool) {
         let last = self.last_pause.load(Ordering::Acquire);
         let pause = if is_used { 0 } else { (2 * last).clamp(1, PAUSE_MAX) };

@@ -325,8 +325,8 @@ impl Lsm {
         self.current.load().operator.set(operator);
     }
 
-    /// Has compactions ask a filter about entries, from now on. It is asked about none in a tree with
-    /// a merge operator: what lies on top of an entry would change with it.
+    /// Has compactions ask a filter about entries, from now on. It is asked about none in a tree
+    /// with a merge operator: what lies on top of an entry would change with it.
     pub fn set_filter(&self, filter: Box<dyn CompactionFilter>) {
         self.filter.set(filter);
     }

@@ -89,8 +89,8 @@ impl Batch {
     }
 
     /// Merges an operand with the value of a key at the commit, by the merge operator of the
-    /// keyspace. See [`Keyspace::merge`]. Operands take effect in the order in which they are given,
-    /// after what the batch puts under their key before.
+    /// keyspace. See [`Keyspace::merge`]. Operands take effect in the order in which they are
+    /// given, after what the batch puts under their key before.
     ///
     /// O(key + operand): a copy of both into the batch. The commit costs as [`Keyspace::merge`] for
     /// each.

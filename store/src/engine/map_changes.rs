@@ -117,8 +117,8 @@ impl Map {
         }
     }
 
-    /// Merges operands with what their keys have, in the keyspace with this name. Keys ascend, and may repeat. O(log n) for each; an
-    /// LSM tree reads no file for it.
+    /// Merges operands with what their keys have, in the keyspace with this name. Keys ascend, and
+    /// may repeat. O(log n) for each; an LSM tree reads no file for it.
     pub(crate) fn merge(
         &self,
         heap: &mut Transaction<'_>,

@@ -54,14 +54,14 @@ impl Keyspace {
     }
 
     /// Merges an operand with the value of a key, by the merge operator that the keyspace records:
-    /// see [`KeyspaceOptions::merge_operator`]. A key without a value gets the operand as its value.
-    /// One commit.
+    /// see [`KeyspaceOptions::merge_operator`]. A key without a value gets the operand as its
+    /// value. One commit.
     ///
     /// O(log n). In `lsm` it costs as a put and reads no file, whatever the size of the value: the
-    /// operand is merged by reads, flushes and compactions. Operands of a key in the active memtable
-    /// are merged at once while they do not grow, so a read finds one of them in each memtable and
-    /// table at most, and logarithmically many of those that grow. In the other engines it costs a
-    /// [`Keyspace::get`] and a put. While changes are recorded
+    /// operand is merged by reads, flushes and compactions. Operands of a key in the active
+    /// memtable are merged at once while they do not grow, so a read finds one of them in each
+    /// memtable and table at most, and logarithmically many of those that grow. In the other
+    /// engines it costs a [`Keyspace::get`] and a put. While changes are recorded
     /// ([`Store::record_changes`](crate::Store::record_changes)) the merged value is read in `lsm`,
     /// too.
     ///

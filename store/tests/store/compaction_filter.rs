@@ -1,5 +1,5 @@
-//! Compaction filters: what they take is gone, also the older versions below it, and what a snapshot
-//! sees stays.
+//! Compaction filters: what they take is gone, also the older versions below it, and what a
+//! snapshot sees stays.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -2,9 +2,9 @@
 //!
 //! Purpose: flushes and compactions fold the operands that all readers see together, so that the
 //! next read has less to do.
-//! Invariants: each reader sees the same before and after. A newer operand that stays and stands for
-//! some of them is read together with what lies below its first commit, so nothing is folded across
-//! that commit. What the operator fails to merge stays as it is.
+//! Invariants: each reader sees the same before and after. A newer operand that stays and stands
+//! for some of them is read together with what lies below its first commit, so nothing is folded
+//! across that commit. What the operator fails to merge stays as it is.
 //! Thread safety: one thread at a time.
 
 use adamant_slice::Slice;

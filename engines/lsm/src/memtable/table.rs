@@ -554,9 +554,9 @@ impl Change {
         &self.undo.memtable
     }
 
-    /// Merges an operand with what its key has in this memtable, as long as that is at most twice as
-    /// long: so the lengths of what is left at least double, and what is copied is, for all operands
-    /// together, O(log n) times as long as they are. Returns what is to be written.
+    /// Merges an operand with what its key has in this memtable, as long as that is at most twice
+    /// as long: so the lengths of what is left at least double, and what is copied is, for all
+    /// operands together, O(log n) times as long as they are. Returns what is to be written.
     pub(crate) fn absorb<R: Read>(
         &self,
         heap: &R,

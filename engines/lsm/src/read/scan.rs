@@ -104,8 +104,8 @@ impl TableScan {
     /// a later scan continues; `None` when nothing is left.
     ///
     /// # Errors
-    /// Those of tables; `NoOperator` and `MergeFailed` of operands, and those of the blob files that
-    /// these lie on.
+    /// Those of tables; `NoOperator` and `MergeFailed` of operands, and those of the blob files
+    /// that these lie on.
     pub fn finish(
         mut self,
         entries_max: usize,

@@ -1,6 +1,6 @@
 //! A tree against ordered maps, one for each sequence number that is read: random changes in
-//! transactions that commit or are undone, with flushes, compactions and reopenings in between; with
-//! and without operands of a merge operator.
+//! transactions that commit or are undone, with flushes, compactions and reopenings in between;
+//! with and without operands of a merge operator.
 
 use std::ops::Bound;
 use std::sync::Arc;

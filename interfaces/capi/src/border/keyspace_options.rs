@@ -117,10 +117,10 @@ pub extern "C" fn adamant_keyspace_options_set_value_compression(
     })
 }
 
-/// Sets the merge operator of the keyspace, of any engine, by its name, one of those of the library:
-/// "add" (64-bit integers, little-endian, signed or not), "max_u64", "min_u64", "max_i64",
-/// "min_i64", "append" (bytes) and "or" (bits). It is recorded for good: a keyspace that has another
-/// one is refused with ADAMANT_INVALID.
+/// Sets the merge operator of the keyspace, of any engine, by its name, one of those of the
+/// library: "add" (64-bit integers, little-endian, signed or not), "max_u64", "min_u64", "max_i64",
+/// "min_i64", "append" (bytes) and "or" (bits). It is recorded for good: a keyspace that has
+/// another one is refused with ADAMANT_INVALID.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_keyspace_options_set_merge_operator(
     options: Changed<KeyspaceOptionsHandle>,

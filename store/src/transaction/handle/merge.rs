@@ -34,8 +34,8 @@ impl Transaction {
     ///
     /// # Errors
     /// As [`Transaction::put`]; the keyspace has no merge operator, or one that is not registered;
-    /// the operator refuses the operand, or fails to merge it with the transaction's own writes. The
-    /// commit fails where the operator fails then, as [`Keyspace::merge`].
+    /// the operator refuses the operand, or fails to merge it with the transaction's own writes.
+    /// The commit fails where the operator fails then, as [`Keyspace::merge`].
     pub fn merge(
         &mut self,
         keyspace: &Keyspace,
