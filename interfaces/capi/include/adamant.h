@@ -797,10 +797,10 @@ int adamant_keyspace_options_set_value_compression(adamant_keyspace_options *opt
                                                    const char *compression);
 
 /**
- * Sets the merge operator of the keyspace, of any engine, by its name, one of those of the library:
- * "add" (64-bit integers, little-endian, signed or not), "max_u64", "min_u64", "max_i64",
- * "min_i64", "append" (bytes) and "or" (bits). It is recorded for good: a keyspace that has another
- * one is refused with ADAMANT_INVALID.
+ * Sets the merge operator of the keyspace, of any engine, by its name, one of those of the
+ * library: "add" (64-bit integers, little-endian, signed or not), "max_u64", "min_u64", "max_i64",
+ * "min_i64", "append" (bytes) and "or" (bits). It is recorded for good: a keyspace that has
+ * another one is refused with ADAMANT_INVALID.
  */
 int adamant_keyspace_options_set_merge_operator(adamant_keyspace_options *options, const char *name);
 
@@ -1079,8 +1079,8 @@ int adamant_put(adamant_keyspace *keyspace, adamant_slice key, adamant_slice val
 
 /**
  * Merges an operand with the value of a key, by the merge operator of the keyspace: see
- * adamant_keyspace_options_set_merge_operator. A key without a value gets the operand as its value.
- * O(log n); the engine lsm reads no file for it.
+ * adamant_keyspace_options_set_merge_operator. A key without a value gets the operand as its
+ * value. O(log n); the engine lsm reads no file for it.
  *
  * Fails with ADAMANT_INVALID if the keyspace has no merge operator, or the operator refuses the
  * operand, and with ADAMANT_VALUE_LENGTH if it has more than 1 MiB.
