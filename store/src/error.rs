@@ -113,6 +113,16 @@ pub enum Error {
         /// The engine of the keyspace.
         found: &'static str,
     },
+    /// The keyspace records another merge operator than the requested one. Its operands are of that
+    /// one.
+    WrongMergeOperator {
+        /// Its name.
+        name: String,
+        /// The requested operator.
+        expected: String,
+        /// The operator of the keyspace.
+        found: String,
+    },
     /// There is no engine of that name.
     EngineName {
         /// The name asked for.
@@ -542,6 +552,11 @@ impl fmt::Display for Error {
                 f,
                 "the keyspace {name:?} was asked for with engine {expected} and is kept by \
                  {found}; ask for that one or for none, or convert it (`adamant keyspace convert`)"
+            ),
+            Self::WrongMergeOperator { name, expected, found } => write!(
+                f,
+                "the keyspace {name:?} was asked for with the merge operator {expected:?} and has \
+                 {found:?}; ask for that one or for none, or copy its entries to another keyspace"
             ),
             Self::EngineName { name, known } => {
                 write!(f, "there is no engine {name:?}; those that there are: {known}")

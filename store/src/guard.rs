@@ -14,6 +14,9 @@ thread_local! {
     static HELD: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
 }
 
+/// Stands for all stores: for a caller's code that may run under the lock of any.
+pub(crate) const ANY_STORE: usize = usize::MAX;
+
 /// Marks a store as held by this thread until it is dropped.
 pub(crate) struct Guard {
     store: usize,
@@ -39,7 +42,11 @@ impl Drop for Guard {
 /// Whether this thread runs a closure under that store's lock.
 pub(crate) fn is_held(store: usize) -> bool {
     // While a thread exits, its list may be gone already; then no closure runs on it.
-    HELD.try_with(|held| held.borrow().contains(&store)).unwrap_or(false)
+    HELD.try_with(|held| {
+        let held = held.borrow();
+        held.iter().any(|held| *held == store || *held == ANY_STORE)
+    })
+    .unwrap_or(false)
 }
 
 #[cfg(test)]

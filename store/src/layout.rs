@@ -23,6 +23,8 @@ pub const STORE_FORMAT_CHANGES: u32 = 4;
 /// The same of one that has had a keyspace with compressed values: where its entry is lost, values
 /// may be stored in either way.
 pub const STORE_FORMAT_VALUES: u32 = 5;
+/// The same of one that has had a keyspace with a merge operator, which may hold operands.
+pub const STORE_FORMAT_MERGE: u32 = 6;
 /// The lowest version that this code reads; its entries do not record a kind.
 pub const STORE_FORMAT_MIN: u32 = 1;
 
@@ -32,7 +34,7 @@ pub const STORE_FORMAT_MIN: u32 = 1;
 pub struct StoreHead {
     /// `STORE_MAGIC`.
     pub magic: [u8; 8],
-    /// `STORE_FORMAT_MIN` to `STORE_FORMAT_VALUES`.
+    /// `STORE_FORMAT_MIN` to `STORE_FORMAT_MERGE`.
     pub format: U32,
     /// The number of the next file of the engine `lsm`; 0 while there was none.
     pub next_file: U32,
@@ -123,6 +125,8 @@ pub const DURABILITY_SYNC: u8 = 1;
 pub const DURABILITY_BUFFERED: u8 = 2;
 /// Memory has it.
 pub const DURABILITY_DEFERRED: u8 = 3;
+/// The name of the merge operator, in UTF-8: 1 to 32 bytes.
+pub const OPTION_MERGE: u16 = 10;
 
 /// The last byte of a stored value that is plain before it.
 pub const VALUE_PLAIN: u8 = 0;

@@ -78,9 +78,11 @@ mod metrics;
 mod reserved;
 mod bounds;
 mod value_compression;
+mod guard;
+mod merge_operators;
+mod compaction_filters;
 mod own_options;
 mod engine;
-mod guard;
 mod encryption;
 mod options;
 pub mod increment;
@@ -105,9 +107,10 @@ pub use adamant_heap::{
     Occupancy, PageRange, Recovery, Shrunk, Stats as HeapStats, Usage,
 };
 pub use adamant_lsm::{
-    BlobStats as LsmBlobs, Compression, Error as LsmError, LevelCompression,
-    LevelStats as LsmLevel, LsmStats, MemtableStats, Options as LsmOptions, TableMeta as LsmTable,
-    TreeOptions as LsmTreeOptions,
+    BlobStats as LsmBlobs, BuiltIn as BuiltInOperator, CompactionFilter, Compression,
+    Error as LsmError, LevelCompression, LevelStats as LsmLevel, LsmStats, MemtableStats,
+    MergeError, MergeOperator, OPERAND_BYTES_MAX, Options as LsmOptions, TableMeta as LsmTable,
+    TreeOptions as LsmTreeOptions, Verdict as FilterVerdict,
 };
 pub use adamant_medium::error::Error as DirectoryError;
 pub use adamant_medium::names as file_names;
@@ -148,6 +151,7 @@ pub use keyspace::snapshot::Snapshot;
 pub use keyspace::stats::KeyspaceStats;
 pub use kind::KeyspaceKind;
 pub use limits::{KEY_BYTES_MAX, NAME_BYTES_MAX, VALUE_BYTES_MAX};
+pub use merge_operators::MERGE_OPERATOR_NAME_BYTES_MAX;
 pub use metrics::{CommitStats, Latencies};
 pub use multimap::Multimap;
 pub use options::Options;

@@ -10,6 +10,7 @@ use adamant_heap::durability::Durability;
 use crate::common::shared::Shared;
 use crate::common::state::KeyspaceState;
 use crate::error::Result;
+use crate::keyspace::convert::wrong_operator;
 use crate::own_options::OwnOptions;
 
 impl Shared {
@@ -33,6 +34,11 @@ impl Shared {
         }
         if recorded.durability.is_none() {
             asked.durability = asked.durability.filter(Option::is_some);
+        }
+        if let (Some(asked), Some(found)) = (asked.merge, recorded.merge)
+            && asked != found
+        {
+            return Err(wrong_operator(&state.name, &asked, &found));
         }
         if asked.or(&recorded) == recorded {
             return Ok(());

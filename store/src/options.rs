@@ -1,10 +1,15 @@
 //! Options for opening a store.
 
+use std::sync::Arc;
+
 use adamant_heap::durability::Durability;
 use adamant_heap::{Flushing, ImageKind};
-use adamant_lsm::Options as LsmOptions;
+use adamant_lsm::{CompactionFilter, MergeOperator, Options as LsmOptions};
 
+use crate::compaction_filters::{CompactionFilters, system_clock};
 use crate::encryption::EncryptionKey;
+use crate::error::{Error, Result};
+use crate::merge_operators::MergeOperators;
 
 /// Options for opening a store, in the builder style.
 ///
@@ -42,6 +47,8 @@ pub struct Options {
     pub(crate) pinned_bytes_max: u64,
     pub(crate) open_files_max: usize,
     pub(crate) lsm: LsmOptions,
+    pub(crate) merge_operators: MergeOperators,
+    pub(crate) compaction_filters: CompactionFilters,
 }
 
 impl Options {
@@ -69,6 +76,8 @@ impl Options {
             pinned_bytes_max: 64 << 20,
             open_files_max: 256,
             lsm: LsmOptions::default(),
+            merge_operators: MergeOperators::default(),
+            compaction_filters: CompactionFilters::default(),
         }
     }
 
@@ -388,6 +397,134 @@ impl Options {
     pub fn lsm(mut self, options: LsmOptions) -> Self {
         self.lsm = options;
         self
+    }
+
+    /// Registers a merge operator under a name, for the keyspaces that record this name: see
+    /// [`KeyspaceOptions::merge_operator`](crate::KeyspaceOptions::merge_operator). It must be the
+    /// same function whenever the store is opened: keyspaces hold operands that it has not merged
+    /// yet. Those of the library ([`BuiltInOperator`](crate::BuiltInOperator)) are always there.
+    ///
+    /// Where none is registered under the name that a keyspace records, reads of keys that need it
+    /// fail, and nothing else.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("app.adamant");
+    /// use std::sync::Arc;
+    ///
+    /// use adamant::{KeyspaceOptions, MergeError, MergeOperator, Options, Store};
+    ///
+    /// /// Keeps the lowest of all bids, as texts of one length.
+    /// struct Lowest;
+    ///
+    /// impl MergeOperator for Lowest {
+    ///     fn merge(
+    ///         &self,
+    ///         _key: &[u8],
+    ///         older: &[u8],
+    ///         newer: &[u8],
+    ///         merged: &mut Vec<u8>,
+    ///     ) -> Result<(), MergeError> {
+    ///         merged.extend_from_slice(older.min(newer));
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// let options = Options::new().merge_operator("lowest", Arc::new(Lowest));
+    /// let store = Store::open_with(&path, options)?;
+    /// let bids = KeyspaceOptions::new().merge_operator("lowest");
+    /// let bids = store.keyspace_with("bids", bids)?;
+    /// bids.merge("chair", "0120")?;
+    /// bids.merge("chair", "0095")?;
+    /// assert_eq!(bids.get("chair")?, Some("0095".into()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn merge_operator(mut self, name: &str, operator: Arc<dyn MergeOperator>) -> Self {
+        self.merge_operators.register(name, operator);
+        self
+    }
+
+    /// Has compactions of a keyspace of the engine `lsm` ask a filter about entries that they read,
+    /// which removes or changes some of them: of that with this name when it is opened or made. It
+    /// is not recorded; a store that is opened without it loses nothing.
+    ///
+    /// An entry that an open snapshot or transaction sees stays as it is for the time being, and
+    /// nothing older is ever seen in place of one that was removed. Otherwise a change by a filter
+    /// is no commit: it is in no feed of changes, and when it happens is up to the background, for
+    /// old data seldom; [`Keyspace::compact`](crate::Keyspace::compact) asks about every entry.
+    /// Values in blob files are left alone unless the filter says that it reads them. A keyspace
+    /// with a merge operator is not filtered: operands on top of an entry would change with it.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("app.adamant");
+    /// use adamant::{Engine, FilterVerdict, KeyspaceOptions, Options, Store};
+    ///
+    /// let filter = |_key: &[u8], value: &[u8]| match value {
+    ///     b"obsolete" => FilterVerdict::Remove,
+    ///     _ => FilterVerdict::Keep,
+    /// };
+    /// let store = Store::open_with(&path, Options::new().compaction_filter("log", filter))?;
+    /// let log = store.keyspace_with("log", KeyspaceOptions::new().engine(Engine::Lsm))?;
+    /// log.put("1", "obsolete")?;
+    /// log.put("2", "current")?;
+    /// log.compact()?;
+    /// assert_eq!(log.len()?, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn compaction_filter(
+        mut self,
+        keyspace: &str,
+        filter: impl CompactionFilter + 'static,
+    ) -> Self {
+        self.compaction_filters.add(keyspace, Arc::new(filter));
+        self
+    }
+
+    /// Whether compactions drop the entries of expiring keyspaces of the engine `lsm` whose
+    /// deadlines have passed by the system's clock, as a [filter](Options::compaction_filter)
+    /// would: their space comes back without
+    /// [`Expiring::remove_expired`](crate::Expiring::remove_expired), which still removes the rows
+    /// of their deadlines. Not to be set where handles read another clock
+    /// ([`Expiring::with_clock`](crate::Expiring::with_clock)), for which these entries may not
+    /// have ended. Entries in blob files stay. Default: false.
+    #[must_use]
+    pub fn drop_expired(mut self, drops: bool) -> Self {
+        self.compaction_filters.drop_expired(drops.then(system_clock));
+        self
+    }
+
+    /// Like [`Options::drop_expired`], by another clock, in milliseconds since 1970: that of the
+    /// handles.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("app.adamant");
+    /// use adamant::{Deadline, Engine, KeyspaceOptions, Options, Store};
+    ///
+    /// let store = Store::open_with(&path, Options::new().drop_expired_by(|| 1_000))?;
+    /// let options = KeyspaceOptions::new().engine(Engine::Lsm);
+    /// let leases = store.expiring_with("leases", options)?.with_clock(|| 1_000);
+    /// leases.put("printer", "ada", Some(Deadline::from_millis(999)))?;
+    /// leases.put("scanner", "bob", Some(Deadline::from_millis(1_001)))?;
+    /// let (entries, _) = leases.keyspaces();
+    /// assert_eq!(entries.len()?, 2, "one has ended, and is there");
+    /// entries.compact()?;
+    /// assert_eq!(entries.len()?, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn drop_expired_by(mut self, clock: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
+        self.compaction_filters.drop_expired(Some(Arc::new(clock)));
+        self
+    }
+
+    /// Fails if an option has an impossible value.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.lsm.check().map_err(Error::of_lsm(""))?;
+        self.merge_operators.check()
     }
 }
 

@@ -6,6 +6,7 @@ use adamant_heap::durability::Durability;
 use adamant_lsm::TreeOptions;
 
 use crate::error::{Error, Result};
+use crate::merge_operators::OperatorName;
 use crate::value_compression::ValueCompression;
 
 /// The place of a dictionary in the heap: a block of its own, which belongs to the entry.
@@ -30,6 +31,8 @@ pub(crate) struct OwnOptions {
     /// The durability of commits that do not set their own; `Some(None)`: that of the store, which
     /// was asked for.
     pub(crate) durability: Option<Option<Durability>>,
+    /// The name of the merge operator.
+    pub(crate) merge: Option<OperatorName>,
 }
 
 impl OwnOptions {
@@ -40,6 +43,7 @@ impl OwnOptions {
             values: self.values.or(others.values),
             dictionary: self.dictionary.or(others.dictionary),
             durability: self.durability.or(others.durability),
+            merge: self.merge.or(others.merge),
         }
     }
 
@@ -47,7 +51,8 @@ impl OwnOptions {
     /// build is without.
     pub(crate) fn check(&self, name: &str) -> Result<()> {
         let checked = self.lsm.check().and_then(|()| self.values.map_or(Ok(()), |it| it.check()));
-        checked.map_err(Error::of_lsm(name))
+        checked.map_err(Error::of_lsm(name))?;
+        self.merge.map_or(Ok(()), |merge| merge.check(name))
     }
 }
 

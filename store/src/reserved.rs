@@ -71,6 +71,8 @@ pub(crate) enum Written {
     Removed,
     /// A value in the transaction's memory.
     Value(Slice),
+    /// An operand in the transaction's memory, for what the key has at the commit.
+    Merged(Slice),
     /// A value allocated in place; none once the commit has taken it.
     Reserved(RefCell<Option<ReservedValue>>),
 }
@@ -86,13 +88,20 @@ impl Written {
         Self::Reserved(RefCell::new(Some(value)))
     }
 
-    /// The value, if there is one; a reserved one is copied.
-    pub(crate) fn value(&self) -> Option<Slice> {
-        match self {
+    /// The value, if there is one; a reserved one is copied. An operand is handed to `merge`.
+    ///
+    /// # Errors
+    /// Those of `merge`.
+    pub(crate) fn value(
+        &self,
+        merge: impl FnOnce(&Slice) -> Result<Slice>,
+    ) -> Result<Option<Slice>> {
+        Ok(match self {
             Self::Removed => None,
             Self::Value(value) => Some(value.clone()),
+            Self::Merged(operand) => Some(merge(operand)?),
             Self::Reserved(value) => value.borrow().as_deref().map(Slice::from),
-        }
+        })
     }
 
     pub(crate) fn is_value(&self) -> bool {
@@ -102,7 +111,7 @@ impl Written {
     /// Bytes that its commit copies.
     pub(crate) fn copied_bytes(&self) -> usize {
         match self {
-            Self::Value(value) => value.len(),
+            Self::Value(value) | Self::Merged(value) => value.len(),
             Self::Removed | Self::Reserved(_) => 0,
         }
     }

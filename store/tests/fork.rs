@@ -189,6 +189,7 @@ fn keyspace_calls(calls: &mut Calls, keyspace: &Keyspace, value: ReservedValue) 
     calls.refused("lend_back", || keyspace.iter().lend_back(|_, _| ControlFlow::Break(())));
     calls.refused("insert", || keyspace.insert("key", "value"));
     calls.refused("put", || keyspace.put("key", "value"));
+    calls.refused("merge", || keyspace.merge("key", "value"));
     calls.refused("delete", || keyspace.delete("large"));
     calls.refused("put_reserved", || keyspace.put_reserved("key", value));
     calls.refused("remove", || keyspace.remove("large"));
@@ -251,6 +252,7 @@ fn transaction_calls(calls: &mut Calls, mut transaction: Transaction, keyspace: 
     });
     calls.refused("transaction contains", || own.contains(keyspace, "own"));
     calls.refused("transaction put", || own.put(keyspace, "key", "value"));
+    calls.refused("transaction merge", || own.merge(keyspace, "key", "value"));
     calls.refused("transaction delete", || own.delete(keyspace, "own"));
     calls.refused("transaction take", || own.take(keyspace, "own"));
     calls.refused("transaction first", || own.first(keyspace));
@@ -279,6 +281,7 @@ fn typed_calls(calls: &mut Calls, before: &Before<'_>) {
     calls.refused("typed get", || typed.get("one"));
     calls.refused("typed contains", || typed.contains("one"));
     calls.refused("typed put", || typed.put("two", &2));
+    calls.refused("typed merge", || typed.merge("two", &2));
     calls.refused("typed delete", || typed.delete("one"));
     calls.refused("typed insert", || typed.insert("two", &2));
     calls.refused("typed remove", || typed.remove("one"));
@@ -304,6 +307,7 @@ fn typed_calls(calls: &mut Calls, before: &Before<'_>) {
         typed.rename_in(&mut batch, "one", "two")?;
         typed.move_in(&mut batch, "two", typed, "three")?;
         typed.swap_in(&mut batch, "two", typed, "three")?;
+        typed.merge_into(&mut batch, "two", &1)?;
         typed.put_into(&mut batch, "two", &2).and_then(|()| typed.delete_from(&mut batch, "one"))
     });
 }
@@ -433,6 +437,7 @@ fn all_calls(mut before: Before<'_>, mut batch: Batch, scratch: &Path) -> Calls 
     });
     calls.harmless("a sync point", || before.point.wait().is_err());
     calls.harmless("batch put", || batch.put(&keyspace, "key", "value"));
+    calls.harmless("batch merge", || batch.merge(&keyspace, "key", "value"));
     calls.harmless("batch delete", || {
         (batch.delete(&keyspace, "key"), batch.len(), batch.is_empty())
     });

@@ -60,6 +60,23 @@ pub enum Error {
         /// Bytes of the value.
         bytes: usize,
     },
+    /// The value of an entry of kind `Merge` is no stored operand.
+    NotOperand {
+        /// The expected content.
+        what: &'static str,
+    },
+    /// A key has operands, and there is no operator that merges them.
+    NoOperator {
+        /// The name under which none is registered; `None`: the tree has no operator.
+        operator: Option<Box<str>>,
+    },
+    /// The merge operator failed. The operands stay as they are.
+    MergeFailed {
+        /// The name of the operator.
+        operator: Box<str>,
+        /// Why, as the operator says.
+        reason: String,
+    },
     /// A table was to be finished without any entry.
     TableEmpty,
     /// The start of a range is not below its end.
@@ -154,7 +171,10 @@ impl Error {
             Self::Heap(error) => {
                 matches!(error, HeapError::Damaged { .. } | HeapError::InvalidPointer { .. })
             }
-            Self::Missing { .. } | Self::Unsupported { .. } | Self::Damaged { .. } => true,
+            Self::Missing { .. }
+            | Self::Unsupported { .. }
+            | Self::Damaged { .. }
+            | Self::NotOperand { .. } => true,
             _ => false,
         }
     }
@@ -207,6 +227,20 @@ impl fmt::Display for Error {
             ),
             Self::NotPointer { bytes } => {
                 write!(f, "expected a blob pointer of 20 bytes, found {bytes} bytes")
+            }
+            Self::NotOperand { what } => {
+                write!(f, "{what}, found other bytes; restore a backup, or repair the store")
+            }
+            Self::NoOperator { operator: None } => f.write_str(
+                "expected a merge operator, found none; open the keyspace with one",
+            ),
+            Self::NoOperator { operator: Some(operator) } => write!(
+                f,
+                "expected a merge operator registered as {operator:?}, found none; register it in \
+                 the options of the store"
+            ),
+            Self::MergeFailed { operator, reason } => {
+                write!(f, "the merge operator {operator:?} failed: {reason}")
             }
             Self::TableEmpty => f.write_str(
                 "expected a table with an entry or range tombstone, found nothing to write; drop it",

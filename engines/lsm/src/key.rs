@@ -30,6 +30,8 @@ pub enum EntryKind {
     Tombstone = 1,
     /// The key has the value that the [`BlobPointer`] points to.
     Blob = 2,
+    /// An operand is merged with what the key had before.
+    Merge = 3,
 }
 
 impl EntryKind {
@@ -40,6 +42,7 @@ impl EntryKind {
             0 => Some(Self::Value),
             1 => Some(Self::Tombstone),
             2 => Some(Self::Blob),
+            3 => Some(Self::Merge),
             _ => None,
         }
     }
@@ -52,7 +55,7 @@ pub struct Version {
     pub sequence: u64,
     /// The kind of entry.
     pub kind: EntryKind,
-    /// The value, nothing, or an encoded [`BlobPointer`].
+    /// The value, nothing, an encoded [`BlobPointer`], or a stored operand.
     pub value: Slice,
 }
 

@@ -12,6 +12,8 @@
 
 pub mod error;
 mod key;
+mod merge_operator;
+mod compaction_filter;
 pub mod layout;
 mod file;
 pub mod compression;
@@ -36,6 +38,7 @@ mod inspect;
 
 pub use blob::{Blob, BlobFile, BlobMeta, BlobOptions, BlobStream, BlobWriter, check_blob_file};
 pub use cache::{BlockUse, Cache, CacheOptions};
+pub use compaction_filter::{CompactionFilter, Verdict};
 pub use compression::Compression;
 pub use counters::Counters;
 pub use error::{Error, Result};
@@ -49,6 +52,9 @@ pub use key::{
 };
 pub use level_compression::LevelCompression;
 pub use memtable::{CopyLimits, LostRecords};
+pub use merge_operator::{
+    BuiltIn, MergeError, MergeOperator, NamedOperator, OPERAND_BYTES_MAX, built_in,
+};
 pub use options::{Options, TreeOptions};
 pub use read::estimate::RangeEstimate;
 pub use read::lookup::{Glance, MemtableLookup, TableLookup};

@@ -10,7 +10,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::{Mutex, RwLock};
 
@@ -32,6 +32,8 @@ pub struct Sequences {
     visible: AtomicU64,
     /// The sequence numbers of snapshots, ascending.
     held: RwLock<Vec<u64>>,
+    /// The newest moment that a snapshot sees; `None` if none is open.
+    newest_held: OnceLock<Box<dyn Fn() -> Option<u64> + Send + Sync>>,
     keepers: Mutex<Vec<Weak<dyn Keeper>>>,
 }
 
@@ -41,6 +43,7 @@ impl Default for Sequences {
             assigned: AtomicU64::new(0),
             visible: AtomicU64::new(0),
             held: RwLock::new(Vec::with_capacity(HELD_MANY)),
+            newest_held: OnceLock::new(),
             keepers: Mutex::default(),
         }
     }
@@ -102,6 +105,22 @@ impl Sequences {
             }
             None => false,
         });
+    }
+
+    /// Sets how the newest moment is found that a snapshot sees, `None` if none is open. What it
+    /// returns must be exact where the heap's exclusive lock is held. Without it, the moments of
+    /// [`Sequences::hold`] are all that there are.
+    pub fn set_newest_held(&self, newest: impl Fn() -> Option<u64> + Send + Sync + 'static) {
+        // Set once, when the store is opened.
+        let _ = self.newest_held.set(Box::new(newest));
+    }
+
+    /// The newest moment that a snapshot sees; `None` if none is open.
+    pub(crate) fn newest_held(&self) -> Option<u64> {
+        match self.newest_held.get() {
+            Some(newest) => newest(),
+            None => self.held.read().last().copied(),
+        }
     }
 
     /// Approximate bytes of memory that trees hold for snapshots beside their content.

@@ -6,10 +6,13 @@
 //! Thread safety: reads from any thread, under the heap's lock where a heap is taken; one flush and
 //! one compaction at a time, which may run on threads of their own.
 
+use std::cell::Cell;
 use std::ops::{Bound, ControlFlow};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
+use std::thread;
+use std::time::Duration;
 
 use adamant_heap::access::{Read, Write};
 use adamant_heap::{Durability, Heap, Salvage, Transaction};
@@ -23,6 +26,7 @@ use crate::compact::{
     Job, LoadPlace, Outcome, Pace, Parked, Picker, compact, flush, is_bottom, load, pick, pick_all,
     reclaim,
 };
+use crate::compaction_filter::{CompactionFilter, FilterSlot, Filtering};
 use crate::error::{Error, Result};
 use crate::file::FileKind;
 use crate::head;
@@ -31,6 +35,7 @@ use crate::level_compression::LEVELS;
 use crate::memtable::{
     Change, CopyLimits, LostRecords, Memtable, Said, create_buffer, destroy_buffer,
 };
+use crate::merge_operator::NamedOperator;
 use crate::options::{Options, TreeOptions};
 use crate::read::estimate::{RangeEstimate, estimate};
 use crate::read::lookup::{Glance, MemtableLookup, look};
@@ -49,6 +54,10 @@ const HELD_SOFT: f64 = 1.5;
 
 /// Maximum part of a memtable's size that its range tombstones may take.
 const MEMTABLE_RANGES_PART: u64 = 4;
+
+/// How long a filtered compaction waits for snapshots to be closed, and how often: some 100 ms.
+const SNAPSHOT_WAIT: Duration = Duration::from_millis(1);
+const SNAPSHOT_WAITS_MAX: u32 = 100;
 
 /// Removed entries that scans stepped over before a memtable is flushed and its tombstones are
 /// merged; and the same when the store is idle.
@@ -111,6 +120,7 @@ pub struct Lsm {
     /// Layers of the running transaction's edits, in order. The commit handlers own them, so those
     /// of edits that were undone are gone.
     pending: Mutex<Vec<Weak<TreeVersion>>>,
+    filter: FilterSlot,
     pub(crate) work: Work,
 }
 
@@ -194,6 +204,7 @@ impl Lsm {
             is_destroyed: AtomicBool::new(false),
             is_short: AtomicBool::new(false),
             pending: Mutex::default(),
+            filter: FilterSlot::default(),
             work: Work::default(),
         })
     }
@@ -278,6 +289,61 @@ impl Lsm {
             }
             Ok(())
         })
+    }
+
+    /// Appends operands to keys, which the tree's operator merges with what the keys have: no table
+    /// is read. Keys ascend, and may repeat. An operand is merged at once with those of its key in
+    /// the active memtable that are at most twice as long: so a key has as many of them there as
+    /// its bytes have bits, and one if its operands do not grow.
+    ///
+    /// # Errors
+    /// `NoOperator`; `MergeFailed` if the operator refuses the operand; as [`Lsm::write`].
+    pub fn merge<'w>(
+        &self,
+        heap: &mut Transaction<'_>,
+        operands: impl IntoIterator<Item = (&'w [u8], &'w [u8])>,
+    ) -> Result<()> {
+        let (has_room, operator) = (!self.is_short(), self.current.load().operator.get()?);
+        let mut last: Option<&[u8]> = None;
+        let mut operands = operands.into_iter().peekable();
+        while operands.peek().is_some() {
+            self.change(heap, |heap, change| {
+                // A change has one entry of a key.
+                while let Some((key, operand)) = operands.next_if(|(key, _)| last != Some(*key)) {
+                    check_key(key)?;
+                    operator.check(key, operand)?;
+                    if !has_room {
+                        return Err(self.no_room(change.memtable()));
+                    }
+                    let (kind, value) = change.absorb(heap, &operator, key, operand)?;
+                    change.write(heap, Said::Entry(kind), (key, &value))?;
+                    self.gaps.fill(key);
+                    last = Some(key);
+                }
+                Ok(())
+            })?;
+            last = None;
+        }
+        Ok(())
+    }
+
+    /// The merge operator of the tree.
+    ///
+    /// # Errors
+    /// `NoOperator` if it has none, not even an unregistered one.
+    pub fn operator(&self) -> Result<Arc<NamedOperator>> {
+        self.current.load().operator.get()
+    }
+
+    /// Gives the tree its merge operator.
+    pub fn set_operator(&self, operator: NamedOperator) {
+        self.current.load().operator.set(operator);
+    }
+
+    /// Has compactions ask a filter about entries, from now on. It is asked about none in a tree
+    /// with a merge operator: what lies on top of an entry would change with it.
+    pub fn set_filter(&self, filter: Box<dyn CompactionFilter>) {
+        self.filter.set(filter);
     }
 
     /// Whether a memtable could not be flushed for lack of room, and still waits. Then values are
@@ -634,8 +700,20 @@ impl Lsm {
     /// Commits the files that were written. If that fails and the commit may yet turn out to have
     /// succeeded, the files stay, and the next opening decides.
     fn commit(self: &Arc<Self>, heap: &Heap, outcome: Outcome, edit: Edit) -> Result<bool> {
-        let result =
-            heap.transaction(Durability::Buffered, |transaction| self.edit(transaction, edit));
+        self.commit_if(heap, outcome, edit, || true)
+    }
+
+    /// As [`Lsm::commit`], if `is_wanted` says so under the heap's exclusive lock.
+    fn commit_if(
+        self: &Arc<Self>,
+        heap: &Heap,
+        outcome: Outcome,
+        edit: Edit,
+        is_wanted: impl Fn() -> bool,
+    ) -> Result<bool> {
+        let result = heap.transaction(Durability::Buffered, |transaction| {
+            if is_wanted() { self.edit(transaction, edit) } else { Ok(false) }
+        });
         match &result {
             Ok(true) => outcome.keep(),
             Ok(false) => drop(outcome),
@@ -744,10 +822,11 @@ impl Lsm {
         // The job reads all of them: it fails, or they are intact again.
         *self.parked.lock() = Parked::default();
         let tree_version = self.tree_version();
-        let is_anew = self.has_changed_options.swap(false, Ordering::AcqRel);
+        let is_changed = self.has_changed_options.swap(false, Ordering::AcqRel);
+        let is_anew = is_changed || self.filter.is_set();
         let Some(job) = pick_all(&tree_version, is_anew) else { return Ok(()) };
         let done = self.run(heap, &tree_version, &job, oldest_seen()?, progress);
-        if done.is_err() && is_anew {
+        if done.is_err() && is_changed {
             self.has_changed_options.store(true, Ordering::Release);
         }
         done.map(drop)
@@ -829,17 +908,63 @@ impl Lsm {
             self.work.moves.fetch_add(is_done.into(), Ordering::Relaxed);
             return Ok(is_done);
         }
+        let sequences = self.context.sequences();
+        let filtering = match self.operator() {
+            Ok(_) => None,
+            Err(_) => self.filter.next(sequences.newest_held().unwrap_or(0)),
+        };
+        let is_filtered = filtering.is_some();
+        let mut done =
+            self.run_once(heap, tree_version, job, (oldest_seen, filtering), progress)?;
+        if is_filtered {
+            self.filter.note(done.is_some());
+        }
+        if done.is_none() {
+            // A snapshot was opened meanwhile that sees what the filter would have taken from it.
+            done = self.run_once(heap, tree_version, job, (oldest_seen, None), progress)?;
+        }
+        Ok(done.unwrap_or(false))
+    }
+
+    /// Runs a job; `None` if a snapshot sees what the filter removed or changed.
+    fn run_once(
+        self: &Arc<Self>,
+        heap: &Heap,
+        tree_version: &TreeVersion,
+        job: &Job,
+        seen: (u64, Option<Filtering>),
+        progress: &(dyn Fn(u64) -> Result<()> + Sync),
+    ) -> Result<Option<bool>> {
         let options = self.options();
-        let outcome = compact((&self.context, &options), tree_version, job, oldest_seen, progress)?;
+        let outcome = compact((&self.context, &options), tree_version, job, seen, progress)?;
         let (tables, blobs) = outcome.bytes();
-        let removed = numbers.collect();
+        let removed = job.inputs.iter().map(|file| file.meta.number).collect();
         let edit = Edit { removed, ..outcome.edit(job.target) };
-        let is_done = self.commit(heap, outcome, edit)?;
+        let sequences = self.context.sequences();
+        let filtered_from = outcome.filtered_from.unwrap_or(u64::MAX);
+        let is_in_the_way = || sequences.newest_held().is_some_and(|held| held >= filtered_from);
+        for _ in 0..SNAPSHOT_WAITS_MAX {
+            if !is_in_the_way() {
+                break;
+            }
+            // Most are open for a short time.
+            progress(0)?;
+            thread::sleep(SNAPSHOT_WAIT);
+        }
+        let is_seen = Cell::new(false);
+        let result = self.commit_if(heap, outcome, edit, || {
+            is_seen.set(is_in_the_way());
+            !is_seen.get()
+        });
+        if is_seen.get() {
+            return result.map(|_| None);
+        }
+        let is_done = result?;
         if is_done {
             self.work.note_compaction(job.target, tables, blobs);
             self.context.delete_obsolete(heap)?;
         }
-        Ok(is_done)
+        Ok(Some(is_done))
     }
 
     /// Writes pairs whose keys ascend strictly directly to tables, as part of a transaction. They

@@ -815,6 +815,14 @@ int adamant_keyspace_options_set_value_compression(adamant_keyspace_options *opt
                                                    const char *compression);
 
 /**
+ * Sets the merge operator of the keyspace, of any engine, by its name, one of those of the
+ * library: "add" (64-bit integers, little-endian, signed or not), "max_u64", "min_u64", "max_i64",
+ * "min_i64", "append" (bytes) and "or" (bits). It is recorded for good: a keyspace that has
+ * another one is refused with ADAMANT_INVALID.
+ */
+int adamant_keyspace_options_set_merge_operator(adamant_keyspace_options *options, const char *name);
+
+/**
  * Frees options; NULL is none.
  */
 void adamant_keyspace_options_free(adamant_keyspace_options *options);
@@ -1106,6 +1114,16 @@ int adamant_check(const adamant_store *store, adamant_value **json);
  * lsm.
  */
 int adamant_put(adamant_keyspace *keyspace, adamant_slice key, adamant_slice value);
+
+/**
+ * Merges an operand with the value of a key, by the merge operator of the keyspace: see
+ * adamant_keyspace_options_set_merge_operator. A key without a value gets the operand as its
+ * value. O(log n); the engine lsm reads no file for it.
+ *
+ * Fails with ADAMANT_INVALID if the keyspace has no merge operator, or the operator refuses the
+ * operand, and with ADAMANT_VALUE_LENGTH if it has more than 1 MiB.
+ */
+int adamant_merge(adamant_keyspace *keyspace, adamant_slice key, adamant_slice operand);
 
 /**
  * Deletes a key, whether it exists or not. O(log n), and no read of files by the engine lsm.
@@ -1474,6 +1492,15 @@ int adamant_batch_put(adamant_batch *batch,
                       adamant_slice value);
 
 /**
+ * Will merge an operand with the value of a key, as adamant_merge does. The bytes are copied. What
+ * the operator refuses is an error of the commit.
+ */
+int adamant_batch_merge(adamant_batch *batch,
+                        const adamant_keyspace *keyspace,
+                        adamant_slice key,
+                        adamant_slice operand);
+
+/**
  * Will delete a key, whether it exists or not.
  */
 int adamant_batch_delete(adamant_batch *batch, const adamant_keyspace *keyspace, adamant_slice key);
@@ -1650,6 +1677,15 @@ int adamant_transaction_put(adamant_transaction *transaction,
                             const adamant_keyspace *keyspace,
                             adamant_slice key,
                             adamant_slice value);
+
+/**
+ * Merges an operand with the value of a key, as adamant_merge does, without reading it: so it
+ * cannot conflict.
+ */
+int adamant_transaction_merge(adamant_transaction *transaction,
+                              const adamant_keyspace *keyspace,
+                              adamant_slice key,
+                              adamant_slice operand);
 
 /**
  * Deletes a key, whether it exists or not, without reading it: so it cannot conflict.

@@ -62,6 +62,23 @@ pub extern "C" fn adamant_batch_put(
     })
 }
 
+/// Will merge an operand with the value of a key, as adamant_merge does. The bytes are copied. What
+/// the operator refuses is an error of the commit.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_batch_merge(
+    batch: Changed<BatchHandle>,
+    keyspace: In<KeyspaceHandle>,
+    key: Slice,
+    operand: Slice,
+) -> c_int {
+    run(|| {
+        batch.with(|batch| {
+            Ok(batch.merge(keyspace.keyspace()?, key.bytes()?, operand.bytes()?)?)
+        })?;
+        Ok(ADAMANT_OK)
+    })
+}
+
 /// Will delete a key, whether it exists or not.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_batch_delete(

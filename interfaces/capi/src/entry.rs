@@ -40,6 +40,24 @@ pub extern "C" fn adamant_put(
     })
 }
 
+/// Merges an operand with the value of a key, by the merge operator of the keyspace: see
+/// adamant_keyspace_options_set_merge_operator. A key without a value gets the operand as its
+/// value. O(log n); the engine lsm reads no file for it.
+///
+/// Fails with ADAMANT_INVALID if the keyspace has no merge operator, or the operator refuses the
+/// operand, and with ADAMANT_VALUE_LENGTH if it has more than 1 MiB.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_merge(
+    keyspace: Changed<KeyspaceHandle>,
+    key: Slice,
+    operand: Slice,
+) -> c_int {
+    run(|| {
+        keyspace.keyspace()?.merge(key.bytes()?, operand.bytes()?)?;
+        Ok(ADAMANT_OK)
+    })
+}
+
 /// Deletes a key, whether it exists or not. O(log n), and no read of files by the engine lsm.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_delete(keyspace: Changed<KeyspaceHandle>, key: Slice) -> c_int {

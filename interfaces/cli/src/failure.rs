@@ -116,6 +116,7 @@ impl From<adamant::Error> for Failure {
             | Error::ValueTooLong { .. }
             | Error::KeyspaceName { .. }
             | Error::WrongEngine { .. }
+            | Error::WrongMergeOperator { .. }
             | Error::PlainValues { .. }
             | Error::NotExpiring { .. }
             | Error::WrongKind { .. }

@@ -62,6 +62,20 @@ impl Batch {
         self.with(|batch| batch.put(keyspace, &key, &value))
     }
 
+    /// Merges an operand with the value of a key at the commit, by the merge operator of the
+    /// keyspace.
+    #[pyo3(signature = (keyspace, key, operand, /))]
+    fn merge(
+        &self,
+        keyspace: &Bound<'_, Keyspace>,
+        key: &Bound<'_, PyAny>,
+        operand: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let (reader, keyspace) = parts(keyspace)?;
+        let (key, operand) = (reader.key(key)?, reader.value(operand)?);
+        self.with(|batch| batch.merge(keyspace, &key, &operand))
+    }
+
     /// Deletes a key at the commit, if it exists then.
     #[pyo3(signature = (keyspace, key, /))]
     fn delete(&self, keyspace: &Bound<'_, Keyspace>, key: &Bound<'_, PyAny>) -> PyResult<()> {

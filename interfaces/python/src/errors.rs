@@ -84,7 +84,14 @@ fn class(error: &Error) -> &'static str {
         | Error::OtherStore { .. }
         | Error::NotAscending { .. }
         | Error::EngineName { .. }
-        | Error::Lsm { error: LsmError::InvalidOption { .. }, .. }
+        | Error::WrongMergeOperator { .. }
+        | Error::Lsm {
+            error:
+                LsmError::InvalidOption { .. }
+                | LsmError::NoOperator { .. }
+                | LsmError::MergeFailed { .. },
+            ..
+        }
         | Error::TargetInside { .. }
         | Error::NotAParent { .. }
         | Error::TypeName { .. }

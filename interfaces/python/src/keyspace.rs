@@ -54,7 +54,7 @@ impl Keyspace {
 impl Keyspace {
     /// The keyspace of a name in a store; or a keyspace with types, where one and these are given.
     #[new]
-    #[pyo3(signature = (store, name, engine=None, durability=None, key_codec=None, value_codec=None, lsm=None, value_compression=None, types=None, default_durability=None))]
+    #[pyo3(signature = (store, name, engine=None, durability=None, key_codec=None, value_codec=None, lsm=None, value_compression=None, types=None, default_durability=None, merge_operator=None))]
     #[expect(clippy::too_many_arguments, reason = "the constructor of a class of Python")]
     fn new(
         store: &Bound<'_, PyAny>,
@@ -67,6 +67,7 @@ impl Keyspace {
         value_compression: Option<&str>,
         types: Option<(String, String)>,
         default_durability: Option<&str>,
+        merge_operator: Option<&str>,
     ) -> PyResult<PyClassInitializer<Self>> {
         if let Some(types) = types {
             return Self::with_types(store.cast::<Self>()?, &types);
@@ -76,6 +77,8 @@ impl Keyspace {
         let codecs = (Codec::named(py, key_codec)?, Codec::named(py, value_codec)?);
         let options =
             keyspace_options(engine, lsm.as_ref(), value_compression, default_durability)?;
+        let options =
+            merge_operator.into_iter().fold(options, adamant::KeyspaceOptions::merge_operator);
         let durability = durability.map(choices::durability).transpose()?;
         let keyspace = store.get().open_keyspace(py, name, options, durability)?;
         let reader = Reader::new(Map::Plain(keyspace), Place::Now, codecs);
@@ -101,6 +104,19 @@ impl Keyspace {
         let reader = slf.as_super().get();
         let (key, value) = (reader.key(key)?, reader.value(value)?);
         reader.on_keyspace(slf.py(), |keyspace| keyspace.put(&key, &value))
+    }
+
+    /// Merges an operand with the value of a key, by the merge operator of the keyspace. The engine
+    /// lsm does not read for it.
+    #[pyo3(signature = (key, operand, /))]
+    fn merge(
+        slf: &Bound<'_, Self>,
+        key: &Bound<'_, PyAny>,
+        operand: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let reader = slf.as_super().get();
+        let (key, operand) = (reader.key(key)?, reader.value(operand)?);
+        reader.on_keyspace(slf.py(), |keyspace| keyspace.merge(&key, &operand))
     }
 
     /// Deletes a key, whether it exists or not. The engine lsm does not read for it, as it does for

@@ -152,6 +152,19 @@ impl TransactionReader {
         Self::write(slf, |keyspace, it| it.put(keyspace, &key, &value))
     }
 
+    /// Merges an operand with the value of a key, by the merge operator of the keyspace, without
+    /// reading it: so it cannot conflict.
+    #[pyo3(signature = (key, operand, /))]
+    fn merge(
+        slf: &Bound<'_, Self>,
+        key: &Bound<'_, PyAny>,
+        operand: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let reader = slf.as_super().get();
+        let (key, operand) = (reader.key(key)?, reader.value(operand)?);
+        Self::write(slf, |keyspace, it| it.merge(keyspace, &key, &operand))
+    }
+
     fn __delitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<()> {
         let reader = slf.as_super().get();
         let Ok(slice) = key.cast::<PySlice>() else {

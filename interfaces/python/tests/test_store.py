@@ -225,6 +225,29 @@ def test_options_are_taken(path: Path) -> None:
         db.shrink()
 
 
+def test_merge_operators(path: Path) -> None:
+    with adamant.open(path) as db:
+        visits = db.keyspace("visits", engine="lsm", merge_operator="add")
+        one = (1).to_bytes(8, "little")
+        for _ in range(3):
+            visits.merge(b"home", one)
+        assert visits[b"home"] == (3).to_bytes(8, "little")
+        with pytest.raises(adamant.InvalidArgument, match="8 bytes"):
+            visits.merge(b"home", b"1")
+        with pytest.raises(adamant.InvalidArgument, match="append"):
+            db.keyspace("visits", merge_operator="append")
+        log = db.keyspace("log", codec="utf-8", merge_operator="append")
+        with db.batch() as batch:
+            batch.put(log, "today", "up")
+            batch.merge(log, "today", ", out")
+        with db.transaction() as transaction:
+            transaction[log].merge("today", ", home")
+            assert transaction[log]["today"] == "up, out, home"
+        assert log["today"] == "up, out, home"
+        with pytest.raises(adamant.InvalidArgument):
+            db.keyspace("plain").merge(b"key", b"1")
+
+
 def test_dropping_the_last_handle_closes(path: Path) -> None:
     db = adamant.open(path)
     keyspace = db.keyspace("test")

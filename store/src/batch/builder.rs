@@ -16,6 +16,7 @@ use crate::common::state::KeyspaceState;
 use crate::error::{Error, Result};
 use crate::keyspace::handle::Keyspace;
 use crate::limits::{check_key, check_value};
+use crate::merge_operators::check_operand;
 
 /// Changes to any number of keyspaces of one store, committed atomically: after a crash all of them
 /// are there or none.
@@ -84,6 +85,43 @@ impl Batch {
         check_value(value)?;
         let keyspace = self.index_of(keyspace)?;
         self.content.push(keyspace, key, Some(value));
+        Ok(())
+    }
+
+    /// Merges an operand with the value of a key at the commit, by the merge operator of the
+    /// keyspace. See [`Keyspace::merge`]. Operands take effect in the order in which they are
+    /// given, after what the batch puts under their key before.
+    ///
+    /// O(key + operand): a copy of both into the batch. The commit costs as [`Keyspace::merge`] for
+    /// each.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let options = adamant::KeyspaceOptions::new().merge_operator("append");
+    /// let log = store.keyspace_with("log", options)?;
+    /// let mut batch = store.batch();
+    /// batch.put(&log, "today", "woke up")?;
+    /// batch.merge(&log, "today", ", had breakfast")?;
+    /// batch.merge(&log, "today", ", read")?;
+    /// batch.commit()?;
+    /// assert_eq!(log.get("today")?, Some("woke up, had breakfast, read".into()));
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Batch::put`]. What the operator refuses, or that the keyspace has none, is an error of
+    /// the commit.
+    pub fn merge(
+        &mut self,
+        keyspace: &Keyspace,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        let (key, operand) = (key.as_ref(), operand.as_ref());
+        check_key(key)?;
+        check_operand(operand)?;
+        let keyspace = self.index_of(keyspace)?;
+        self.content.push_merge(keyspace, key, operand);
         Ok(())
     }
 

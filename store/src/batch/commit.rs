@@ -104,7 +104,7 @@ impl Batch {
                 let values = operations[range.clone()].iter().map(|operation| operation.value);
                 PreparedRun::new(self.keyspaces[*keyspace].codec(), values)
             }
-            Step::Move { .. } => Ok(None),
+            Step::Merge { .. } | Step::Move { .. } => Ok(None),
         };
         steps.iter().map(of_step).collect()
     }
@@ -129,6 +129,9 @@ impl Batch {
                         let map = self.map(transaction, *keyspace)?;
                         let ahead = work.ahead(index, 0);
                         map.apply(transaction, &operations[range.clone()], ahead, present)?;
+                    }
+                    Step::Merge { keyspace, operations: range } => {
+                        self.merge_all(transaction, *keyspace, &operations[range.clone()])?;
                     }
                     Step::Move { kind, source, target } => {
                         self.move_one(transaction, *kind, *source, *target)?;
@@ -163,6 +166,16 @@ impl Batch {
                             rest = behind;
                         }
                     }
+                    Step::Merge { keyspace, operations: range } => {
+                        let mut rest = &operations[range.clone()];
+                        while !rest.is_empty() {
+                            let (piece, behind) = split_piece(rest);
+                            keys += piece.len();
+                            progress.borrow_mut().advance(transaction, keys)?;
+                            self.merge_all(transaction, *keyspace, piece)?;
+                            rest = behind;
+                        }
+                    }
                     Step::Move { kind, source, target } => {
                         keys += 2;
                         progress.borrow_mut().advance(transaction, keys)?;
@@ -180,6 +193,16 @@ impl Batch {
         let keys = self.keys(steps, operations);
         keys.for_each(|(state, _)| state.counts().note_writes(1));
         Ok(())
+    }
+
+    fn merge_all(
+        &self,
+        transaction: &mut Transaction<'_>,
+        keyspace: usize,
+        operands: &[Operation<'_>],
+    ) -> Result<()> {
+        let map = self.map(transaction, keyspace)?;
+        map.merge(transaction, &self.keyspaces[keyspace].name, operands)
     }
 
     fn move_one(
@@ -210,7 +233,8 @@ impl Batch {
     ) -> impl Iterator<Item = (&'k KeyspaceState, &'k [u8])> {
         steps.iter().flat_map(move |step| {
             let (keyspace, operations, ends) = match step {
-                Step::Apply { keyspace, operations: range } => {
+                Step::Apply { keyspace, operations: range }
+                | Step::Merge { keyspace, operations: range } => {
                     (*keyspace, &operations[range.clone()], None)
                 }
                 Step::Move { source, target, .. } => (0, &operations[..0], Some([source, target])),

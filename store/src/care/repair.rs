@@ -67,7 +67,7 @@ pub fn repair_with(path: impl AsRef<Path>, options: Options) -> Result<RepairRep
     }
     let salvage = Salvage::open(&source)?;
     let is_readable = salvage.findings().is_empty()
-        && check_salvage(&salvage, &lsm_trees_at(&source))?.is_empty();
+        && check_salvage(&salvage, &lsm_trees_at(&source, &options))?.is_empty();
     drop(salvage);
     // Only intact files are opened as a store, which recovers: damaged ones are kept as they are.
     let findings = if is_readable { findings_of(&path, options.clone())? } else { Vec::new() };
@@ -93,8 +93,9 @@ pub fn repair_into(
 ) -> Result<RepairReport> {
     let source = plain_of(Arc::clone(source), &options.clone().create(false))?.0;
     let salvage = Salvage::open(&source)?;
+    let lsm_trees = lsm_trees_at(&source, &options);
     let target = Store::open_directory(target, options)?;
-    let report = rescue(&salvage, &lsm_trees_at(&source), &target)?;
+    let report = rescue(&salvage, &lsm_trees, &target)?;
     target.close()?;
     Ok(report)
 }
@@ -113,8 +114,9 @@ pub(crate) fn save(
     // successor has it.
     let unfinished = Unfinished::beside(Arc::clone(parent), name, UNFINISHED_SUFFIX)?;
     let directory = unfinished.directory()?;
+    let lsm_trees = lsm_trees_at(source, &options);
     let target = Store::open_directory(Arc::clone(&directory), options)?;
-    let mut report = rescue(&salvage, &lsm_trees_at(source), &target)?;
+    let mut report = rescue(&salvage, &lsm_trees, &target)?;
     target.close()?;
     // Locked, so that no process commits to it before its name is durable: else the renaming could
     // not be undone. Where it cannot be locked meanwhile, a store that is open is not renamed, so
@@ -134,8 +136,10 @@ pub(crate) fn save(
 }
 
 /// The LSM trees of the damaged store.
-fn lsm_trees_at(source: &Arc<dyn Directory>) -> Arc<LsmTrees> {
-    Arc::new(lsm_trees_in(Arc::clone(source), &Options::default()))
+fn lsm_trees_at(source: &Arc<dyn Directory>, options: &Options) -> Arc<LsmTrees> {
+    let merge_operators = options.merge_operators.clone();
+    let options = Options { merge_operators, ..Options::default() };
+    Arc::new(lsm_trees_in(Arc::clone(source), &options))
 }
 
 /// Gives the new store the name of the damaged one, which gets another. If two names can be

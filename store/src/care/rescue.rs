@@ -17,7 +17,7 @@ use adamant_heap::access::Read;
 use adamant_heap::durability::Durability;
 use adamant_heap::layout::ROOT_COUNT;
 use adamant_heap::ptr::Ptr;
-use adamant_lsm::{CopyLimits, Error as LsmError, LostRecords, Lsm, NEWEST, TreeOptions};
+use adamant_lsm::{CopyLimits, Error as LsmError, LostRecords, Lsm, NEWEST};
 use adamant_slice::Slice;
 use adamant_trees::{Bplus, Salvaged};
 use zerocopy::FromBytes;
@@ -395,10 +395,11 @@ impl<'s> Rescue<'s> {
     fn log(&self, name: &str, head: u64, kind: u16) -> Result<KeyspaceRepair> {
         let mut writer = Writer::new(self.keyspace_of(name, Engine::Lsm, kind)?, None);
         let store = self.salvage.root(STORE_ROOT).unwrap_or(0);
-        let own = TreeOptions::default();
+        let merge = self.options.get(name).and_then(|own| (*own)?.merge);
+        let own = OwnOptions { merge, ..OwnOptions::default() };
         let tree = self.lsm_trees.tree(self.salvage, store, (name, head), &own).or_else(|_| {
             let mut lost = |records| writer.note(Some(lost_records(&records)));
-            self.lsm_trees.salvage(self.salvage, store, (name, head), &mut lost)
+            self.lsm_trees.salvage(self.salvage, store, (name, head, &own), &mut lost)
         });
         match tree {
             Err(error) => writer.note(Some(format!("all pairs: {error}"))),
@@ -462,10 +463,26 @@ impl<'s> Rescue<'s> {
     fn log_of(&self, tree: &Lsm, writer: &mut Writer) -> adamant_lsm::Result<()> {
         let all = (Bound::Unbounded, Bound::Unbounded);
         let (mut low, mut high) = (None, None);
-        let forward = self.walk(tree, all, true, writer, &mut low);
+        let mut forward = self.walk(tree, all, true, writer, &mut low);
+        // One key whose operands cannot be merged costs itself, and no others.
+        while let Err(LsmError::MergeFailed { .. } | LsmError::NoOperator { operator: None }) =
+            &forward
+        {
+            let lower = low.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+            let Some(key) = self.first_key(tree, (lower, Bound::Unbounded))? else { break };
+            let failed = forward.err().map(|error| error.to_string()).unwrap_or_default();
+            writer.note(Some(format!("the pair {}: {failed}", key.escape_ascii())));
+            low = Some(key.clone());
+            let rest = (Bound::Excluded(&key[..]), Bound::Unbounded);
+            forward = self.walk(tree, rest, true, writer, &mut low);
+        }
         if let Err(error) = forward {
-            // Those entries are not lost: a build with that feature reads them.
-            if matches!(error, LsmError::NotBuilt { .. }) {
+            // Those entries are not lost: a build with that feature reads them, or a program with
+            // that merge operator.
+            if matches!(
+                error,
+                LsmError::NotBuilt { .. } | LsmError::NoOperator { operator: Some(_) }
+            ) {
                 return Err(error);
             }
             let lower = low.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
@@ -476,6 +493,21 @@ impl<'s> Rescue<'s> {
             writer.note(Some(format!("the pairs {between}: {error}")));
         }
         Ok(())
+    }
+
+    /// The lowest key of an LSM tree within bounds.
+    fn first_key(
+        &self,
+        tree: &Lsm,
+        bounds: (Bound<&[u8]>, Bound<&[u8]>),
+    ) -> adamant_lsm::Result<Option<Slice>> {
+        let (mut first, limits) =
+            (None, CopyLimits { entries_max: 1, bytes_max: 1, with_values: false });
+        tree.walk(self.salvage, bounds, true, NEWEST, limits, |key, _| {
+            first = Some(Slice::from(key));
+            ControlFlow::Break(())
+        })?;
+        Ok(first)
     }
 
     /// Saves the entries of an LSM tree within bounds, from one end on; `last` is the last key

@@ -24,8 +24,9 @@ use crate::engine::value_codec::ValueCodec;
 use crate::error::{Error, Result};
 use crate::kind::KeyspaceKind;
 use crate::layout::{
-    KIND_CHANGES, KeyspaceEntry, STORE_FORMAT, STORE_FORMAT_CHANGES, STORE_FORMAT_MIN,
-    STORE_FORMAT_OPTIONS, STORE_FORMAT_VALUES, STORE_MAGIC, STORE_ROOT, StoreHead,
+    KIND_CHANGES, KeyspaceEntry, STORE_FORMAT, STORE_FORMAT_CHANGES, STORE_FORMAT_MERGE,
+    STORE_FORMAT_MIN, STORE_FORMAT_OPTIONS, STORE_FORMAT_VALUES, STORE_MAGIC, STORE_ROOT,
+    StoreHead,
 };
 use crate::limits::NAME_BYTES_MAX;
 use crate::own_options::{DictionaryPlace, OwnOptions};
@@ -70,12 +71,12 @@ impl Catalogue {
                 ),
             });
         }
-        let is_known = (STORE_FORMAT_MIN..=STORE_FORMAT_VALUES).contains(&head.format.get());
+        let is_known = (STORE_FORMAT_MIN..=STORE_FORMAT_MERGE).contains(&head.format.get());
         if !is_known {
             return Err(Error::Damaged {
                 what: format!(
                     "the store's head has format {}, this version knows {STORE_FORMAT_MIN} to \
-                     {STORE_FORMAT_VALUES}; open it with a newer version",
+                     {STORE_FORMAT_MERGE}; open it with a newer version",
                     head.format
                 ),
             });
@@ -95,10 +96,13 @@ impl Catalogue {
         let mut own = entry.options(name)?;
         if !is_visible(name) {
             // It was dropped: nothing is written to it, so it needs nothing that this build lacks.
-            own = OwnOptions::default();
+            own = OwnOptions { merge: own.merge, ..OwnOptions::default() };
         }
         let codec = || codec_of(heap, name, &own);
-        Map::open((&self.lsm_trees, self.head.offset()), heap, name, (entry, &own), codec)
+        let place = (&*self.lsm_trees, self.head.offset());
+        let map = Map::open(place, heap, name, (entry, &own), codec)?;
+        self.lsm_trees.give_filter(map.lsm(), name, entry.kind.get());
+        Ok(map)
     }
 
     /// The LSM trees.
@@ -184,7 +188,9 @@ impl Catalogue {
         let id = head.next_keyspace.get();
         head.next_keyspace = (id + 1).into();
         let codec = codec_of(heap, name, own)?;
-        let fixed = Map::create(&self.lsm_trees, name, (engine, own), codec, heap)?.entry(id);
+        let map = Map::create(&self.lsm_trees, name, (engine, own), codec, heap)?;
+        self.lsm_trees.give_filter(map.lsm(), name, kind);
+        let fixed = map.entry(id);
         let entry = CatalogueEntry::new(KeyspaceEntry { kind: kind.into(), ..fixed }, own);
         self.raise_format(heap, &entry)?;
         let replaced = self.tree.insert(heap, name.as_bytes(), &entry.to_bytes())?;
@@ -236,8 +242,13 @@ impl Catalogue {
         let replaced = self.tree.insert(heap, name.as_bytes(), &entry.to_bytes())?;
         assert!(replaced, "a keyspace gets options that was found under the same lock");
         if let Some(tree) = tree {
-            let own = own.lsm;
-            heap.on_commit(move |_| tree.set_options(&own).expect("checked above"));
+            let (lsm, operator) = (own.lsm, self.lsm_trees.operator(own));
+            heap.on_commit(move |_| {
+                tree.set_options(&lsm).expect("checked above");
+                if let Some(operator) = operator {
+                    tree.set_operator(operator);
+                }
+            });
         }
         Ok(())
     }
@@ -246,6 +257,7 @@ impl Catalogue {
     /// not know of it.
     fn raise_format<W: Write>(&self, heap: &mut W, entry: &CatalogueEntry) -> Result<()> {
         let needed = match entry.kind.get() {
+            _ if entry.has_merge() => STORE_FORMAT_MERGE,
             _ if entry.has_values() => STORE_FORMAT_VALUES,
             KIND_CHANGES => STORE_FORMAT_CHANGES,
             _ if entry.has_options() => STORE_FORMAT_OPTIONS,
@@ -285,11 +297,11 @@ impl Catalogue {
             self.renew(heap, name, entry, (engine, own))?.copy_all(heap, &source)?;
             return Ok(Some(source));
         };
-        let codec = tree.codec().map(Arc::clone);
+        let (codec, operator) = (tree.codec().map(Arc::clone), tree.operator_slot());
         let target = Tree::create(engine, heap)?;
         target.fill(heap, tree.tree())?;
         tree.tree().destroy(heap)?;
-        let target = Map::Tree(TreeMap::new(target, codec));
+        let target = Map::Tree(TreeMap::new(target, codec, operator));
         let replaced =
             self.tree.insert(heap, name.as_bytes(), &entry.with_map(&target).to_bytes())?;
         assert!(replaced, "a keyspace is converted that was found under the same lock");
@@ -382,6 +394,7 @@ impl Catalogue {
         }
         let codec = codec_of(heap, name, &own)?;
         let map = Map::create(&self.lsm_trees, name, (engine, &own), codec, heap)?;
+        self.lsm_trees.give_filter(map.lsm(), name, entry.kind.get());
         let mut entry = entry.with_map(&map);
         if own != before {
             entry = entry.with_options(name, &own)?;
@@ -551,9 +564,9 @@ mod tests {
                 "names no store",
             ),
             (
-                |head| head.format = (STORE_FORMAT_VALUES + 1).into(),
+                |head| head.format = (STORE_FORMAT_MERGE + 1).into(),
                 |head| head.format = STORE_FORMAT.into(),
-                "has format 6",
+                "has format 7",
             ),
         ] {
             change(spoil);

@@ -11,7 +11,7 @@ use crate::common::recorded_options::{self, Fault};
 use crate::engine::map::Map;
 use crate::error::{Error, Result};
 use crate::kind::KeyspaceKind;
-use crate::layout::{DURABILITY_DEFERRED, KeyspaceEntry, OPTION_VALUES};
+use crate::layout::{DURABILITY_DEFERRED, KeyspaceEntry, OPTION_MERGE, OPTION_VALUES};
 use crate::own_options::OwnOptions;
 use crate::types::{KeyspaceTypes, TYPE_NAME_BYTES_MAX};
 
@@ -92,8 +92,17 @@ impl CatalogueEntry {
 
     /// Whether the compression of values is among them.
     pub(crate) fn has_values(&self) -> bool {
+        self.has_option(OPTION_VALUES)
+    }
+
+    /// Whether a merge operator is among them.
+    pub(crate) fn has_merge(&self) -> bool {
+        self.has_option(OPTION_MERGE)
+    }
+
+    fn has_option(&self, wanted: u16) -> bool {
         let records = recorded_options::records(&self.options).unwrap_or_default();
-        records.iter().any(|(tag, _)| *tag == OPTION_VALUES)
+        records.iter().any(|(tag, _)| *tag == wanted)
     }
 
     /// The options of a keyspace, which may ask for what this build has not.

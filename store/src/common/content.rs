@@ -66,6 +66,8 @@ pub(crate) enum MoveKind {
 pub(crate) enum Step<'c> {
     /// Operations on one of the batch's keyspaces.
     Apply { keyspace: usize, operations: Range<usize> },
+    /// Operands for keys of one of them, after all else that was said of these keys; keys repeat.
+    Merge { keyspace: usize, operations: Range<usize> },
     /// A move, from a keyspace and key to another.
     Move { kind: MoveKind, source: (usize, &'c [u8]), target: (usize, &'c [u8]) },
 }
@@ -81,6 +83,8 @@ struct Entry {
     /// The index of the batch's keyspace.
     keyspace: u32,
     value: Value,
+    /// Whether the value is an operand.
+    is_merge: bool,
 }
 
 enum Value {
@@ -118,6 +122,15 @@ impl Content {
 
     /// Adds an operation on the keyspace at this index; no value removes the key.
     pub(crate) fn push(&mut self, keyspace: u32, key: &[u8], value: Option<&[u8]>) {
+        self.push_entry((keyspace, false), key, value);
+    }
+
+    /// Adds an operand for a key of the keyspace at this index.
+    pub(crate) fn push_merge(&mut self, keyspace: u32, key: &[u8], operand: &[u8]) {
+        self.push_entry((keyspace, true), key, Some(operand));
+    }
+
+    fn push_entry(&mut self, (keyspace, is_merge): (u32, bool), key: &[u8], value: Option<&[u8]>) {
         let key_at = self.arena.len();
         self.arena.extend_from_slice(key);
         let value = match value {
@@ -134,7 +147,7 @@ impl Content {
             }
         };
         let key_bytes = key.len() as u32;
-        self.operations.push(Entry { head: 0, key_at, key_bytes, keyspace, value });
+        self.operations.push(Entry { head: 0, key_at, key_bytes, keyspace, value, is_merge });
     }
 
     /// Bytes of all keys and values.
@@ -159,7 +172,7 @@ impl Content {
         let mut left = Self::default();
         for entry in &self.operations {
             let Operation { key, value } = self.operation(entry);
-            left.push(entry.keyspace, key, value);
+            left.push_entry((entry.keyspace, entry.is_merge), key, value);
         }
         *self = left;
     }
@@ -212,11 +225,15 @@ impl Content {
             let end = entry.map_or(self.operations.len(), |entry| entry.after);
             let (part, behind) = rest.split_at(end - taken);
             (rest, taken) = (behind, end);
-            for group in part.chunk_by(|one, other| one.keyspace == other.keyspace) {
+            let of = |entry: &Entry| (entry.keyspace, entry.is_merge);
+            for group in part.chunk_by(|one, other| of(one) == of(other)) {
                 let start = operations.len();
                 operations.extend(group.iter().map(|entry| self.operation(entry)));
-                let keyspace = group[0].keyspace as usize;
-                steps.push(Step::Apply { keyspace, operations: start..operations.len() });
+                let (keyspace, operations) = (group[0].keyspace as usize, start..operations.len());
+                steps.push(match group[0].is_merge {
+                    true => Step::Merge { keyspace, operations },
+                    false => Step::Apply { keyspace, operations },
+                });
             }
             if let Some(MoveEntry { kind, source, target, .. }) = entry {
                 let (source, target) = (self.key(source), self.key(target));
@@ -244,7 +261,8 @@ impl Content {
     }
 }
 
-/// Sorts by keyspace and key, and keeps the last of several operations on the same key.
+/// Sorts by keyspace and key, and keeps the last of several operations on the same key, with the
+/// operands behind it. Those of a keyspace come after its other operations.
 fn sort_and_thin(arena: &[u8], operations: &mut Vec<Entry>) {
     let Some(first) = operations.first() else { return };
     let first = first.key(arena);
@@ -255,6 +273,17 @@ fn sort_and_thin(arena: &[u8], operations: &mut Vec<Entry>) {
     }
     // The sort is stable, so operations on the same key stay in their order.
     operations.sort_by(|one, other| compare(arena, one, other));
+    if operations.iter().any(|entry| entry.is_merge) {
+        let mut kept: Vec<Entry> = Vec::with_capacity(operations.len());
+        for entry in operations.drain(..) {
+            let is_replaced = |last: &mut Entry| compare(arena, last, &entry).is_eq();
+            while !entry.is_merge && kept.pop_if(is_replaced).is_some() {}
+            kept.push(entry);
+        }
+        kept.sort_by_key(|entry| (entry.keyspace, entry.is_merge));
+        *operations = kept;
+        return;
+    }
     operations.dedup_by(|later, earlier| {
         let is_same = compare(arena, earlier, later) == Ordering::Equal;
         if is_same {
@@ -313,6 +342,7 @@ mod tests {
                     let each = each.map(|it| (text(it.key), it.value.map(text)));
                     format!("{keyspace} {:?}", each.collect::<Vec<_>>())
                 }
+                Step::Merge { .. } => panic!("no operands"),
                 Step::Move { kind, source, target } => {
                     let (from, to) = (text(source.1), text(target.1));
                     format!("{kind:?} {} {from} {} {to}", source.0, target.0)
@@ -328,6 +358,38 @@ mod tests {
             r#"1 [("c", None)]"#,
         ];
         assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn operands_stay_behind_the_last_other_operation_on_their_key() {
+        let mut content = Content::default();
+        content.push_merge(0, b"b", b"gone");
+        content.push(0, b"b", Some(b"1"));
+        content.push_merge(0, b"b", b"2");
+        content.push_merge(1, b"a", b"3");
+        content.push_merge(0, b"a", b"gone, too");
+        content.push_merge(0, b"b", b"4");
+        content.push(0, b"c", None);
+        content.push(0, b"a", None);
+        content.sort();
+        let mut operations = Vec::new();
+        let steps = content.steps(&mut operations);
+        let shown: Vec<String> = steps
+            .into_iter()
+            .map(|step| {
+                let (what, keyspace, range) = match step {
+                    Step::Apply { keyspace, operations } => ("apply", keyspace, operations),
+                    Step::Merge { keyspace, operations } => ("merge", keyspace, operations),
+                    Step::Move { .. } => panic!("no moves"),
+                };
+                let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+                let each = operations[range].iter();
+                let each = each.map(|it| (text(it.key), it.value.map_or("-".into(), text)));
+                let each: Vec<_> = each.map(|(key, value)| format!("{key}={value}")).collect();
+                format!("{what} {keyspace}: {}", each.join(" "))
+            })
+            .collect();
+        assert_eq!(shown, ["apply 0: a=- b=1 c=-", "merge 0: b=2 b=4", "merge 1: a=3"]);
     }
 
     #[test]

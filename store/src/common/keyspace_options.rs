@@ -1,12 +1,13 @@
 //! Options for creating or opening a keyspace.
 
 use adamant_heap::durability::Durability;
-use adamant_lsm::{LevelCompression, TreeOptions};
+use adamant_lsm::{Error as LsmError, LevelCompression, TreeOptions};
 
 use crate::common::shared::Shared;
 use crate::common::state::KeyspaceState;
 use crate::engine::tree::Engine;
 use crate::error::{Error, Result};
+use crate::merge_operators::OperatorName;
 use crate::own_options::OwnOptions;
 use crate::value_compression::ValueCompression;
 
@@ -31,6 +32,7 @@ pub struct KeyspaceOptions {
     /// Those of the other engines.
     values: Option<ValueCompression>,
     durability: Option<Option<Durability>>,
+    merge: Option<OperatorName>,
 }
 
 impl KeyspaceOptions {
@@ -212,11 +214,58 @@ impl KeyspaceOptions {
         self
     }
 
+    /// The merge operator of the keyspace, in any engine: one of the library
+    /// ([`BuiltInOperator`]), or one that [`Options::merge_operator`] registers. Its name, of 1 to
+    /// 32 bytes, is recorded with the keyspace, for good: a keyspace that has one cannot be opened
+    /// with another, whose operands it does not hold. One that has none may get one; its values
+    /// must be of the operator's type. Keyspaces with expiring entries have none. Default: none.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// use adamant::{Engine, KeyspaceOptions};
+    ///
+    /// let options = KeyspaceOptions::new().engine(Engine::Lsm).merge_operator("add");
+    /// let visits = store.keyspace_with("visits", options)?;
+    /// visits.merge("home", 1_u64.to_le_bytes())?;
+    /// visits.merge("home", 2_u64.to_le_bytes())?;
+    /// assert_eq!(visits.get("home")?, Some(3_u64.to_le_bytes()[..].into()));
+    /// let other = KeyspaceOptions::new().merge_operator("append");
+    /// assert!(store.keyspace_with("visits", other).is_err());
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// [`BuiltInOperator`]: crate::BuiltInOperator
+    /// [`Options::merge_operator`]: crate::Options::merge_operator
+    #[must_use]
+    pub fn merge_operator(mut self, name: &str) -> Self {
+        self.merge = Some(OperatorName::new(name));
+        self
+    }
+
+    /// These, as a catalogue entry records them.
+    fn asked(&self) -> OwnOptions {
+        let Self { values, durability, merge, .. } = *self;
+        OwnOptions { values, durability, merge, ..self.own.into() }
+    }
+
+    /// Fails if a merge operator is asked for, for a keyspace of expiring entries.
+    pub(crate) fn check_expiring(&self, name: &str) -> Result<()> {
+        match self.merge {
+            None => Ok(()),
+            Some(merge) => Err(Error::of_lsm(name)(LsmError::InvalidOption {
+                option: "merge_operator",
+                expected: "none for expiring entries, whose values begin with their deadlines"
+                    .into(),
+                found: format!("{merge:?}"),
+            })),
+        }
+    }
+
     /// The engine of a new keyspace with this name, and its own options.
     pub(crate) fn of_new(&self, name: &str) -> Result<(Engine, OwnOptions)> {
         let engine = self.engine.unwrap_or_default();
         self.check_own(name, engine)?;
-        let mut own = self.own();
+        let mut own = self.asked();
         // To have none is what no option says.
         own.values = own.values.filter(|values| !values.is_none());
         own.durability = own.durability.filter(Option::is_some);
@@ -231,7 +280,7 @@ impl KeyspaceOptions {
             return Err(wrong_engine(&state.name, expected, found));
         }
         self.check_own(&state.name, found)?;
-        shared.give_options(state, &self.own())
+        shared.give_options(state, &self.asked())
     }
 
     fn check_own(&self, name: &str, engine: Engine) -> Result<()> {
@@ -241,12 +290,7 @@ impl KeyspaceOptions {
         if self.values.is_some() && engine == Engine::Lsm {
             return Err(wrong_engine(name, Engine::default(), engine));
         }
-        self.own().check(name)
-    }
-
-    fn own(&self) -> OwnOptions {
-        let Self { values, durability, .. } = *self;
-        OwnOptions { values, durability, ..self.own.into() }
+        self.asked().check(name)
     }
 }
 

@@ -11,9 +11,10 @@ use zerocopy::{FromBytes, IntoBytes};
 use crate::layout::{
     DURABILITY_BUFFERED, DURABILITY_DEFERRED, DURABILITY_STORE, DURABILITY_SYNC,
     OPTION_BLOB_BYTES_MIN, OPTION_BLOCK_BYTES, OPTION_CACHES_DATA, OPTION_COMPRESSION,
-    OPTION_DICTIONARY, OPTION_DURABILITY, OPTION_FILTER_BITS, OPTION_HASH_INDEX, OPTION_VALUES,
-    OptionHead,
+    OPTION_DICTIONARY, OPTION_DURABILITY, OPTION_FILTER_BITS, OPTION_HASH_INDEX, OPTION_MERGE,
+    OPTION_VALUES, OptionHead,
 };
+use crate::merge_operators::OperatorName;
 use crate::own_options::{DictionaryPlace, OwnOptions};
 use crate::value_compression::ValueCompression;
 
@@ -74,6 +75,9 @@ pub(crate) fn to_bytes(own: &OwnOptions) -> Vec<u8> {
     }
     if let Some(caches_data) = options.caches_data {
         put(OPTION_CACHES_DATA, &[caches_data.into()]);
+    }
+    if let Some(merge) = own.merge {
+        put(OPTION_MERGE, merge.as_str().as_bytes());
     }
     bytes
 }
@@ -166,6 +170,9 @@ fn set(own: &mut OwnOptions, (tag, value): (u16, &[u8])) -> Result<(), Fault> {
             let (block, bytes) = (u64::from_le_bytes(block), u32::from_le_bytes(bytes));
             own.dictionary = Some(DictionaryPlace { block, bytes });
         }
+        (OPTION_MERGE, name) => {
+            own.merge = Some(OperatorName::from_bytes(name).ok_or(Fault::Malformed)?);
+        }
         (OPTION_CACHES_DATA, [does @ (0 | 1)]) => options.caches_data = Some(*does == 1),
         (OPTION_DURABILITY, [number]) => own.durability = Some(durability_of(*number)?),
         (
@@ -197,6 +204,7 @@ mod tests {
         own.values = Some(ValueCompression::from(Compression::Zstd(9)).with_bytes_min(200));
         own.dictionary = Some(DictionaryPlace { block: 0x0012_3456_7890, bytes: 60_000 });
         own.durability = Some(Some(Durability::Buffered));
+        own.merge = Some(OperatorName::new("add"));
         own
     }
 
@@ -232,7 +240,7 @@ mod tests {
     #[test]
     fn other_bytes_are_refused_and_unknown_tags_are_named() {
         let bytes = to_bytes(&all());
-        let starts: Vec<_> = [0, 18, 26, 31, 36, 44, 54, 70, 75]
+        let starts: Vec<_> = [0, 18, 26, 31, 36, 44, 54, 70, 75, 80]
             .into_iter()
             .take_while(|at| *at <= bytes.len())
             .collect();
@@ -250,8 +258,9 @@ mod tests {
         }
         let later = [&bytes[..], &[99, 0, 1, 0, 9]].concat();
         assert_eq!(parse(&later), Err(Fault::Unknown { tag: 99 }));
-        assert_eq!(records(&later).unwrap().len(), 10);
+        assert_eq!(records(&later).unwrap().len(), 11);
         assert_eq!(parse(&bytes[54..70]), Err(Fault::Malformed), "a dictionary of nothing");
+        assert_eq!(parse(&[10, 0, 0, 0]), Err(Fault::Malformed), "an operator without a name");
         for twice in [[&bytes[..], &bytes].concat(), [&bytes[18..26], &bytes[..18]].concat()] {
             assert_eq!(parse(&twice), Err(Fault::Malformed));
         }

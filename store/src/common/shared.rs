@@ -88,7 +88,9 @@ impl Shared {
     pub(crate) fn new(heap: Arc<Heap>, lsm_trees: LsmTrees, options: &Options) -> Result<Self> {
         let lsm_trees = Arc::new(lsm_trees);
         let sequences = Arc::clone(lsm_trees.sequences());
-        let versions = Arc::new(Versions::new(options.snapshot_bytes_max, sequences));
+        let versions = Arc::new(Versions::new(options.snapshot_bytes_max, Arc::clone(&sequences)));
+        let seen = Arc::downgrade(&versions);
+        sequences.set_newest_held(move || seen.upgrade()?.newest_moment());
         let workers = BackgroundWorkers::new(
             Arc::clone(&heap),
             Arc::clone(&versions),

@@ -327,6 +327,14 @@ impl Versions {
         oldest.unwrap_or_else(|| self.sequences.visible())
     }
 
+    /// The newest moment that a snapshot sees; `None` if none is open, for certain where the heap's
+    /// exclusive lock is held.
+    pub(crate) fn newest_moment(&self) -> Option<u64> {
+        let state = self.state.read();
+        let newest = *state.open.keys().next_back()?;
+        Some(state.moments.get(&newest).copied().unwrap_or_else(|| self.sequences.visible()))
+    }
+
     /// A snapshot's view beside the trees. To be called under the heap's shared lock.
     ///
     /// # Errors

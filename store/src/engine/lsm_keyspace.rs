@@ -95,6 +95,21 @@ impl LsmMap {
         Ok(())
     }
 
+    /// Merges operands with what their keys have. Keys ascend, and may repeat.
+    pub(crate) fn merge<'w>(
+        &self,
+        heap: &mut Transaction<'_>,
+        operands: impl IntoIterator<Item = (&'w [u8], &'w [u8])>,
+    ) -> Result<()> {
+        let mut bytes = 0;
+        let counted = operands.into_iter().inspect(|(key, operand)| {
+            bytes += (key.len() + operand.len()) as u64;
+        });
+        self.tree.merge(heap, counted).map_err(self.wrong())?;
+        self.note(heap, bytes, false);
+        Ok(())
+    }
+
     /// Notifies the workers of so many bytes, with the commit.
     fn note(&self, heap: &mut Transaction<'_>, bytes: u64, removes: bool) {
         let (tree, write_stall) = (Arc::clone(&self.tree), Arc::clone(&self.write_stall));

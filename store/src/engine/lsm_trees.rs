@@ -14,15 +14,18 @@ use std::sync::{Arc, OnceLock};
 use adamant_heap::access::Read;
 use adamant_heap::{Heap, Ptr, Salvage, Transaction};
 use adamant_lsm::{
-    Cache, CacheOptions, FileCounter, LostRecords, Lsm, Options as LsmOptions, Sequences,
-    TreeContext, TreeOptions, number_of,
+    Cache, CacheOptions, FileCounter, LostRecords, Lsm, NamedOperator, Options as LsmOptions,
+    Sequences, TreeContext, number_of,
 };
 use adamant_medium::storage::Directory;
 use parking_lot::Mutex;
 
+use crate::compaction_filters::CompactionFilters;
 use crate::engine::write_stall::WriteStall;
 use crate::error::{Error, Result};
 use crate::layout::{HEAD_NEXT_FILE_AT, STORE_ROOT, StoreHead};
+use crate::merge_operators::MergeOperators;
+use crate::own_options::OwnOptions;
 
 /// Directories of tables and blob files, in the store's directory.
 const TABLES_NAME: &str = "tables";
@@ -35,6 +38,8 @@ pub(crate) struct LsmTrees {
     directory: Arc<dyn Directory>,
     options: LsmOptions,
     cache_options: CacheOptions,
+    operators: MergeOperators,
+    filters: CompactionFilters,
     /// That of an earlier opening, whose files have the same numbers.
     cache: Option<Arc<Cache>>,
     sequences: Arc<Sequences>,
@@ -57,11 +62,14 @@ impl LsmTrees {
         directory: Arc<dyn Directory>,
         options: LsmOptions,
         cache_options: CacheOptions,
+        operators: MergeOperators,
     ) -> Self {
         Self {
             directory,
             options,
             cache_options,
+            operators,
+            filters: CompactionFilters::default(),
             cache: None,
             sequences: Arc::default(),
             environment: OnceLock::new(),
@@ -71,13 +79,18 @@ impl LsmTrees {
         }
     }
 
+    /// The same, with filters for their compactions.
+    pub(crate) fn with_filters(self, filters: CompactionFilters) -> Self {
+        Self { filters, ..self }
+    }
+
     /// The trees of the same store at a later commit, with the same cache: for a store that is read
     /// beside a writer. A file number never names another file.
     pub(crate) fn later(&self) -> Self {
         let (directory, options) = (Arc::clone(&self.directory), self.options.clone());
         let cache = self.environment.get().map(|environment| Arc::clone(environment.cache()));
         let cache = cache.or_else(|| self.cache.clone());
-        Self { cache, ..Self::new(directory, options, self.cache_options) }
+        Self { cache, ..Self::new(directory, options, self.cache_options, self.operators.clone()) }
     }
 
     /// The write stall, which also wakes the background workers.
@@ -162,7 +175,7 @@ impl LsmTrees {
         self: &Arc<Self>,
         heap: &mut Transaction<'_>,
         name: &str,
-        own: &TreeOptions,
+        own: &OwnOptions,
     ) -> Result<Arc<Lsm>> {
         let random = || {
             let mut uuid = [0; 16];
@@ -172,7 +185,9 @@ impl LsmTrees {
         let store = heap.root(STORE_ROOT);
         let environment = self.environment_or_new(heap, (store, true), random)?;
         let head = Lsm::create(heap, environment).map_err(Error::of_lsm(""))?;
-        let tree = Lsm::open_with(heap, head, environment, own).map_err(Error::of_lsm(name))?;
+        let tree =
+            Lsm::open_with(heap, head, environment, &own.lsm).map_err(Error::of_lsm(name))?;
+        self.give_operator(&tree, own);
         self.trees.lock().insert(head, Arc::clone(&tree));
         let listing = Listing { lsm_trees: Arc::clone(self), head, is_kept: false };
         heap.on_commit(move |_| listing.keep());
@@ -185,7 +200,7 @@ impl LsmTrees {
         heap: &R,
         store: u64,
         (name, head): (&str, u64),
-        own: &TreeOptions,
+        own: &OwnOptions,
     ) -> Result<Arc<Lsm>> {
         let mut trees = self.trees.lock();
         if let Some(tree) = trees.get(&head) {
@@ -193,7 +208,9 @@ impl LsmTrees {
         }
         let uuid = || Lsm::identity(heap, head).map_err(Error::of_lsm(name));
         let environment = self.environment_or_new(heap, (store, false), uuid)?;
-        let tree = Lsm::open_with(heap, head, environment, own).map_err(Error::of_lsm(name))?;
+        let tree =
+            Lsm::open_with(heap, head, environment, &own.lsm).map_err(Error::of_lsm(name))?;
+        self.give_operator(&tree, own);
         trees.insert(head, Arc::clone(&tree));
         Ok(tree)
     }
@@ -204,12 +221,32 @@ impl LsmTrees {
         &self,
         heap: &Salvage,
         store: u64,
-        (name, head): (&str, u64),
+        (name, head, own): (&str, u64, &OwnOptions),
         lost: &mut dyn FnMut(LostRecords),
     ) -> Result<Arc<Lsm>> {
         let uuid = || Lsm::identity(heap, head).map_err(Error::of_lsm(name));
         let environment = self.environment_or_new(heap, (store, false), uuid)?;
-        Lsm::salvage(heap, head, environment, lost).map_err(Error::of_lsm(name))
+        let tree = Lsm::salvage(heap, head, environment, lost).map_err(Error::of_lsm(name))?;
+        self.give_operator(&tree, own);
+        Ok(tree)
+    }
+
+    /// The merge operator that these options name, registered or not.
+    pub(crate) fn operator(&self, own: &OwnOptions) -> Option<NamedOperator> {
+        own.merge.as_ref().map(|name| self.operators.named(name))
+    }
+
+    /// Gives the tree of a keyspace with this name and kind its filter, if there is one.
+    pub(crate) fn give_filter(&self, tree: Option<&Arc<Lsm>>, name: &str, kind: u16) {
+        if let (Some(tree), Some(filter)) = (tree, self.filters.of(name, kind)) {
+            tree.set_filter(filter);
+        }
+    }
+
+    fn give_operator(&self, tree: &Lsm, own: &OwnOptions) {
+        if let Some(operator) = self.operator(own) {
+            tree.set_operator(operator);
+        }
     }
 
     /// Destroys a tree, which leaves the list with the commit.

@@ -26,6 +26,7 @@ use crate::engine::tree_map::TreeMap;
 use crate::engine::value_codec::{Found, ValueCodec};
 use crate::error::{Error, Result};
 use crate::layout::KeyspaceEntry;
+use crate::merge_operators::KeyspaceOperator;
 use crate::own_options::OwnOptions;
 
 /// The map of a keyspace.
@@ -46,10 +47,13 @@ impl Map {
     ) -> Result<Self> {
         match engine {
             Engine::Lsm => {
-                let tree = lsm_trees.create(heap, name, &own.lsm)?;
+                let tree = lsm_trees.create(heap, name, own)?;
                 Ok(Self::Lsm(LsmMap::new(lsm_trees, tree, name)))
             }
-            engine => Ok(Self::Tree(TreeMap::new(Tree::create(engine, heap)?, codec))),
+            engine => {
+                let (tree, operator) = (Tree::create(engine, heap)?, lsm_trees.operator(own));
+                Ok(Self::Tree(TreeMap::new(tree, codec, operator.map(Arc::new))))
+            }
         }
     }
 
@@ -65,12 +69,13 @@ impl Map {
         let (engine, format) = (entry.engine.get(), entry.format.get());
         match Engine::numbered(engine, format) {
             Some(Engine::Lsm) => {
-                let tree = lsm_trees.tree(heap, store, (name, entry.head.get()), &own.lsm)?;
+                let tree = lsm_trees.tree(heap, store, (name, entry.head.get()), own)?;
                 Ok(Self::Lsm(LsmMap::new(lsm_trees, tree, name)))
             }
             Some(engine) => {
                 let tree = Tree::open_as(heap, engine, entry.head.get())?;
-                Ok(Self::Tree(TreeMap::new(tree, codec()?)))
+                let operator = lsm_trees.operator(own).map(Arc::new);
+                Ok(Self::Tree(TreeMap::new(tree, codec()?, operator)))
             }
             None => Err(Error::UnknownEngine { name: name.into(), engine, format }),
         }
@@ -109,6 +114,15 @@ impl Map {
     #[inline]
     pub(crate) fn codec(&self) -> Option<&Arc<ValueCodec>> {
         self.tree().and_then(TreeMap::codec)
+    }
+
+    /// The merge operator of the keyspace with that name.
+    pub(crate) fn operator(&self, name: &str) -> Result<KeyspaceOperator> {
+        let operator = match self {
+            Self::Tree(tree) => tree.operator(),
+            Self::Lsm(lsm) => lsm.tree.operator(),
+        };
+        KeyspaceOperator::new(operator, name)
     }
 
     /// The LSM tree, if it is one.

@@ -117,6 +117,31 @@ impl Map {
         }
     }
 
+    /// Merges operands with what their keys have, in the keyspace with this name. Keys ascend, and
+    /// may repeat. O(log n) for each; an LSM tree reads no file for it.
+    pub(crate) fn merge(
+        &self,
+        heap: &mut Transaction<'_>,
+        name: &str,
+        operands: &[Operation<'_>],
+    ) -> Result<()> {
+        let operands =
+            operands.iter().filter_map(|operation| Some((operation.key, operation.value?)));
+        let tree = match self {
+            Self::Lsm(lsm) => return lsm.merge(heap, operands),
+            Self::Tree(tree) => tree,
+        };
+        let operator = self.operator(name)?;
+        for (key, operand) in operands {
+            operator.check(key, operand)?;
+            let older = tree.find(heap, key)?;
+            let merged = operator.merge(key, older.as_deref(), operand)?;
+            drop(older);
+            tree.insert(heap, key, &merged[..].into())?;
+        }
+        Ok(())
+    }
+
     /// Sets the value of a key to one allocated in place. In a tree it stays there, unless it is so
     /// short that its entry holds it, or the tree has values compressed: then this happens here,
     /// since which keyspace the value is for was not known before.

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use adamant_heap::View;
 use adamant_heap::access::{Read, Write};
+use adamant_lsm::{Error as LsmError, NamedOperator};
 use adamant_slice::Slice;
 use adamant_trees::slot::VALUE_INLINE_BYTES_MAX;
 use adamant_trees::{Operation, Pair};
@@ -26,11 +27,29 @@ use crate::error::Result;
 pub(crate) struct TreeMap {
     tree: Tree,
     codec: Option<Arc<ValueCodec>>,
+    operator: Option<Arc<NamedOperator>>,
 }
 
 impl TreeMap {
-    pub(crate) fn new(tree: Tree, codec: Option<Arc<ValueCodec>>) -> Self {
-        Self { tree, codec }
+    pub(crate) fn new(
+        tree: Tree,
+        codec: Option<Arc<ValueCodec>>,
+        operator: Option<Arc<NamedOperator>>,
+    ) -> Self {
+        Self { tree, codec, operator }
+    }
+
+    /// The merge operator that the keyspace records, if any.
+    pub(crate) fn operator_slot(&self) -> Option<Arc<NamedOperator>> {
+        self.operator.clone()
+    }
+
+    /// The merge operator.
+    ///
+    /// # Errors
+    /// `NoOperator` if the keyspace records none.
+    pub(crate) fn operator(&self) -> adamant_lsm::Result<Arc<NamedOperator>> {
+        self.operator.clone().ok_or(LsmError::NoOperator { operator: None })
     }
 
     /// The tree, for what does not look at values.

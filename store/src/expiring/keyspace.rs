@@ -79,6 +79,7 @@ impl Store {
     /// # Errors
     /// As [`Store::expiring`] and [`Store::keyspace_with`].
     pub fn expiring_with(&self, name: &str, options: KeyspaceOptions) -> Result<Expiring> {
+        options.check_expiring(name)?;
         loop {
             match self.shared.open_ending(name)? {
                 Ending::Absent => {

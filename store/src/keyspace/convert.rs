@@ -19,6 +19,7 @@ use crate::engine::map::Map;
 use crate::engine::tree::Engine;
 use crate::error::{Error, Result};
 use crate::limits::check_name;
+use crate::merge_operators::OperatorName;
 use crate::own_options::OwnOptions;
 use crate::value_compression::ValueCompression;
 
@@ -118,6 +119,9 @@ impl Shared {
             return Ok(None);
         }
         own.check(&name)?;
+        if let Some(found) = recorded.merge.filter(|_| own.merge != recorded.merge) {
+            return Err(wrong_operator(&name, &own.merge.unwrap_or(found), &found));
+        }
         let (place, durability) = (Arc::clone(state.place()), own.durability.flatten());
         transaction.on_commit(move |_| place.set_durability(durability));
         if recorded.values.is_none() && own.values.is_some() {
@@ -127,6 +131,9 @@ impl Shared {
             }
             return self.convert_one(transaction, list, (&name, &entry), (map.engine(), own));
         }
+        if own.merge != recorded.merge {
+            list.doubt(&entry);
+        }
         if own.values != recorded.values {
             // Stored values say how they are stored: only new ones are stored in another way.
             list.doubt(&entry);
@@ -134,4 +141,10 @@ impl Shared {
         self.catalogue().give_options(transaction, (&name, &entry), &own)?;
         Ok(None)
     }
+}
+
+/// A keyspace was to have another merge operator than it has.
+pub(crate) fn wrong_operator(name: &str, expected: &OperatorName, found: &OperatorName) -> Error {
+    let (expected, found) = (expected.as_str().into(), found.as_str().into());
+    Error::WrongMergeOperator { name: name.into(), expected, found }
 }

@@ -8,6 +8,7 @@ use std::hint::black_box;
 
 use adamant_heap::Transaction;
 use adamant_slice::Slice;
+use adamant_trees::Operation;
 
 use crate::common::shared::KeyVisitor;
 use crate::engine::lsm_keyspace::PreRead;
@@ -17,6 +18,7 @@ use crate::engine::value_codec::Prepared;
 use crate::error::Result;
 use crate::keyspace::handle::Keyspace;
 use crate::limits::{check_key, check_value};
+use crate::merge_operators::{KeyspaceOperator, check_operand};
 use crate::reserved::ReservedValue;
 
 impl Keyspace {
@@ -49,6 +51,55 @@ impl Keyspace {
                 map.put(transaction, key, &prepared)
             })
         })
+    }
+
+    /// Merges an operand with the value of a key, by the merge operator that the keyspace records:
+    /// see [`KeyspaceOptions::merge_operator`]. A key without a value gets the operand as its
+    /// value. One commit.
+    ///
+    /// O(log n). In `lsm` it costs as a put and reads no file, whatever the size of the value: the
+    /// operand is merged by reads, flushes and compactions. Operands of a key in the active
+    /// memtable are merged at once while they do not grow, so a read finds one of them in each
+    /// memtable and table at most, and logarithmically many of those that grow. In the other
+    /// engines it costs a [`Keyspace::get`] and a put. While changes are recorded
+    /// ([`Store::record_changes`](crate::Store::record_changes)) the merged value is read in `lsm`,
+    /// too.
+    ///
+    /// An operand has up to 1 MiB. Two transactions that merge with the same key do not conflict.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let options = adamant::KeyspaceOptions::new().merge_operator("add");
+    /// let visits = store.keyspace_with("visits", options)?;
+    /// for _ in 0..3 {
+    ///     visits.merge("home", 1_u64.to_le_bytes())?;
+    /// }
+    /// assert_eq!(visits.get("home")?, Some(3_u64.to_le_bytes()[..].into()));
+    /// assert!(visits.merge("home", "3").is_err(), "an integer has 8 bytes");
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Keyspace::put`]; the keyspace has no merge operator, or one that is not registered; the
+    /// operator refuses the operand, or, in other engines than `lsm`, fails. Nothing is changed.
+    ///
+    /// [`KeyspaceOptions::merge_operator`]: crate::KeyspaceOptions::merge_operator
+    pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
+        let (key, operand) = (key.as_ref(), operand.as_ref());
+        check_key(key)?;
+        check_operand(operand)?;
+        let operands = [Operation { key, value: Some(operand) }];
+        self.with_room(false, || {
+            self.change_small(key, operand.len(), None, |transaction, map, _| {
+                map.merge(transaction, &self.state.name, &operands)
+            })
+        })
+    }
+
+    /// The merge operator of the keyspace.
+    pub(crate) fn operator(&self) -> Result<KeyspaceOperator> {
+        let view = self.shared.view()?;
+        self.state.map(&view, self.shared.catalogue())?.operator(&self.state.name)
     }
 
     /// Deletes a key and its value; does nothing if the key does not exist. One commit.

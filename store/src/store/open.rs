@@ -46,7 +46,7 @@ const FOREIGN_NAMES_MAX: usize = 3;
 /// The directory at a path, created if it is missing and the options say so.
 pub(crate) fn directory_at(path: &Path, options: &Options) -> Result<Arc<dyn Directory>> {
     // Before a directory is made that would stay empty.
-    options.lsm.check().map_err(Error::of_lsm(""))?;
+    options.check()?;
     let create = options.create && !options.only_reads();
     // A reader beside a writer makes a file that says so.
     let opened = match options.only_reads() && !options.beside_writer {
@@ -178,7 +178,7 @@ pub(crate) fn heap_in(
     directory: Arc<dyn Directory>,
     options: &Options,
 ) -> Result<(Heap, Recovery)> {
-    options.lsm.check().map_err(Error::of_lsm(""))?;
+    options.check()?;
     let names = directory.list()?;
     if is_increment(&names) {
         return Err(Error::Increment { path: directory.path().into() });
@@ -222,7 +222,9 @@ pub(crate) fn lsm_trees_in(directory: Arc<dyn Directory>, options: &Options) -> 
     // On a full device a memtable is written to space from the log.
     let room = options.log_bytes_max.max(LOG_BYTES_MIN) - LOG_BYTES_MIN / 4 * 3;
     lsm.memtable_bytes_max = lsm.memtable_bytes_max.min(room / 4 * 3);
-    LsmTrees::new(directory, lsm, cache)
+    let operators = options.merge_operators.clone();
+    let filters = options.compaction_filters.clone();
+    LsmTrees::new(directory, lsm, cache, operators).with_filters(filters)
 }
 
 /// Fails if a directory without a pool holds foreign files.

@@ -13,7 +13,7 @@ use crate::common::catalogue::hidden_name;
 use crate::common::keyspace_options::KeyspaceOptions;
 use crate::engine::tree::Engine;
 use crate::error::Error;
-use crate::layout::{STORE_FORMAT, STORE_FORMAT_OPTIONS};
+use crate::layout::{STORE_FORMAT, STORE_FORMAT_MERGE, STORE_FORMAT_OPTIONS};
 use crate::options::Options;
 use crate::store::handle::Store;
 
@@ -49,6 +49,21 @@ fn the_head_has_a_higher_format_from_the_first_options_on() {
     assert_eq!(format_of(&store), STORE_FORMAT_OPTIONS, "it is never lowered");
 }
 
+/// Versions that would take operands for damage refuse the store, whatever the engine: it may be
+/// converted.
+#[test]
+fn a_merge_operator_raises_the_format_and_is_recorded_by_name() {
+    for engine in [Engine::Lsm, Engine::Bplus] {
+        let store = Store::in_memory().unwrap();
+        let options = KeyspaceOptions::new().engine(engine);
+        store.keyspace_with("main", options).unwrap();
+        assert!(format_of(&store) < STORE_FORMAT_MERGE);
+        store.keyspace_with("main", options.merge_operator("add")).unwrap();
+        assert_eq!(format_of(&store), STORE_FORMAT_MERGE);
+        assert_eq!(&entry_of(&store, "main")[24..], b"\x08\0\x03\0add", "docs/format/store.md");
+    }
+}
+
 #[test]
 fn a_keyspace_with_options_of_a_later_version_is_refused_and_others_open() {
     let directory: Arc<MemoryDirectory> = Arc::new(MemoryDirectory::new());
@@ -71,6 +86,8 @@ fn a_keyspace_with_options_of_a_later_version_is_refused_and_others_open() {
         (option(&[6, 0, 6, 0, 3, 0, 128, 0, 0, 0]), "bytes of options", true),
         (option(&[6, 0, 5, 0, 1, 0, 128, 0, 0]), "bytes of options", true),
         (option(&[7, 0, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0]), "bytes of options", true),
+        (option(&[10, 0, 0, 0]), "bytes of options", true),
+        (option(&[10, 0, 1, 0, 255]), "bytes of options", true),
     ];
     store.close().unwrap();
     for (bytes, expected, is_damage) in refused {

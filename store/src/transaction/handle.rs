@@ -11,6 +11,7 @@
 
 mod change;
 mod commit;
+mod merge;
 mod pop;
 mod read;
 #[cfg(test)]
@@ -35,6 +36,7 @@ use crate::keyspace::iterate::Iter;
 use crate::keyspace::snapshot::Snapshot;
 use crate::limits::{check_key, check_value};
 use crate::reserved::{ReservedValue, Written};
+use crate::transaction::merged::merged;
 use crate::transaction::popping::Popping;
 use crate::transaction::writes::{SortedWrites, Writes};
 
@@ -274,12 +276,16 @@ impl Transaction {
     pub fn get(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         let key = key.as_ref();
         let table = self.table(keyspace)?;
-        let table = &mut self.tables[table];
-        if let Some(own) = table.writes.settle().get(key) {
-            return Ok(own.value());
+        let Table { writes, notes, .. } = &mut self.tables[table];
+        let notes = notes.get_mut();
+        if let Some(own) = writes.settle().get(key) {
+            return own.value(|operand| {
+                notes.read.note(key);
+                merged(&self.snapshot, keyspace, key, operand)
+            });
         }
         let value = self.snapshot.get(keyspace, key)?;
-        table.notes.borrow_mut().read.note(key);
+        notes.read.note(key);
         Ok(value)
     }
 

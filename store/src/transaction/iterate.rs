@@ -23,6 +23,7 @@ use crate::keyspace::handle::Keyspace;
 use crate::keyspace::iterate::Iter;
 use crate::reserved::Written;
 use crate::transaction::handle::{Ahead, Parts, Transaction};
+use crate::transaction::merged::merged;
 
 /// A run of at least this many skipped keys is remembered even between other keys.
 const WORTH_NOTING: usize = 8;
@@ -382,7 +383,9 @@ impl<'t, T: Shape> Walk<'t, T> {
                 *near = None;
             }
             let Some((key, written)) = near_own.take() else { continue };
-            if let Some(value) = written.value() {
+            let Parts { keyspace, snapshot, .. } = self.tables;
+            let value = written.value(|operand| merged(snapshot, keyspace, key, operand))?;
+            if let Some(value) = value {
                 self.own_yielded = true;
                 return Ok(Some(T::of_pair(key.clone(), value)));
             }

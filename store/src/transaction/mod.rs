@@ -2,6 +2,7 @@
 
 pub(crate) mod writes;
 pub(crate) mod popping;
+pub(crate) mod merged;
 
 pub(crate) mod handle;
 pub(crate) mod iterate;

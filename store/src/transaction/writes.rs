@@ -84,7 +84,7 @@ impl Writes {
         let sorted = self.sorted.iter().filter_map(|(key, written)| match written {
             Written::Removed => Some(Operation { key, value: None }),
             Written::Value(value) => Some(Operation { key, value: Some(value) }),
-            Written::Reserved(_) => None,
+            Written::Merged(_) | Written::Reserved(_) => None,
         });
         sorted.chain(self.appended.operations())
     }
@@ -95,7 +95,15 @@ impl Writes {
     ) -> impl Iterator<Item = (&Slice, &RefCell<Option<ReservedValue>>)> {
         self.sorted.iter().filter_map(|(key, written)| match written {
             Written::Reserved(value) => Some((key, value)),
-            Written::Removed | Written::Value(_) => None,
+            Written::Removed | Written::Value(_) | Written::Merged(_) => None,
+        })
+    }
+
+    /// Operands, by key, after `prepare`.
+    pub(crate) fn operands(&self) -> impl Iterator<Item = Operation<'_>> {
+        self.sorted.iter().filter_map(|(key, written)| match written {
+            Written::Merged(operand) => Some(Operation { key, value: Some(operand) }),
+            Written::Removed | Written::Value(_) | Written::Reserved(_) => None,
         })
     }
 }
@@ -140,8 +148,11 @@ mod tests {
                 model.insert(key.to_vec(), value.map(|value| value.to_vec()));
                 if reads && random.u8(..20) == 0 {
                     let key = [random.u8(..40)];
-                    let found = writes.settle().get(&key[..]).map(Written::value);
-                    let found = found.map(|value| value.map(|value| value.to_vec()));
+                    let found = writes
+                        .settle()
+                        .get(&key[..])
+                        .map(|own| own.value(|_| panic!("no operand")));
+                    let found = found.map(|value| value.unwrap().map(|value| value.to_vec()));
                     assert_eq!(found.as_ref(), model.get(&key[..]), "seed {seed}");
                 }
             }

@@ -213,6 +213,45 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
         batch.put(&self.keyspace, encode_key(key), self.encode(value, &mut Vec::new())?)
     }
 
+    /// Merges an operand with the value of a key, by the merge operator that the keyspace records,
+    /// in a commit of its own. Values and operands are of one type. Costs as [`Keyspace::merge`]:
+    /// O(log n), and reads no file in `lsm`.
+    ///
+    /// Integers are encoded as the library's operators expect them: `u64` and `i64` as 8 bytes,
+    /// little-endian.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let options = adamant::KeyspaceOptions::new().merge_operator("add");
+    /// let visits = store.keyspace_with("visits", options)?.typed::<String, u64>()?;
+    /// visits.merge("home", &1)?;
+    /// visits.merge("home", &2)?;
+    /// assert_eq!(visits.get("home")?, Some(3));
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Keyspace::merge`].
+    pub fn merge<Q, W>(&self, key: &Q, operand: &W) -> Result<()>
+    where
+        Q: KeyFor<K> + ?Sized,
+        W: ValueFor<V> + ?Sized,
+    {
+        self.keyspace.merge(encode_key(key), self.encode(operand, &mut Vec::new())?)
+    }
+
+    /// Like [`TypedKeyspace::merge`], as one of the changes of a batch.
+    ///
+    /// # Errors
+    /// As [`Batch::merge`].
+    pub fn merge_into<Q, W>(&self, batch: &mut Batch, key: &Q, operand: &W) -> Result<()>
+    where
+        Q: KeyFor<K> + ?Sized,
+        W: ValueFor<V> + ?Sized,
+    {
+        batch.merge(&self.keyspace, encode_key(key), self.encode(operand, &mut Vec::new())?)
+    }
+
     /// Deletes a key, whether it exists or not, in a commit of its own. Costs as
     /// [`Keyspace::delete`]: O(log n), and reads no file in `lsm`.
     ///

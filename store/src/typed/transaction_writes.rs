@@ -52,6 +52,18 @@ impl<K: Key, V: Value, T: TransactionAccess> TypedTransaction<'_, K, V, T> {
         self.write(key, value, |tx, keyspace, key, value| tx.insert_unique(keyspace, key, value))
     }
 
+    /// Merges an operand with the value of a key. Like [`Transaction::merge`].
+    ///
+    /// # Errors
+    /// As [`Transaction::merge`].
+    pub fn merge<Q, W>(&mut self, key: &Q, operand: &W) -> Result<()>
+    where
+        Q: KeyFor<K> + ?Sized,
+        W: ValueFor<V> + ?Sized,
+    {
+        self.write(key, operand, |tx, keyspace, key, operand| tx.merge(keyspace, key, operand))
+    }
+
     fn write<R, Q, W>(
         &mut self,
         key: &Q,

@@ -10,6 +10,7 @@ mod beside;
 mod changes;
 mod clear;
 mod compact;
+mod compaction_filter;
 #[cfg(unix)]
 mod doors;
 #[cfg(feature = "encryption")]
@@ -23,6 +24,7 @@ mod lsm;
 mod lsm_options;
 mod lsm_options_random;
 mod multimaps;
+mod merge;
 mod objects;
 mod pieces;
 #[cfg(unix)]

@@ -64,8 +64,9 @@ pub(crate) const OWN: [&str; 38] = [
 ];
 
 /// Methods of typed keyspaces that are those of another handle, by its name and theirs.
-pub(crate) const OTHER_NAMES: [(&str, &str, &str); 5] = [
+pub(crate) const OTHER_NAMES: [(&str, &str, &str); 6] = [
     ("Batch", "put", "put_into"),
+    ("Batch", "merge", "merge_into"),
     ("Batch", "delete", "delete_from"),
     ("Batch", "rename", "rename_in"),
     ("Batch", "move_to", "move_in"),
@@ -90,6 +91,7 @@ pub(crate) const GAPS: &[Gap] = &[
             "insert",
             "insert_unique",
             "load_sorted",
+            "merge",
             "move_range",
             "move_to",
             "pop_first",
@@ -208,6 +210,11 @@ pub(crate) const GAPS: &[Gap] = &[
         handles: &["Expiring"],
         reason: "An entry and its deadline change together: `within` a transaction reads and \
                  writes both.",
+    },
+    Gap {
+        methods: &["merge"],
+        handles: &["Expiring", "ExpiringTransaction"],
+        reason: "A value begins with its deadline, which no operator knows how to merge.",
     },
     Gap {
         methods: &["move_range", "move_to", "rename", "swap"],

@@ -103,7 +103,7 @@ fn behind_slowly(payload: &[u8], at: usize) -> Option<usize> {
     let (tag, at) = take_word(payload, at)?;
     match EntryKind::from_number(tag & 3)? {
         EntryKind::Tombstone => Some(at),
-        EntryKind::Value | EntryKind::Blob => {
+        EntryKind::Value | EntryKind::Blob | EntryKind::Merge => {
             let (value_bytes, at) = take_word(payload, at)?;
             at.checked_add(usize::try_from(value_bytes).ok()?)
         }

@@ -2,6 +2,7 @@
 //! background threads.
 
 mod survivors;
+mod fold;
 mod output;
 mod pick;
 mod run;

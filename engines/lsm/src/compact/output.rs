@@ -11,12 +11,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use adamant_slice::Slice;
 
-use super::survivors::VisibilityFilter;
+use super::fold::{Below, OpenChain};
+use super::survivors::{Fate, VisibilityFilter};
 use crate::blob::{BlobOptions, BlobWriter};
+use crate::compaction_filter::Filtering;
 use crate::error::{Error, Result};
 use crate::file::FileKind;
-use crate::key::{BlobPointer, Entry, EntryKind, VALUE_BYTES_MAX};
+use crate::key::{BlobPointer, Entry, EntryKind, VALUE_BYTES_MAX, Version};
 use crate::level_compression::LEVELS;
+use crate::merge_operator::decode;
 use crate::options::Options;
 use crate::table::{TableMeta, TableOptions, TableWriter};
 use crate::version::context::{ObsoleteFile, TreeContext};
@@ -32,6 +35,9 @@ pub(crate) struct Outcome {
     pub(crate) blobs: Vec<BlobInfo>,
     /// Values of blob files that were left out: number and bytes.
     pub(crate) stale: BTreeMap<u64, (u64, u64)>,
+    /// The lowest number of an entry that the filter removed or changed: a snapshot that sees it
+    /// must not see this outcome.
+    pub(crate) filtered_from: Option<u64>,
     /// Whether a commit names the files, or may name them.
     is_taken: AtomicBool,
 }
@@ -44,6 +50,7 @@ impl Outcome {
             tables: Vec::new(),
             blobs: Vec::new(),
             stale: BTreeMap::new(),
+            filtered_from: None,
             is_taken: AtomicBool::new(false),
         }
     }
@@ -138,6 +145,12 @@ pub(crate) struct Output<'o> {
     tree_version: &'o TreeVersion,
     level: usize,
     survivors: VisibilityFilter,
+    /// Whether operands are folded.
+    folds: bool,
+    /// Operands of the last key that are to be folded.
+    chain: Option<OpenChain>,
+    /// A key, and the first commits that its operands stand for which only some readers see.
+    cuts: (Slice, Vec<u64>),
     /// Blob files whose values are moved.
     moved: BTreeSet<u64>,
     table: Option<TableWriter>,
@@ -164,6 +177,9 @@ impl<'o> Output<'o> {
             tree_version,
             level,
             survivors,
+            folds: true,
+            chain: None,
+            cuts: (Slice::EMPTY, Vec::new()),
             moved,
             table: None,
             blob: None,
@@ -211,16 +227,114 @@ impl<'o> Output<'o> {
         Ok(table.file_bytes() >= bytes_max)
     }
 
+    /// Leaves operands as they are: what is written is no longer than what was read.
+    pub(crate) fn without_folding(mut self) -> Self {
+        self.folds = false;
+        self
+    }
+
+    /// Adds the next entry as a filter leaves it.
+    pub(crate) fn add_filtered(&mut self, entry: Entry, filtering: &mut Filtering) -> Result<()> {
+        if !filtering.is_asked(&entry) {
+            return self.add(entry);
+        }
+        let pointer = BlobPointer::from_bytes(&entry.version.value);
+        let value = match pointer.filter(|_| entry.version.kind == EntryKind::Blob) {
+            Some(pointer) => self.tree_version.blob_value(&entry.key, &pointer)?,
+            None => entry.version.value.clone(),
+        };
+        match filtering.replaced(&entry, &value) {
+            Some(replaced) => {
+                self.note_stale(&entry)?;
+                self.add(replaced)
+            }
+            None => self.add(entry),
+        }
+    }
+
     /// Adds the next entry, if a reader can see it.
-    pub(crate) fn add(&mut self, mut entry: Entry) -> Result<()> {
+    pub(crate) fn add(&mut self, entry: Entry) -> Result<()> {
+        if self.chain.as_ref().is_some_and(|chain| *chain.key() != entry.key) {
+            self.end_chain(Below::Other)?;
+        }
+        match self.survivors.judge(&entry)? {
+            Fate::Kept => {
+                if entry.version.kind == EntryKind::Merge {
+                    self.note_cut(&entry);
+                }
+                self.write(entry)
+            }
+            Fate::Dropped => self.note_stale(&entry),
+            Fate::DroppedWithOlder => {
+                self.note_stale(&entry)?;
+                self.end_chain(Below::Nothing)
+            }
+            Fate::Operand => {
+                match &mut self.chain {
+                    Some(chain) => chain.push(entry),
+                    None => {
+                        self.chain = Some(OpenChain::new(entry.clone(), self.take_cuts(&entry)))
+                    }
+                }
+                Ok(())
+            }
+            Fate::Base => self.end_chain(Below::Base(entry)),
+        }
+    }
+
+    /// Notes where the readers of an operand that only some see go on.
+    fn note_cut(&mut self, operand: &Entry) {
+        let mut cuts = self.take_cuts(operand);
+        let Version { sequence, ref value, .. } = operand.version;
+        cuts.extend(decode(sequence, value).map(|(first, _)| first));
+        cuts.dedup();
+        self.cuts = (operand.key.clone(), cuts);
+    }
+
+    /// The noted cuts of the key of an entry.
+    fn take_cuts(&mut self, entry: &Entry) -> Vec<u64> {
+        let (key, cuts) = std::mem::take(&mut self.cuts);
+        if key == entry.key { cuts } else { Vec::new() }
+    }
+
+    /// Writes the operands that were gathered, folded as far as possible.
+    fn end_chain(&mut self, below: Below) -> Result<()> {
+        let Some(chain) = self.chain.take() else { return Ok(()) };
+        let is_bottom = self.survivors.is_bottom();
+        let below = match below {
+            Below::Other if is_bottom => Below::Nothing,
+            below => below,
+        };
+        if !self.folds {
+            return chain.into_entries(below).into_iter().try_for_each(|entry| self.write(entry));
+        }
+        let mut pointed = None;
+        let tree_version = self.tree_version;
+        let entries = chain.fold(&tree_version.operator, below, |base| match base.version.kind {
+            EntryKind::Value => Some(base.version.value.clone()),
+            // A large value is written anew once, not on each level.
+            EntryKind::Blob if is_bottom => {
+                pointed = Some(base.clone());
+                let pointer = BlobPointer::from_bytes(&base.version.value)?;
+                tree_version.blob_value(&base.key, &pointer).ok()
+            }
+            EntryKind::Blob | EntryKind::Tombstone | EntryKind::Merge => None,
+        });
+        let is_base = |base: &Entry| entries.last() == Some(base);
+        if let Some(base) = pointed.filter(|base| !is_base(base)) {
+            self.note_stale(&base)?;
+        }
+        let goes = |entry: &Entry| is_bottom && entry.version.kind == EntryKind::Tombstone;
+        entries.into_iter().filter(|e| !goes(e)).try_for_each(|entry| self.write(entry))
+    }
+
+    /// Writes an entry to the table.
+    fn write(&mut self, mut entry: Entry) -> Result<()> {
         if self.is_full(&entry.key)? {
             self.end_table(Some(entry.key.clone()))?;
         }
-        if !self.survivors.keeps(&entry) {
-            return self.note_stale(&entry);
-        }
         match entry.version.kind {
-            EntryKind::Tombstone => {}
+            EntryKind::Tombstone | EntryKind::Merge => {}
             EntryKind::Value => self.separate(&mut entry)?,
             EntryKind::Blob => self.relocate(&mut entry)?,
         }
@@ -321,6 +435,7 @@ impl<'o> Output<'o> {
 
     /// The same, without their names.
     pub(crate) fn finish_files(mut self) -> Result<Outcome> {
+        self.end_chain(Below::Other)?;
         self.end_table(None)?;
         self.end_blob()?;
         Ok(self.outcome)

@@ -16,6 +16,7 @@ use adamant_slice::Slice;
 use super::output::{Outcome, Output, TreeParts};
 use super::pick::Job;
 use super::survivors::VisibilityFilter;
+use crate::compaction_filter::Filtering;
 use crate::error::{Error, Result};
 use crate::file::FileKind;
 use crate::key::{BlobPointer, Entry, EntryKind, Lookup, RangeTombstone, Version};
@@ -76,12 +77,12 @@ pub(crate) fn flush(
     output.finish()
 }
 
-/// Merges the inputs of a job.
+/// Merges the inputs of a job, with a filter or without.
 pub(crate) fn compact(
     parts: TreeParts<'_>,
     tree_version: &TreeVersion,
     job: &Job,
-    oldest_seen: u64,
+    (oldest_seen, mut filtering): (u64, Option<Filtering>),
     progress: &Progress<'_>,
 ) -> Result<Outcome> {
     let (context, _) = parts;
@@ -106,10 +107,15 @@ pub(crate) fn compact(
         if entries.is_multiple_of(PROGRESS_ENTRIES) {
             progress(std::mem::take(&mut bytes))?;
         }
-        output.add(entry)?;
+        match &mut filtering {
+            Some(filtering) => output.add_filtered(entry, filtering)?,
+            None => output.add(entry)?,
+        }
     }
     progress(bytes)?;
-    output.finish()
+    let mut outcome = output.finish()?;
+    outcome.filtered_from = filtering.and_then(|filtering| filtering.lowest());
+    Ok(outcome)
 }
 
 /// These ranges, as far as a reader at `oldest_seen` or later can tell them apart. Snapshots that
@@ -155,7 +161,8 @@ pub(crate) fn reclaim(
     }
     let cover = cover(context, file.open()?.range_tombstones().to_vec(), oldest_seen);
     let survivors = VisibilityFilter::new(oldest_seen, cover, is_bottom);
-    let mut output = Output::new(parts, tree_version, level, survivors, BTreeSet::new());
+    let output = Output::new(parts, tree_version, level, survivors, BTreeSet::new());
+    let mut output = output.without_folding();
     // A table of which nothing is left is read only for its blob pointers.
     let is_read = !goes_as_a_whole || !file.meta.blob_references.is_empty();
     for entry in stream_of(context, file).take_while(|_| is_read) {
@@ -172,7 +179,7 @@ const RECLAIMED_PART: u64 = 8;
 fn entry_bytes(entry: &Entry) -> u64 {
     let pointed = match entry.version.kind {
         EntryKind::Blob => BlobPointer::from_bytes(&entry.version.value),
-        EntryKind::Value | EntryKind::Tombstone => None,
+        EntryKind::Value | EntryKind::Tombstone | EntryKind::Merge => None,
     };
     let pointed = pointed.map_or(0, |pointer| u64::from(pointer.stored_bytes));
     (entry.key.len() + entry.version.value.len()) as u64 + pointed

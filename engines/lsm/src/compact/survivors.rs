@@ -1,14 +1,16 @@
 //! The visibility filter: which entries a flush or a compaction keeps.
 //!
 //! Purpose: drops versions that no reader can see any more, and reports what was dropped, so that
-//! bytes of blob files are counted as stale.
+//! bytes of blob files are counted as stale; names those that may be folded to one.
 //! Invariants: a reader at `oldest_seen` or later sees the same with and without the dropped
 //! entries.
 //! Thread safety: one thread at a time.
 
 use adamant_slice::Slice;
 
-use crate::key::{Entry, EntryKind};
+use crate::error::{Error, Result};
+use crate::key::{Entry, EntryKind, Version};
+use crate::merge_operator::{NOT_OPERAND, decode};
 use crate::tombstones::range_tombstones::RangeTombstones;
 
 /// Filters entries that come in order.
@@ -23,30 +25,69 @@ pub(crate) struct VisibilityFilter {
     /// The key of the previous entry, and whether no reader sees its older versions.
     key: Option<Slice>,
     is_shadowed: bool,
+    /// The first commit that the last operand of the key stands for, if all readers see operands on
+    /// top of what comes next.
+    first_merged: Option<u64>,
+}
+
+/// What becomes of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// A reader may see it.
+    Kept,
+    /// None does.
+    Dropped,
+    /// None does, nor anything older of its key, because of a range tombstone: operands above it
+    /// lie on nothing.
+    DroppedWithOlder,
+    /// All readers see this operand together with those before it.
+    Operand,
+    /// All readers see it below the operands before it.
+    Base,
 }
 
 impl VisibilityFilter {
     pub(crate) fn new(oldest_seen: u64, cover: RangeTombstones, is_bottom: bool) -> Self {
-        Self { oldest_seen, cover, is_bottom, key: None, is_shadowed: false }
+        Self { oldest_seen, cover, is_bottom, key: None, is_shadowed: false, first_merged: None }
     }
 
-    /// Whether the next entry is kept.
-    pub(crate) fn keeps(&mut self, entry: &Entry) -> bool {
+    /// Whether no other table has an older version of one of the keys.
+    pub(crate) fn is_bottom(&self) -> bool {
+        self.is_bottom
+    }
+
+    /// Decides about the next entry.
+    ///
+    /// # Errors
+    /// `NotOperand`.
+    pub(crate) fn judge(&mut self, entry: &Entry) -> Result<Fate> {
         if self.key.as_ref() != Some(&entry.key) {
             self.key = Some(entry.key.clone());
             self.is_shadowed = false;
+            self.first_merged = None;
         }
-        if self.is_shadowed {
-            return false;
+        let Version { sequence, kind, ref value } = entry.version;
+        if self.is_shadowed || self.first_merged.is_some_and(|first| first <= sequence) {
+            return Ok(Fate::Dropped);
         }
-        let sequence = entry.version.sequence;
-        self.is_shadowed = sequence <= self.oldest_seen;
+        if sequence > self.oldest_seen {
+            return Ok(Fate::Kept);
+        }
         if self.cover.over(&entry.key, self.oldest_seen) > sequence {
             self.is_shadowed = true;
-            return false;
+            return Ok(Fate::DroppedWithOlder);
         }
-        let is_absence = entry.version.kind == EntryKind::Tombstone;
-        !(is_absence && self.is_bottom && sequence <= self.oldest_seen)
+        if kind == EntryKind::Merge {
+            let first = decode(sequence, value).ok_or(Error::NotOperand { what: NOT_OPERAND })?.0;
+            self.first_merged = Some(first);
+            return Ok(Fate::Operand);
+        }
+        self.is_shadowed = true;
+        if self.first_merged.is_some() {
+            return Ok(Fate::Base);
+        }
+        let goes = self.is_bottom && kind == EntryKind::Tombstone;
+        Ok(if goes { Fate::Dropped } else { Fate::Kept })
     }
 
     /// The range tombstones that are kept, of those from the key `start` on and below `end`.
@@ -102,8 +143,11 @@ mod tests {
             let moments: Vec<u64> = (oldest_seen..70).collect();
             let cover = RangeTombstones::new(ranges.clone(), &moments);
             let mut survivors = VisibilityFilter::new(oldest_seen, cover, is_bottom);
-            let kept: Vec<Entry> =
-                entries.iter().filter(|entry| survivors.keeps(entry)).cloned().collect();
+            let kept: Vec<Entry> = entries
+                .iter()
+                .filter(|entry| survivors.judge(entry).unwrap() == Fate::Kept)
+                .cloned()
+                .collect();
             let kept_ranges = survivors.ranges(None, None);
             for at in oldest_seen..70 {
                 for key in b'a'..b'k' {

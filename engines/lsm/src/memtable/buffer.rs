@@ -151,7 +151,7 @@ impl Appender {
         let mut head = RecordHead::new(said, sequence, key.len(), value.len());
         let head_len = head.len();
         let len = head_len + key.len() + value.len();
-        let is_removal = said != Said::Entry(EntryKind::Value);
+        let is_removal = !matches!(said, Said::Entry(EntryKind::Value | EntryKind::Merge));
         let kept = if is_removal { 0 } else { kept_bytes(self.capacity as u64) as usize };
         // Value offsets have 32 bits: only the first record of a chunk may end beyond that.
         let end_max = self.capacity.saturating_sub(kept).min(u32::MAX as usize);

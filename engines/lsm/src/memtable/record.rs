@@ -10,6 +10,7 @@ use adamant_wire::varint;
 
 use crate::key::{EntryKind, KEY_BYTES_MAX, SEQUENCE_MAX};
 use crate::layout::RECORD_SUM_BYTES;
+use crate::merge_operator::decode;
 
 /// Takes the place of a kind where a chunk ends before its last byte.
 const NO_MORE: u8 = 0;
@@ -161,7 +162,12 @@ impl<'b> Form<'b> {
         let (value, behind) = rest.split_at_checked(value_len as usize)?;
         let is_key = key_len <= KEY_BYTES_MAX && (1..=SEQUENCE_MAX).contains(&sequence);
         let is_range = key < value && value.len() <= KEY_BYTES_MAX;
-        let is_record = is_key && (is_range || said != Said::Range);
+        let is_record = is_key
+            && match said {
+                Said::Range => is_range,
+                Said::Entry(EntryKind::Merge) => decode(sequence, value).is_some(),
+                Said::Entry(_) => true,
+            };
         let bytes = &all[..all.len() - behind.len()];
         is_record.then_some(Self { bytes, said, sequence, key, value })
     }

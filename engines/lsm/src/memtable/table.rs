@@ -29,6 +29,9 @@ use super::salvage::{LostRecords, salvage};
 use crate::error::{Error, Result};
 use crate::key::{Entry, EntryKind, Lookup, RangeTombstone, Version};
 use crate::layout::BUFFER_CHUNKS;
+use crate::merge_operator::{
+    Chain, NOT_OPERAND, NamedOperator, OPERAND_FOLDED_BYTES_MAX, decode, encode,
+};
 use crate::sequence::{Keeper, Sequences};
 use crate::tombstones::fragments::Fragments;
 use crate::tombstones::range_tombstones::RangeTombstones;
@@ -43,6 +46,9 @@ const COUNTED_MAX: usize = 256;
 const COPIED_MORE: usize = 4;
 /// Maximum number of invisible entries that are copied beside the others: about 100 us.
 const REMOVED_MAX: usize = 2048;
+
+/// What is shorter than this many bytes is merged with any operand.
+const ABSORBED_BYTES_MIN: usize = 32;
 
 /// A memtable.
 #[derive(Debug)]
@@ -215,23 +221,32 @@ impl Memtable {
         if position.compare(&search).is_ne() {
             return Ok(None);
         }
-        let place = position.place();
-        let value = Slice::new(self.value_at(heap, &place)?);
-        Ok(Some(Version { sequence: place.sequence, kind: place.kind, value }))
+        self.version_at(heap, &position.place()).map(Some)
     }
 
-    /// The newest commit up to a sequence number that wrote a key, or removed a range with it; 0 if
-    /// there is none, or none that is certain to be visible to every reader of that number. Reads
-    /// nothing on the heap.
+    fn version_at<R: Read>(&self, heap: &R, place: &Place) -> Result<Version> {
+        let value = Slice::new(self.value_at(heap, place)?);
+        Ok(Version { sequence: place.sequence, kind: place.kind, value })
+    }
+
+    /// The newest commit up to a sequence number that gave a key a value, removed it, or removed a
+    /// range with it; 0 if there is none, or none that is certain to be visible to every reader of
+    /// that number. Nobody sees older versions below it; below operands readers do. Reads nothing
+    /// on the heap.
     pub(crate) fn newest(&self, lookup: &Lookup<'_>) -> u64 {
         let over = self.emptied.over(lookup.key, lookup.sequence_max);
         if !self.index.may_contain(lookup.hash) {
             return over;
         }
         let search = SearchKey::new(lookup.key);
-        let position = self.index.seek(&search, lookup.sequence_max);
-        let position = position.filter(|position| position.compare(&search).is_eq());
-        position.map_or(0, |position| position.sequence()).max(over)
+        let mut position = self.index.seek(&search, lookup.sequence_max);
+        while let Some(at) = position.filter(|at| at.compare(&search).is_eq()) {
+            if at.place().kind != EntryKind::Merge {
+                return at.sequence().max(over);
+            }
+            position = self.index.after(&at);
+        }
+        over
     }
 
     /// Whether a commit after `since` wrote a key between bounds. O(keys between them).
@@ -282,7 +297,8 @@ impl Memtable {
         forward: bool,
         wanted: &Wanted<'_>,
     ) -> Result<(CopiedEntries, Option<Slice>)> {
-        let mut copy = Copy { piece: CopiedEntries::default(), wanted, seen: 0, last: Vec::new() };
+        let piece = CopiedEntries::default();
+        let mut copy = Copy { piece, wanted, forward, seen: 0, last: Vec::new() };
         let (mut key, sequence) = (Vec::new(), wanted.sequence);
         if forward {
             let mut position = self.first_in(lower);
@@ -446,6 +462,7 @@ pub(crate) struct Wanted<'w> {
 struct Copy<'w> {
     piece: CopiedEntries,
     wanted: &'w Wanted<'w>,
+    forward: bool,
     /// Copied entries that are visible, unless another layer hides them.
     seen: usize,
     /// The last key that was copied.
@@ -483,14 +500,50 @@ impl Copy<'_> {
         }
         let with_value = limits.with_values && !is_removed;
         let value = if with_value { memtable.value_at(heap, &place)? } else { &[] };
-        let of = (place.sequence, place.kind);
-        self.piece.add(|bytes| bytes.extend_from_slice(key), of, value);
+        match place.kind {
+            EntryKind::Merge if with_value => self.add_chain(memtable, heap, key, place)?,
+            kind => {
+                let of = (place.sequence, kind);
+                self.piece.add(|bytes| bytes.extend_from_slice(key), of, value);
+            }
+        }
         self.seen += usize::from(!is_removed);
         self.last.clear();
         self.last.extend_from_slice(key);
         // The scan learns of the gap by one of its keys, so that many adjacent gaps become one.
         let gap = if is_removed { (self.wanted.gap)(key) } else { None };
         Ok(gap.map_or(Copying::Goes, Copying::Passes))
+    }
+}
+
+impl Copy<'_> {
+    /// Copies the operand of a key and what is below it in this memtable, in the order of the scan.
+    #[cold]
+    fn add_chain<R: Read>(
+        &mut self,
+        memtable: &Memtable,
+        heap: &R,
+        key: &[u8],
+        newest: Place,
+    ) -> Result<()> {
+        let (search, mut chain) = (SearchKey::new(key), Chain::default());
+        let mut versions = Vec::new();
+        let mut next = Some(newest);
+        while let Some(place) = next.take() {
+            let version = memtable.version_at(heap, &place)?;
+            if version.kind == EntryKind::Merge {
+                let below = memtable.index.seek(&search, chain.push(&version)?);
+                next = below.filter(|at| at.compare(&search).is_eq()).map(|at| at.place());
+            }
+            versions.push(version);
+        }
+        if !self.forward {
+            versions.reverse();
+        }
+        for Version { sequence, kind, value } in versions {
+            self.piece.add(|bytes| bytes.extend_from_slice(key), (sequence, kind), &value);
+        }
+        Ok(())
     }
 }
 
@@ -537,6 +590,55 @@ impl Change {
     /// The memtable.
     pub(crate) fn memtable(&self) -> &Memtable {
         &self.undo.memtable
+    }
+
+    /// Merges an operand with what its key has in this memtable, as long as that is at most twice
+    /// as long: so the lengths of what is left at least double, and what is copied is, for all
+    /// operands together, O(log n) times as long as they are. Returns what is to be written.
+    pub(crate) fn absorb<R: Read>(
+        &self,
+        heap: &R,
+        operator: &NamedOperator,
+        key: &[u8],
+        operand: &[u8],
+    ) -> Result<(EntryKind, Vec<u8>)> {
+        let Undo { memtable, sequence, .. } = &self.undo;
+        let covered = memtable.emptied().over(key, u64::MAX);
+        let (mut operand, mut first) = (Slice::new(operand), *sequence);
+        let mut lookup = Lookup::new(key, first - 1);
+        while let Some(version) = memtable.find(heap, &lookup)? {
+            if version.sequence < covered || version.kind == EntryKind::Tombstone {
+                return Ok((EntryKind::Value, operand.to_vec()));
+            }
+            let is_operand = version.kind == EntryKind::Merge;
+            let (from, at) = match is_operand {
+                true => decode(version.sequence, &version.value)
+                    .ok_or(Error::NotOperand { what: NOT_OPERAND })?,
+                false => (0, 0),
+            };
+            let older = &version.value[at..];
+            if older.len() > 2 * operand.len().max(ABSORBED_BYTES_MIN) {
+                break;
+            }
+            // What the operator refuses stays as it is, for the read to tell.
+            let Ok(merged) = operator.merge(key, older, &operand) else { break };
+            if !is_operand {
+                return Ok((EntryKind::Value, merged));
+            }
+            if merged.len() > OPERAND_FOLDED_BYTES_MAX {
+                break;
+            }
+            (operand, first) = (merged.into(), from);
+            lookup.sequence_max = first - 1;
+        }
+        let is_empty = covered > 0 && first > covered && {
+            let below = memtable.find(heap, &lookup)?;
+            below.is_none_or(|below| below.sequence < covered)
+        };
+        match is_empty {
+            true => Ok((EntryKind::Value, operand.to_vec())),
+            false => Ok((EntryKind::Merge, encode(*sequence, first, &operand))),
+        }
     }
 
     /// Writes an entry or a range tombstone.

@@ -15,6 +15,7 @@ use adamant_slice::Slice;
 use crate::error::Result;
 use crate::key::{BlobPointer, Entry, EntryKind, Lookup, RangeTombstone, Version};
 use crate::level_compression::LEVELS;
+use crate::merge_operator::Chain;
 use crate::tombstones::fragments::{begins_below, ends_above};
 use crate::version::tree_version::{TreeVersion, within};
 
@@ -22,6 +23,8 @@ use crate::version::tree_version::{TreeVersion, within};
 pub enum MemtableLookup {
     /// Final: the key's value, or its absence.
     Known(Option<Slice>),
+    /// Final: the key's operands, which are not folded yet, and the value below them.
+    Merged(MergedLookup),
     /// Open: the tables must be searched.
     Tables(TableLookup),
 }
@@ -30,23 +33,40 @@ impl MemtableLookup {
     /// The value of the key, if it has one; searches the tables if necessary.
     ///
     /// # Errors
-    /// Those of tables and blob files.
+    /// Those of tables and blob files; `NoOperator` and `MergeFailed` of operands.
     pub fn finish(self, key: &[u8]) -> Result<Option<Slice>> {
         match self {
             Self::Known(value) => Ok(value),
+            Self::Merged(merged) => merged.finish(key),
             Self::Tables(tables) => tables.finish(key),
         }
     }
 
-    /// Whether the key has a value. As [`MemtableLookup::finish`], but does not read blob files.
+    /// Whether the key has a value. As [`MemtableLookup::finish`], but does not read blob files,
+    /// and folds no operands.
     ///
     /// # Errors
     /// Those of tables.
     pub fn is_there(&self, key: &[u8]) -> Result<bool> {
         match self {
             Self::Known(value) => Ok(value.is_some()),
+            Self::Merged(_) => Ok(true),
             Self::Tables(tables) => tables.is_there(key),
         }
+    }
+}
+
+/// Operands in memtables, and the value below them.
+pub struct MergedLookup {
+    tree_version: Arc<TreeVersion>,
+    chain: Chain,
+    base: Option<Slice>,
+}
+
+impl MergedLookup {
+    fn finish(&self, key: &[u8]) -> Result<Option<Slice>> {
+        let Self { tree_version, chain, base } = self;
+        chain.fold(&tree_version.operator, key, base.as_deref()).map(Some)
     }
 }
 
@@ -54,6 +74,10 @@ impl MemtableLookup {
 pub struct TableLookup {
     tree_version: Arc<TreeVersion>,
     sequence: u64,
+    /// The operands of the key in memtables, if there are any.
+    chain: Option<Chain>,
+    /// Versions with larger numbers were seen.
+    sequence_max: u64,
     /// The key's hash.
     hash: u64,
     /// The newest commit that removed a range with the key, according to memtables.
@@ -67,46 +91,82 @@ pub(crate) fn look<R: Read>(
     key: &[u8],
     sequence: u64,
 ) -> Result<MemtableLookup> {
-    let lookup = Lookup::new(key, sequence);
-    let mut covered = 0;
+    let mut lookup = Lookup::new(key, sequence);
+    let (mut covered, mut chain) = (0, None::<Chain>);
     for memtable in tree_version.memtables() {
         covered = covered.max(memtable.emptied().over(key, sequence));
-        if let Some(version) = memtable.find(heap, &lookup)? {
-            let is_there = version.kind == EntryKind::Value && version.sequence > covered;
-            return Ok(MemtableLookup::Known(is_there.then_some(version.value)));
+        while let Some(version) = memtable.find(heap, &lookup)? {
+            let is_seen = version.sequence > covered;
+            if is_seen && version.kind == EntryKind::Merge {
+                // What is below it may be in the same memtable.
+                lookup.sequence_max = chain.get_or_insert_default().push(&version)?;
+                continue;
+            }
+            let is_there = is_seen && version.kind == EntryKind::Value;
+            let base = is_there.then_some(version.value);
+            let Some(chain) = chain else { return Ok(MemtableLookup::Known(base)) };
+            let tree_version = Arc::clone(tree_version);
+            return Ok(MemtableLookup::Merged(MergedLookup { tree_version, chain, base }));
         }
     }
-    let hash = lookup.hash;
-    Ok(MemtableLookup::Tables(TableLookup {
-        tree_version: Arc::clone(tree_version),
-        sequence,
-        hash,
-        covered,
-    }))
+    let Lookup { hash, sequence_max, .. } = lookup;
+    let tree_version = Arc::clone(tree_version);
+    let rest = TableLookup { tree_version, sequence, chain, sequence_max, hash, covered };
+    Ok(MemtableLookup::Tables(rest))
 }
 
 impl TableLookup {
-    fn finish(&self, key: &[u8]) -> Result<Option<Slice>> {
-        let Some(version) = self.version(key)? else { return Ok(None) };
-        match version.kind {
-            EntryKind::Value => Ok(Some(version.value)),
-            EntryKind::Tombstone => Ok(None),
-            EntryKind::Blob => self.tree_version.version_value(key, version).map(Some),
+    fn finish(mut self, key: &[u8]) -> Result<Option<Slice>> {
+        let (mut chain, mut found) = (self.chain.take(), None);
+        self.versions(key, |version| {
+            if version.kind == EntryKind::Merge {
+                return chain.get_or_insert_default().push(&version).map(Some);
+            }
+            found = Some(version);
+            Ok(None)
+        })?;
+        let base = match found {
+            Some(version) if version.kind == EntryKind::Tombstone => None,
+            Some(version) => Some(self.tree_version.version_value(key, version)?),
+            None => None,
+        };
+        match chain {
+            None => Ok(base),
+            Some(chain) => chain.fold(&self.tree_version.operator, key, base.as_deref()).map(Some),
         }
     }
 
     fn is_there(&self, key: &[u8]) -> Result<bool> {
-        let version = self.version(key)?;
-        Ok(version.is_some_and(|version| version.kind != EntryKind::Tombstone))
+        if self.chain.is_some() {
+            return Ok(true);
+        }
+        let mut is_there = false;
+        self.versions(key, |version| {
+            is_there = version.kind != EntryKind::Tombstone;
+            Ok(None)
+        })?;
+        Ok(is_there)
     }
 
-    /// The newest version, unless its key is in a range that was removed later.
-    fn version(&self, key: &[u8]) -> Result<Option<Version>> {
-        let lookup = Lookup { key, hash: self.hash, sequence_max: self.sequence };
-        let Some(version) = self.tree_version.find(&lookup)? else { return Ok(None) };
-        let range = self.tree_version.range_over(key, self.sequence)?;
-        let covered = self.covered.max(range.map_or(0, |range| range.sequence));
-        Ok((version.sequence > covered).then_some(version))
+    /// As [`TreeVersion::find_down`], up to a version whose key is in a range that was removed
+    /// later.
+    fn versions(
+        &self,
+        key: &[u8],
+        mut each: impl FnMut(Version) -> Result<Option<u64>>,
+    ) -> Result<()> {
+        let lookup = Lookup { key, hash: self.hash, sequence_max: self.sequence_max };
+        let mut covered = None;
+        self.tree_version.find_down(lookup, |version| {
+            let covered = match covered {
+                Some(covered) => covered,
+                None => {
+                    let range = self.tree_version.range_over(key, self.sequence)?;
+                    *covered.insert(self.covered.max(range.map_or(0, |range| range.sequence)))
+                }
+            };
+            if version.sequence > covered { each(version) } else { Ok(None) }
+        })
     }
 }
 
@@ -128,9 +188,13 @@ fn has_emptied(
 }
 
 impl TreeVersion {
-    /// The newest version of a key in the tables, up to a sequence number. Does not look at range
-    /// tombstones.
-    pub(crate) fn find(&self, lookup: &Lookup<'_>) -> Result<Option<Version>> {
+    /// Hands on the newest version of a key in the tables, up to a sequence number, and then, while
+    /// `each` returns a smaller one, the newest up to that. Does not look at range tombstones.
+    fn find_down(
+        &self,
+        mut lookup: Lookup<'_>,
+        mut each: impl FnMut(Version) -> Result<Option<u64>>,
+    ) -> Result<()> {
         let key = lookup.key;
         let (first, others) = self.levels.split_at(1);
         let ordered = others.iter().filter_map(|files| {
@@ -139,13 +203,18 @@ impl TreeVersion {
             files.get(at)
         });
         for file in first[0].iter().chain(ordered) {
-            if file.overlaps(Bound::Included(key), Bound::Included(key))
-                && let Some(version) = file.open()?.find(lookup)?
-            {
-                return Ok(Some(version));
+            if !file.overlaps(Bound::Included(key), Bound::Included(key)) {
+                continue;
+            }
+            let table = file.open()?;
+            while let Some(version) = table.find(&lookup)? {
+                match each(version)? {
+                    Some(sequence_max) => lookup.sequence_max = sequence_max,
+                    None => return Ok(()),
+                }
             }
         }
-        Ok(None)
+        Ok(())
     }
 
     /// Whether a reader at `oldest_seen` or later may see an entry of a table, according to tables.
@@ -158,8 +227,14 @@ impl TreeVersion {
         if range.is_some_and(|range| range.sequence > version.sequence) {
             return Ok(false);
         }
-        let newest = self.find(&Lookup::new(key, oldest_seen))?;
-        Ok(newest.is_none_or(|newest| newest.sequence <= version.sequence))
+        // What lies on top of operands alone is seen through them.
+        let mut may_see = true;
+        self.find_down(Lookup::new(key, oldest_seen), |newer| {
+            let is_above = newer.sequence > version.sequence;
+            may_see = !is_above || newer.kind == EntryKind::Merge;
+            Ok((is_above && may_see).then_some(newer.sequence - 1))
+        })?;
+        Ok(may_see)
     }
 
     /// The newest range tombstone over a key up to a sequence number, of those in tables. Fails if

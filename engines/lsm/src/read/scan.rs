@@ -7,16 +7,18 @@
 //! between them makes no difference.
 //! Thread safety: any thread.
 
+use std::cell::Cell;
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 use adamant_heap::access::Read;
 use adamant_slice::Slice;
 
-use crate::error::Result;
-use crate::key::{BlobPointer, EntryKind, RangeTombstone};
+use crate::error::{Error, Result};
+use crate::key::{BlobPointer, EntryKind, RangeTombstone, Version};
 use crate::level_compression::LEVELS;
 use crate::memtable::{CopiedWalk, CopyLimits, Wanted};
+use crate::merge_operator::{Chain, decode};
 use crate::read::lookup::newer;
 use crate::read::sources::{Source, Sources, TableRun};
 use crate::tombstones::fragments::Fragments;
@@ -102,7 +104,8 @@ impl TableScan {
     /// a later scan continues; `None` when nothing is left.
     ///
     /// # Errors
-    /// Those of tables.
+    /// Those of tables; `NoOperator` and `MergeFailed` of operands, and those of the blob files
+    /// that these lie on.
     pub fn finish(
         mut self,
         entries_max: usize,
@@ -114,28 +117,34 @@ impl TableScan {
         let mut sources: Vec<_> = copied.into_iter().map(Source::Copied).collect();
         self.tree_version.add_sources(bounds, self.forward, &mut sources);
         let mut sources = Sources::new(sources, self.forward)?;
-        let mut entries = 0;
+        let entries = Cell::new(0);
         let mut each = |key: &[u8], value: Scanned<'_>| {
-            entries += 1;
-            each(key, value).is_break() || entries >= entries_max
+            entries.set(entries.get() + 1);
+            each(key, value).is_break() || entries.get() >= entries_max
         };
         let mut steps = Steps::new(&self.gaps, &self.seen, &self.tree_version.active, self.forward);
-        let last = if self.forward {
+        let end = if self.forward {
             self.ascend(&mut sources, &mut steps, &mut each)?
         } else {
             self.descend(&mut sources, &mut steps, &mut each)?
         };
         steps.end();
-        Ok(last.or_else(|| self.stop.clone()).map(Bound::Excluded))
+        Ok(match end {
+            End::All => self.stop.clone().map(Bound::Excluded),
+            End::Enough(last) => Some(Bound::Excluded(last)),
+            // Whoever asks for the rest gets the error. What came before is not lost with it.
+            End::Unmerged(key, _) if entries.get() > 0 => Some(Bound::Included(key)),
+            End::Unmerged(_, error) => return Err(error),
+        })
     }
 
-    /// Hands entries on until `each` has enough; returns the key where it stopped.
+    /// Hands entries on until `each` has enough.
     fn ascend<'s>(
         &'s self,
         sources: &mut Sources<'s>,
         steps: &mut Steps<'s>,
         each: &mut impl FnMut(&[u8], Scanned<'_>) -> bool,
-    ) -> Result<Option<Slice>> {
+    ) -> Result<End> {
         // The newest visible version of a key comes first; the others are skipped.
         let (mut seen, mut covered) = (LastKey::default(), Covered::default());
         while let Some(next) = sources.next() {
@@ -143,9 +152,19 @@ impl TableScan {
             if sequence <= self.sequence && seen.is_new(key) {
                 if self.is_there(key, sequence, kind)? {
                     steps.end();
+                    if kind == EntryKind::Merge && self.with_values {
+                        let value = match self.fold_up(&seen.key, sources) {
+                            Ok(value) => value,
+                            Err(error) => return End::unmerged(&seen.key, error),
+                        };
+                        if each(&seen.key, Scanned::Bytes(&value)) {
+                            return Ok(End::Enough(Slice::new(&seen.key)));
+                        }
+                        continue;
+                    }
                     let is_enough = each(key, self.scanned(kind, next.value()));
                     if is_enough {
-                        return Ok(Some(Slice::new(key)));
+                        return Ok(End::Enough(Slice::new(key)));
                     }
                 } else if let Some(gap) = steps.step(key) {
                     sources.skip_to(&gap.end)?;
@@ -157,7 +176,7 @@ impl TableScan {
             }
             sources.advance()?;
         }
-        Ok(None)
+        Ok(End::All)
     }
 
     /// As [`TableScan::ascend`], in the other direction.
@@ -166,10 +185,12 @@ impl TableScan {
         sources: &mut Sources<'s>,
         steps: &mut Steps<'s>,
         each: &mut impl FnMut(&[u8], Scanned<'_>) -> bool,
-    ) -> Result<Option<Slice>> {
+    ) -> Result<End> {
         // The newest visible version of a key comes last, so it is known only at the next key.
         let (mut key, mut value) = (Vec::new(), Vec::new());
         let (mut said, mut covered) = (None, Covered::default());
+        // Versions below an operand, the newest of them last.
+        let mut below: Vec<Version> = Vec::new();
         loop {
             let next = sources.next();
             if next.is_none_or(|next| next.key() != key)
@@ -177,8 +198,19 @@ impl TableScan {
             {
                 if self.is_there(&key, sequence, kind)? {
                     steps.end();
-                    if each(&key, self.scanned(kind, &value)) {
-                        return Ok(Some(Slice::new(&key)));
+                    let is_enough = if kind == EntryKind::Merge && self.with_values {
+                        let value = Slice::new(&value);
+                        below.push(Version { sequence, kind, value });
+                        let folded = match self.fold(&key, below.drain(..).rev()) {
+                            Ok(folded) => folded,
+                            Err(error) => return End::unmerged(&key, error),
+                        };
+                        each(&key, Scanned::Bytes(&folded))
+                    } else {
+                        each(&key, self.scanned(kind, &value))
+                    };
+                    if is_enough {
+                        return Ok(End::Enough(Slice::new(&key)));
                     }
                 } else if let Some(gap) = steps.step(&key) {
                     sources.skip_to(&gap.start)?;
@@ -188,9 +220,18 @@ impl TableScan {
                     continue;
                 }
             }
-            let Some(next) = next else { return Ok(None) };
+            let Some(next) = next else { return Ok(End::All) };
             if next.said().0 <= self.sequence {
-                said = Some(next.said());
+                let before = said.replace(next.said());
+                match before {
+                    Some((sequence, kind)) if next.said().1 == EntryKind::Merge => {
+                        below.push(Version { sequence, kind, value: Slice::new(&value) });
+                        let (first, _) = decode(next.said().0, next.value()).unwrap_or_default();
+                        // It stands for these, too.
+                        below.truncate(below.partition_point(|older| older.sequence < first));
+                    }
+                    _ => below.clear(),
+                }
                 key.clear();
                 key.extend_from_slice(next.key());
                 value.clear();
@@ -200,6 +241,53 @@ impl TableScan {
             }
             sources.advance()?;
         }
+    }
+
+    /// The value of a key whose newest visible version, that of the next entry, is an operand. Goes
+    /// on behind what it needed of the key's versions.
+    #[cold]
+    fn fold_up<'s>(&'s self, key: &[u8], sources: &mut Sources<'s>) -> Result<Slice> {
+        let (mut versions, mut end) = (Vec::new(), u64::MAX);
+        while let Some(next) = sources.next().filter(|next| next.key() == key) {
+            let (sequence, kind) = next.said();
+            if sequence < end {
+                versions.push(Version { sequence, kind, value: Slice::new(next.value()) });
+                let first = decode(sequence, next.value()).map(|(first, _)| first);
+                end = first.filter(|_| kind == EntryKind::Merge).unwrap_or(0);
+            }
+            sources.advance()?;
+            if end == 0 {
+                break;
+            }
+        }
+        self.fold(key, versions.into_iter())
+    }
+
+    /// The value that versions of a key make, the newest of which is an operand and comes first.
+    #[cold]
+    fn fold(&self, key: &[u8], versions: impl Iterator<Item = Version>) -> Result<Slice> {
+        let covered = self.range_over(key)?.map_or(0, |range| range.sequence);
+        let (mut chain, mut sequence_max, mut base) = (Chain::default(), self.sequence, None);
+        for version in versions.filter(|version| version.sequence > covered) {
+            match version.kind {
+                // An operand above it stands for it, too.
+                _ if version.sequence > sequence_max => continue,
+                EntryKind::Merge => {
+                    sequence_max = chain.push(&version)?;
+                    continue;
+                }
+                EntryKind::Tombstone => {}
+                EntryKind::Value => base = Some(version.value),
+                EntryKind::Blob => {
+                    let pointer = BlobPointer::from_bytes(&version.value);
+                    let pointer =
+                        pointer.ok_or(Error::NotPointer { bytes: version.value.len() })?;
+                    base = Some(self.tree_version.blob_value(key, &pointer)?);
+                }
+            }
+            break;
+        }
+        chain.fold(&self.tree_version.operator, key, base.as_deref())
     }
 
     /// Whether the newest visible version of a key is a value.
@@ -226,6 +314,27 @@ impl TableScan {
         match BlobPointer::from_bytes(stored).filter(|_| kind == EntryKind::Blob) {
             Some(pointer) => Scanned::Blob(ScannedBlob::new(&self.tree_version, pointer)),
             None => Scanned::Bytes(stored),
+        }
+    }
+}
+
+/// Where a scan ended.
+enum End {
+    /// Everything was handed on.
+    All,
+    /// This key was the last one asked for.
+    Enough(Slice),
+    /// The operands of this key cannot be merged.
+    Unmerged(Slice, Error),
+}
+
+impl End {
+    fn unmerged(key: &[u8], error: Error) -> Result<Self> {
+        match error {
+            Error::NoOperator { .. } | Error::MergeFailed { .. } => {
+                Ok(Self::Unmerged(Slice::new(key), error))
+            }
+            other => Err(other),
         }
     }
 }

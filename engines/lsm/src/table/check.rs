@@ -23,6 +23,7 @@ use crate::error::Result;
 use crate::file::{FILE_HEADER_BYTES, Identity, ReadAhead};
 use crate::filter::Filter;
 use crate::key::{BlobPointer, EntryKind, RangeTombstone, key_hash};
+use crate::merge_operator::{NOT_OPERAND, decode};
 
 /// Checks all of the table with that identity in the directory of tables: checksums, order, that
 /// the index leads to every entry, that filters pass every key, and counts.
@@ -135,6 +136,10 @@ impl Seen {
             if entry.kind == EntryKind::Blob {
                 let pointer = BlobPointer::from_bytes(data.value());
                 self.references.add(pointer.ok_or(Malformed("expected a blob pointer"))?);
+            }
+            let is_operand = || decode(entry.sequence, data.value()).is_some();
+            if entry.kind == EntryKind::Merge && !is_operand() {
+                return Err(Malformed(NOT_OPERAND));
             }
             let hash = key_hash(data.key());
             if self.hashes.last() != Some(&hash) {

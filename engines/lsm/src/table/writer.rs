@@ -26,6 +26,7 @@ use crate::key::{
     BlobPointer, Entry, EntryKind, RangeTombstone, SEQUENCE_MAX, VALUE_BYTES_MAX, check_key,
     key_hash,
 };
+use crate::merge_operator::{NOT_OPERAND, decode};
 
 /// Minimum and maximum target size of a block.
 pub(crate) const BLOCK_BYTES: (usize, usize) = (64, 8 << 20);
@@ -241,6 +242,8 @@ impl TableWriter {
             EntryKind::Tombstone => 0,
             EntryKind::Blob if pointer.is_some() => BlobPointer::BYTES,
             EntryKind::Blob => return Err(Error::NotPointer { bytes: value.len() }),
+            EntryKind::Merge if decode(sequence, value).is_some() => VALUE_BYTES_MAX,
+            EntryKind::Merge => return Err(Error::NotOperand { what: NOT_OPERAND }),
         };
         if value.len() > bytes_max {
             let (bytes, bytes_max) = (value.len() as u64, bytes_max as u64);

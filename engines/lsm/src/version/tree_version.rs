@@ -24,6 +24,7 @@ use crate::key::BlobPointer;
 use crate::layout::Head;
 use crate::level_compression::LEVELS;
 use crate::memtable::{LostRecords, Memtable, open_buffer};
+use crate::merge_operator::OperatorSlot;
 use crate::sum::damaged;
 use crate::table::{Table, TableMeta};
 use crate::version::context::{ObsoleteFile, TreeContext};
@@ -194,6 +195,8 @@ pub(crate) struct TreeVersion {
     pub(crate) manifest: u64,
     /// How its files use the cache; of all versions of a tree the same.
     pub(crate) used: Arc<BlockUse>,
+    /// Folds operands; of the tree, whatever its version.
+    pub(crate) operator: Arc<OperatorSlot>,
 }
 
 /// Opens the memtables of a buffer and of all older ones.
@@ -235,6 +238,7 @@ impl TreeVersion {
             sequence_max: 0,
             manifest: 0,
             used: Arc::default(),
+            operator: Arc::default(),
         }
     }
 
@@ -292,6 +296,7 @@ impl TreeVersion {
             sequence_max,
             manifest: head.manifest.get(),
             used: Arc::default(),
+            operator: Arc::default(),
         };
         for (level, record) in tables {
             let meta = manifest::read_table(heap, record)?;

@@ -47,8 +47,12 @@ fn write(directory: &Arc<dyn Directory>, shape: u8) {
     };
     let mut writer = TableWriter::create(directory, IDENTITY, options).unwrap();
     for number in 0..ENTRY_COUNT {
-        let kind = [EntryKind::Value, EntryKind::Tombstone][usize::from(number % 5 == 0)];
-        let value = vec![number; if number % 5 == 0 { 0 } else { usize::from(number % 40) }];
+        let (kind, value) = match number {
+            _ if number % 5 == 0 => (EntryKind::Tombstone, Vec::new()),
+            // An operand of one commit.
+            _ if number % 7 == 3 => (EntryKind::Merge, vec![0; usize::from(number % 40) + 1]),
+            _ => (EntryKind::Value, vec![number; usize::from(number % 40)]),
+        };
         writer.add_parts(&key(number), u64::from(number) * 300, kind, &value).unwrap();
     }
     for number in 0..4 {

@@ -1,11 +1,14 @@
-//! The cost of a put on the device: bytes of the log, fences, and bytes of the pool file.
+//! The cost of a put on the device: bytes of the log, fences, and bytes of the pool file; and that
+//! of a merge and of reads of operands, in reads of files and calls of the operator.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use adamant_heap::{Directory, Durability, Flushing, MemoryDirectory, Options as HeapOptions};
-use adamant_lsm::{Error, Options};
+use adamant_lsm::{Error, MergeError, MergeOperator, NEWEST, NamedOperator, Options};
+use adamant_sim::{Call, SimDisk};
 
-use crate::store::Store;
+use crate::store::{Store, open_on};
 
 fn open(flushing: Flushing) -> Store {
     let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
@@ -59,4 +62,110 @@ fn a_put_takes_one_fence_where_memory_is_the_medium() {
     // Puts that add a chunk or begin a log file.
     assert!(with_more < 20, "{with_more} of 1000 puts take more than one fence");
     println!("{with_more} of 1000 puts take more than one fence");
+}
+
+/// Appends, and counts its calls and what they copied.
+#[derive(Default)]
+struct Counting {
+    calls: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Counting {
+    fn take(&self) -> (u64, u64) {
+        (self.calls.swap(0, Ordering::Relaxed), self.bytes.swap(0, Ordering::Relaxed))
+    }
+}
+
+impl MergeOperator for Counting {
+    fn merge(
+        &self,
+        _key: &[u8],
+        older: &[u8],
+        newer: &[u8],
+        merged: &mut Vec<u8>,
+    ) -> Result<(), MergeError> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add((older.len() + newer.len()) as u64, Ordering::Relaxed);
+        // Operands of 8 bytes are counters, others are appended.
+        match (older.try_into(), newer.try_into()) {
+            (Ok(older), Ok(newer)) => {
+                let sum = u64::from_le_bytes(older) + u64::from_le_bytes(newer);
+                merged.extend_from_slice(&sum.to_le_bytes());
+            }
+            _ => merged.extend_from_slice(&[older, newer].concat()),
+        }
+        Ok(())
+    }
+}
+
+fn merge(store: &Store, key: &[u8], operand: &[u8]) {
+    let done =
+        store.heap.transaction(Durability::Deferred, |tx| store.tree.merge(tx, [(key, operand)]));
+    done.unwrap_or_else(|error: Error| panic!("{error}"));
+}
+
+/// A merge reads no file, wherever the value is; a read finds one operand of a counter in the
+/// memtable, whatever their number, and a few that grow; a compaction leaves a value.
+#[test]
+fn a_merge_reads_no_file_and_chains_stay_short() {
+    const MERGES: u64 = 3_000;
+    let disk = SimDisk::new(1).without_history();
+    let store = open_on(&disk).unwrap();
+    let counting = Arc::new(Counting::default());
+    store
+        .tree
+        .set_operator(NamedOperator::new("counting", Some(Arc::<Counting>::clone(&counting))));
+    let seen = || Ok(store.context.sequences().visible());
+    // Tables with other keys around, and a value of each key below.
+    for round in 0..3_u8 {
+        let changes: Vec<_> = (0..40).map(|at| ([b'a' + at, round], vec![round; 50])).collect();
+        let changes = changes.iter().map(|(key, value)| (&key[..], Some(&value[..])));
+        let done = store.heap.transaction(Durability::Buffered, |tx| {
+            store.tree.write(tx, changes)?;
+            store.tree.write(tx, [(&b"count"[..], Some(&0_u64.to_le_bytes()[..]))])?;
+            store.tree.write(tx, [(&b"text"[..], Some(&b"begin"[..]))])
+        });
+        done.unwrap_or_else(|error: Error| panic!("{error}"));
+        store.tree.rotate(&store.heap).unwrap();
+        store.tree.flush(&store.heap, &seen, &|_| Ok(())).unwrap();
+    }
+    let reads = disk.call_count(Call::Read);
+    for _ in 0..MERGES {
+        merge(&store, b"count", &1_u64.to_le_bytes());
+        merge(&store, b"text", b"0123456789");
+    }
+    // The log's own, where it goes on to another file: tables and blob files are not read.
+    let reads = disk.call_count(Call::Read) - reads;
+    assert!(reads < 5, "{reads} reads of files by {MERGES} merges of two keys");
+    let (calls, bytes) = counting.take();
+    assert!(calls < 4 * MERGES, "{calls} calls of the operator by {MERGES} merges of two keys");
+    let appended = MERGES * 10;
+    // All of it once for each doubling, and the counters.
+    let bytes_max = appended * 2 * u64::from(appended.ilog2()) + MERGES * 16;
+    assert!(bytes < bytes_max, "{bytes} bytes copied, at most {bytes_max}");
+
+    let look = |key: &[u8]| store.get(key, NEWEST).unwrap().unwrap();
+    assert_eq!(&*look(b"count"), &MERGES.to_le_bytes());
+    assert_eq!(counting.take().0, 1, "one operand on the value");
+    let text = look(b"text");
+    assert_eq!(text.len() as u64, 5 + appended);
+    let calls = counting.take().0;
+    assert!(calls <= u64::from(appended.ilog2()), "{calls} calls for a text of {appended} bytes");
+
+    // As many operands as flushes, and one after a compaction of those.
+    for round in 0..4 {
+        store.tree.rotate(&store.heap).unwrap();
+        store.tree.flush(&store.heap, &seen, &|_| Ok(())).unwrap();
+        counting.take();
+        let value = look(b"count");
+        assert_eq!(&*value, &(MERGES + round).to_le_bytes());
+        assert_eq!(counting.take().0, round + 1, "one operand a table");
+        merge(&store, b"count", &1_u64.to_le_bytes());
+    }
+    store.tree.compact_all(&store.heap, &seen, &|_| Ok(())).unwrap();
+    counting.take();
+    assert_eq!(&*look(b"count"), &(MERGES + 4).to_le_bytes());
+    assert_eq!(look(b"text").len() as u64, 5 + appended);
+    assert_eq!(counting.take(), (0, 0), "values, after a compaction");
 }

@@ -115,6 +115,10 @@ impl User {
                 } else if random.u8(0..5) == 0 {
                     tree.write(transaction, [(&key[..], None)])?;
                     model.remove(&key);
+                } else if random.u8(0..4) == 0 {
+                    let operand = vec![random.u8(..); random.usize(0..9)];
+                    tree.merge(transaction, [(&key[..], &operand[..])])?;
+                    model.entry(key).or_default().extend(operand);
                 } else {
                     let value = value(random);
                     tree.write(transaction, [(&key[..], Some(&value[..]))])?;

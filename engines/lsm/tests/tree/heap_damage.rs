@@ -108,7 +108,9 @@ fn fill(store: &Store) {
                 let value = vec![round; if at % 5 == 0 { 90 } else { 10 }];
                 store.tree.write(tx, [(&[b'k', at * 7 % 50][..], Some(&value[..]))])?;
             }
-            store.tree.remove_range(tx, &[b'k', round], &[b'k', round + 2])
+            store.tree.remove_range(tx, &[b'k', round], &[b'k', round + 2])?;
+            let operands = [(&b"k\x09"[..], &[round; 9][..]), (b"kz", &[round; 100])];
+            store.tree.merge(tx, operands)
         });
         done.unwrap();
         store.tree.rotate(&store.heap).unwrap();

@@ -6,6 +6,7 @@ mod crashes;
 mod damage;
 mod emptied;
 mod faults;
+mod filters;
 mod gaps;
 mod heap_damage;
 mod level_options;

@@ -1,11 +1,12 @@
 //! A tree against ordered maps, one for each sequence number that is read: random changes in
-//! transactions that commit or are undone, with flushes, compactions and reopenings in between.
+//! transactions that commit or are undone, with flushes, compactions and reopenings in between;
+//! with and without operands of a merge operator.
 
 use std::ops::Bound;
 use std::sync::Arc;
 
-use adamant_heap::{Directory, Durability, MemoryDirectory};
-use adamant_lsm::{Error, NEWEST, Options};
+use adamant_heap::{Directory, Durability, MemoryDirectory, Transaction};
+use adamant_lsm::{BuiltIn, Error, MergeOperator, NEWEST, NamedOperator, Options, built_in};
 use adamant_slice::Slice;
 
 use crate::store::{Model, Pair, Store, small_options};
@@ -30,8 +31,38 @@ fn value(random: &mut fastrand::Rng) -> Vec<u8> {
     vec![random.u8(..); len]
 }
 
+/// Merges operands with some of the next keys, some of them twice in a row.
+fn merge(
+    store: &Store,
+    transaction: &mut Transaction<'_>,
+    model: &mut Model,
+    (operator, random): (BuiltIn, &mut fastrand::Rng),
+) -> Result<(), Error> {
+    let mut operands: Vec<Pair> =
+        (0..random.usize(1..4)).map(|_| (key(random), value(random))).collect();
+    operands.sort_by(|(one, _), (other, _)| one.cmp(other));
+    if random.bool() {
+        operands.push(operands[operands.len() - 1].clone());
+    }
+    let merged = operands.iter().map(|(key, operand)| (&key[..], &operand[..]));
+    store.tree.merge(transaction, merged)?;
+    for (key, operand) in operands {
+        let mut value = Vec::new();
+        match model.get(&key) {
+            Some(older) => operator.merge(&key, older, &operand, &mut value).unwrap(),
+            None => value = operand,
+        }
+        model.insert(key, value);
+    }
+    Ok(())
+}
+
 /// A transaction of some changes, half of them within savepoints that may fail.
-fn change(store: &Store, model: &mut Model, random: &mut fastrand::Rng) -> Result<(), Error> {
+fn change(
+    store: &Store,
+    model: &mut Model,
+    (operator, random): (Option<BuiltIn>, &mut fastrand::Rng),
+) -> Result<(), Error> {
     let before = model.clone();
     let is_undone = random.u8(0..5) == 0;
     let result = store.heap.transaction(Durability::Buffered, |transaction| {
@@ -66,6 +97,19 @@ fn change(store: &Store, model: &mut Model, random: &mut fastrand::Rng) -> Resul
                     let key = key(random);
                     store.tree.write(transaction, [(&key[..], None)])?;
                     model.remove(&key);
+                }
+                6..14 if operator.is_some() => {
+                    let Some(operator) = operator else { continue };
+                    merge(store, transaction, model, (operator, random))?;
+                }
+                14 if operator.is_some() => {
+                    let (saved, Some(operator)) = (model.clone(), operator) else { continue };
+                    let undone = transaction.savepoint(|transaction| {
+                        merge(store, transaction, model, (operator, random))?;
+                        Err::<(), _>(Error::TransactionTooLarge)
+                    });
+                    assert!(matches!(undone, Err(Error::TransactionTooLarge)));
+                    *model = saved;
                 }
                 _ => {
                     let (key, value) = (key(random), value(random));
@@ -123,15 +167,23 @@ fn compare(store: &Store, model: &Model, sequence: u64, random: &mut fastrand::R
     assert_eq!(found, expected, "{of}, forward {forward}");
 }
 
-fn run(seed: u64) {
+fn run(seed: u64, operator: Option<BuiltIn>) {
+    // While none is registered keys with operands cannot be read, and nothing is lost.
+    let register = |store: &Store, is_there: bool| {
+        let Some(name) = operator.map(BuiltIn::name) else { return };
+        let found = built_in(name).filter(|_| is_there);
+        store.tree.set_operator(NamedOperator::new(name, found));
+    };
     let mut random = fastrand::Rng::with_seed(seed);
     let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
     let mut store = Store::open(&directory, options(&mut random)).unwrap();
+    register(&store, true);
     let mut model = Model::new();
     let mut moments: Vec<(u64, Model)> = Vec::new();
     for step in 0..400 {
         let of = format!("seed {seed}, step {step}");
-        change(&store, &mut model, &mut random).unwrap();
+        change(&store, &mut model, (operator, &mut random)).unwrap();
+        register(&store, random.u8(0..8) > 0);
         let visible = store.context.sequences().visible();
         let oldest = moments.first().map_or(visible, |(sequence, _)| *sequence);
         let seen = || Ok(oldest);
@@ -174,6 +226,7 @@ fn run(seed: u64) {
             }
             _ => {}
         }
+        register(&store, true);
         let held = moments.iter().map(|(sequence, _)| *sequence);
         store.context.sequences().hold(held);
         compare(&store, &model, store.context.sequences().visible(), &mut random, &of);
@@ -195,6 +248,13 @@ fn run(seed: u64) {
 #[test]
 fn it_agrees_with_maps() {
     for seed in 0..30 {
-        run(seed);
+        run(seed, None);
+    }
+}
+
+#[test]
+fn merged_values_agree_with_maps() {
+    for seed in 0..60 {
+        run(seed, Some(if seed % 3 == 0 { BuiltIn::Or } else { BuiltIn::Append }));
     }
 }

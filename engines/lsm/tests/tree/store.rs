@@ -7,8 +7,8 @@ use std::sync::Arc;
 use adamant_heap::access::{Read, Write};
 use adamant_heap::{Directory, Durability, Heap, Options as HeapOptions};
 use adamant_lsm::{
-    Cache, CacheOptions, Compression, CopyLimits, Error, FileCounter, Lsm, LsmReport, Options,
-    Scanned, TreeContext,
+    Cache, CacheOptions, Compression, CopyLimits, Error, FileCounter, Lsm, LsmReport,
+    NamedOperator, Options, Scanned, TreeContext, built_in,
 };
 use adamant_sim::{SimDirectory, SimDisk};
 use adamant_slice::Slice;
@@ -36,6 +36,11 @@ pub(crate) fn small_options() -> Options {
     options.blob_bytes_min = Some(60);
     options.blob_file_bytes_max = 2_000;
     options
+}
+
+/// The operator of the tree, unless a test gives it another.
+pub(crate) fn appends() -> NamedOperator {
+    NamedOperator::new("append", built_in("append"))
 }
 
 pub(crate) struct Store {
@@ -112,6 +117,7 @@ impl Store {
             let view = heap.view()?;
             Lsm::open(&view, view.root(TREE), &context)?
         };
+        tree.set_operator(appends());
         context.remove_orphans(|file| tree.has_file(file))?;
         Ok(Self { heap, context, tree })
     }
@@ -120,6 +126,7 @@ impl Store {
     pub(crate) fn reopen_tree(&mut self) -> Result<(), Error> {
         let view = self.heap.view()?;
         self.tree = Lsm::open(&view, view.root(TREE), &self.context)?;
+        self.tree.set_operator(appends());
         Ok(())
     }
 

@@ -67,7 +67,14 @@ fn code_of(error: &Error) -> c_int {
         Error::NotAscending { .. }
         | Error::NotAParent { .. }
         | Error::PlainValues { .. }
-        | Error::Lsm { error: LsmError::InvalidOption { .. }, .. } => ADAMANT_INVALID,
+        | Error::WrongMergeOperator { .. }
+        | Error::Lsm {
+            error:
+                LsmError::InvalidOption { .. }
+                | LsmError::NoOperator { .. }
+                | LsmError::MergeFailed { .. },
+            ..
+        } => ADAMANT_INVALID,
         Error::KeyTooLong { .. } | Error::PairTooLong { .. } => ADAMANT_KEY_LENGTH,
         Error::ValueTooLong { .. } => ADAMANT_VALUE_LENGTH,
         Error::KeyspaceName { .. } => ADAMANT_NAME,

@@ -128,6 +128,23 @@ pub extern "C" fn adamant_keyspace_options_set_value_compression(
     })
 }
 
+/// Sets the merge operator of the keyspace, of any engine, by its name, one of those of the
+/// library: "add" (64-bit integers, little-endian, signed or not), "max_u64", "min_u64", "max_i64",
+/// "min_i64", "append" (bytes) and "or" (bits). It is recorded for good: a keyspace that has
+/// another one is refused with ADAMANT_INVALID.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_keyspace_options_set_merge_operator(
+    options: Changed<KeyspaceOptionsHandle>,
+    name: In<c_char>,
+) -> c_int {
+    run(|| {
+        let name = name.text("merge operator")?.to_string_lossy();
+        let mut held = hold(options.get()?)?;
+        *held = held.merge_operator(&name);
+        Ok(ADAMANT_OK)
+    })
+}
+
 /// The compression of values that a text names.
 pub(crate) fn value_compression_of(text: &In<c_char>) -> Result<ValueCompression> {
     let text = text.text("compression of values")?.to_string_lossy();

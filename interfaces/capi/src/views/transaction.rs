@@ -295,6 +295,23 @@ pub extern "C" fn adamant_transaction_put(
     })
 }
 
+/// Merges an operand with the value of a key, as adamant_merge does, without reading it: so it
+/// cannot conflict.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_transaction_merge(
+    transaction: Changed<TransactionHandle>,
+    keyspace: In<KeyspaceHandle>,
+    key: Slice,
+    operand: Slice,
+) -> c_int {
+    run(|| {
+        let mut state = hold(transaction.get()?)?;
+        state.open()?.merge(keyspace.keyspace()?, key.bytes()?, operand.bytes()?)?;
+        state.writes += 1;
+        Ok(ADAMANT_OK)
+    })
+}
+
 /// Deletes a key, whether it exists or not, without reading it: so it cannot conflict.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_transaction_delete(

@@ -371,6 +371,7 @@ class Keyspace(Reader[_K, _V]):
         value_compression: str | None = None,
         types: tuple[str, str] | None = None,
         default_durability: str | None = None,
+        merge_operator: str | None = None,
     ) -> Self: ...
     @property
     def durability(self) -> str:
@@ -393,6 +394,12 @@ class Keyspace(Reader[_K, _V]):
     def __setitem__(self, key: _K, value: _V, /) -> None: ...
     def put(self, key: _K, value: _V, /) -> None:
         """Sets the value of a key, whether it had one or not: like `keyspace[key] = value`."""
+
+    def merge(self, key: _K, operand: _V, /) -> None:
+        """Merges an operand with the value of a key, by the merge operator of the keyspace.
+
+        A key without a value gets the operand as its value. The engine lsm does not read for it.
+        """
 
     def delete(self, key: _K, /) -> None:
         """Deletes a key, whether it exists or not.
@@ -589,6 +596,9 @@ class Batch:
     def put(self, keyspace: Keyspace[_K, _V], key: _K, value: _V, /) -> None:
         """Sets the value of a key at the commit."""
 
+    def merge(self, keyspace: Keyspace[_K, _V], key: _K, operand: _V, /) -> None:
+        """Merges an operand with the value of a key at the commit."""
+
     def delete(self, keyspace: Keyspace[_K, Any], key: _K, /) -> None:
         """Deletes a key at the commit, if it exists then."""
 
@@ -674,6 +684,9 @@ class TransactionReader(Reader[_K, _V]):
 
         So it cannot conflict.
         """
+
+    def merge(self, key: _K, operand: _V, /) -> None:
+        """Merges an operand with the value of a key, without reading it: so it cannot conflict."""
 
     def delete(self, key: _K, /) -> None:
         """Deletes a key, whether it exists or not, without reading it, so it cannot conflict."""

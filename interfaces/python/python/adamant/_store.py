@@ -111,6 +111,7 @@ class Store(_native.Store, Block):
         default_durability: DefaultDurability | None = None,
         lsm: LsmOptions | None = None,
         value_compression: str | None = None,
+        merge_operator: str | None = None,
     ) -> Keyspace[bytes, bytes]: ...
 
     @overload
@@ -126,6 +127,7 @@ class Store(_native.Store, Block):
         default_durability: DefaultDurability | None = None,
         lsm: LsmOptions | None = None,
         value_compression: str | None = None,
+        merge_operator: str | None = None,
     ) -> Keyspace[str, str]: ...
 
     @overload
@@ -141,6 +143,7 @@ class Store(_native.Store, Block):
         default_durability: DefaultDurability | None = None,
         lsm: LsmOptions | None = None,
         value_compression: str | None = None,
+        merge_operator: str | None = None,
     ) -> Keyspace[str, bytes]: ...
 
     @overload
@@ -156,6 +159,7 @@ class Store(_native.Store, Block):
         default_durability: DefaultDurability | None = None,
         lsm: LsmOptions | None = None,
         value_compression: str | None = None,
+        merge_operator: str | None = None,
     ) -> Keyspace[bytes, str]: ...
 
     @overload
@@ -171,6 +175,7 @@ class Store(_native.Store, Block):
         default_durability: DefaultDurability | None = None,
         lsm: LsmOptions | None = None,
         value_compression: str | None = None,
+        merge_operator: str | None = None,
     ) -> Keyspace[str, str]: ...
 
     def keyspace(
@@ -185,6 +190,7 @@ class Store(_native.Store, Block):
         default_durability: DefaultDurability | None = None,
         lsm: LsmOptions | None = None,
         value_compression: str | None = None,
+        merge_operator: str | None = None,
     ) -> Keyspace[Any, Any]:
         """The keyspace of that name, created if there is none.
 
@@ -197,6 +203,8 @@ class Store(_native.Store, Block):
         keyspace, and hold until others are given; so is the compression of values in the other engines:
         "lz4", "zstd" or "zstd:LEVEL", for values of 128 bytes or more, or from other bytes on, as in
         "lz4, from 200". A keyspace with values that are stored plain is converted by compress_values().
+        A merge operator is what merge() uses, and recorded for good: "add", "max_u64", "min_u64",
+        "max_i64", "min_i64" (integers of 8 bytes, little-endian), "append" or "or".
         """
         keys, values = _codecs(codec, key_codec, value_codec)
         return Keyspace(
@@ -208,7 +216,8 @@ class Store(_native.Store, Block):
             values,
             lsm,
             value_compression,
-            default_durability,
+            default_durability=default_durability,
+            merge_operator=merge_operator,
         )
 
     @overload

@@ -61,6 +61,7 @@ impl Transaction {
         self.prepare();
         let removes = |table: &Table| {
             table.writes.reserved().next().is_none()
+                && table.writes.operands().next().is_none()
                 && table.writes.operations().all(|operation| operation.value.is_none())
         };
         self.works.is_empty() && self.tables.iter().all(removes)
@@ -166,7 +167,9 @@ impl Transaction {
     fn keys(&self) -> impl Iterator<Item = (&KeyspaceState, &[u8])> {
         self.tables.iter().flat_map(|table| {
             let operations = table.writes.operations().map(|operation| operation.key);
-            let keys = operations.chain(table.writes.reserved().map(|(key, _)| &key[..]));
+            let operands = table.writes.operands().map(|operand| operand.key);
+            let reserved = table.writes.reserved().map(|(key, _)| &key[..]);
+            let keys = operations.chain(operands).chain(reserved);
             keys.map(|key| (&*table.keyspace.state, key))
         })
     }
@@ -214,6 +217,13 @@ impl Transaction {
                 let (piece, behind) = split(transaction, rest)?;
                 let ahead = ahead.as_ref().map(|run| (run, operations.len() - rest.len()));
                 map.apply(transaction, piece, ahead, &mut present)?;
+                rest = behind;
+            }
+            let operands: Vec<Operation<'_>> = table.writes.operands().collect();
+            let mut rest = &operands[..];
+            while !rest.is_empty() {
+                let (piece, behind) = split(transaction, rest)?;
+                map.merge(transaction, table.keyspace.name(), piece)?;
                 rest = behind;
             }
             for (key, value) in table.writes.reserved() {

@@ -12,7 +12,7 @@ use crate::common::shared::Shared;
 use crate::error::Result;
 use crate::keyspace::handle::Keyspace;
 use crate::keyspace::snapshot::ViewOf;
-use crate::reserved::Written;
+use crate::transaction::merged::merged;
 
 impl Transaction {
     /// Calls the closure with the value of a key and returns its result, or `None` without calling
@@ -59,7 +59,12 @@ impl Transaction {
         let table = self.table(keyspace)?;
         let table = &mut self.tables[table];
         if let Some(own) = table.writes.settle().get(key) {
-            return Ok(own.value().as_deref().map(reader));
+            let notes = table.notes.get_mut();
+            let value = own.value(|operand| {
+                notes.read.note(key);
+                merged(&self.snapshot, keyspace, key, operand)
+            })?;
+            return Ok(value.as_deref().map(reader));
         }
         let made = self.snapshot.lend_value(view, keyspace, key, reader)?;
         table.notes.borrow_mut().read.note(key);
@@ -97,8 +102,14 @@ impl Transaction {
         let mut read = self.snapshot.multi_get(keyspace, others.clone())?.into_iter();
         let notes = notes.get_mut();
         others.for_each(|key| notes.read.note(key));
-        let own = |key: &Q| writes.get(key.as_ref()).map(Written::value);
-        Ok(keys.iter().map(|key| own(key).unwrap_or_else(|| read.next().flatten())).collect())
+        let value = |key: &Q| match writes.get(key.as_ref()) {
+            None => Ok(read.next().flatten()),
+            Some(own) => own.value(|operand| {
+                notes.read.note(key.as_ref());
+                merged(&self.snapshot, keyspace, key.as_ref(), operand)
+            }),
+        };
+        keys.iter().map(value).collect()
     }
 
     /// The number of entries. The whole keyspace counts as read: the commit fails with

@@ -70,6 +70,9 @@ pub enum Plan {
     },
     /// Changes entries of any keyspaces.
     Batch(Vec<Change>),
+    /// Appends values to those of entries, of any keyspaces: by a single call if it is one, else in
+    /// a batch.
+    Merge(Vec<Change>),
     /// Changes entries of any keyspaces, in a transaction, with values in reserved room.
     Reserved(Vec<Change>),
     /// Moves values: by a single call if it is one, else in a batch.
@@ -112,7 +115,7 @@ impl Plan {
             | Plan::RemoveRange { name, .. }
             | Plan::Take { name, .. }
             | Plan::Load { name, .. } => has(name),
-            Plan::Batch(changes) | Plan::Reserved(changes) => {
+            Plan::Batch(changes) | Plan::Merge(changes) | Plan::Reserved(changes) => {
                 changes.iter().all(|change| has(&change.name))
             }
             Plan::Moves(moves) => moves.iter().all(|it| has(&it.source.0) && has(&it.target.0)),
@@ -158,6 +161,9 @@ impl Plan {
             Plan::Single(change) => apply(&mut content, change),
             Plan::Batch(changes) | Plan::Reserved(changes) => {
                 changes.iter().for_each(|change| apply(&mut content, change));
+            }
+            Plan::Merge(changes) => {
+                changes.iter().for_each(|change| apply_merge(&mut content, change));
             }
             Plan::Moves(moves) => {
                 for change in moves {
@@ -241,6 +247,7 @@ impl Plan {
                 }
                 batch.commit()?;
             }
+            Plan::Merge(changes) => run_merge(store, changes, durability)?,
             Plan::Reserved(changes) => run_reserved(store, changes, durability)?,
             Plan::Moves(moves) => run_moves(store, before, moves, durability)?,
             Plan::Load { name, entries } => {
@@ -276,7 +283,7 @@ fn create(
     engine: Engine,
     values: Option<ValueCompression>,
 ) -> Result<()> {
-    let options = KeyspaceOptions::new().engine(engine);
+    let options = KeyspaceOptions::new().engine(engine).merge_operator("append");
     let options = values.into_iter().fold(options, KeyspaceOptions::value_compression);
     store.create_keyspace_with(name, options).map(drop)
 }
@@ -314,6 +321,28 @@ fn apply(content: &mut Content, change: &Change) {
         Some(value) => drop(map.insert(change.key.as_slice().into(), value.as_slice().into())),
         None => drop(map.remove(change.key.as_slice())),
     }
+}
+
+fn apply_merge(content: &mut Content, change: &Change) {
+    let map = content.map(&change.name);
+    let operand = change.value.as_deref().unwrap_or_default();
+    let older = map.get(change.key.as_slice()).map(|value| &value[..]).unwrap_or_default();
+    let value = [older, operand].concat();
+    map.insert(change.key.as_slice().into(), value.into());
+}
+
+fn run_merge(store: &Store, changes: &[Change], durability: Durability) -> Result<()> {
+    let operand = |change: &Change| change.value.clone().unwrap_or_default();
+    if let [change] = changes {
+        let keyspace = store.open_keyspace(&change.name)?.with_durability(durability);
+        return keyspace.merge(&change.key, operand(change));
+    }
+    let mut batch = store.batch();
+    batch.durability(durability);
+    for change in changes {
+        batch.merge(&store.open_keyspace(&change.name)?, &change.key, operand(change))?;
+    }
+    batch.commit()
 }
 
 /// Moves a value, or swaps two; returns whether there was anything to do.

@@ -101,7 +101,7 @@ impl Workload {
             let key = LARGE_KEYS[self.random.usize(..LARGE_KEYS.len())].into();
             return Plan::Single(Change { name: name.into(), key, value: Some(value) });
         }
-        match self.random.u8(..44) {
+        match self.random.u8(..50) {
             0 => Plan::Drop(name),
             1..=11 => {
                 let key = self.some_key();
@@ -126,8 +126,23 @@ impl Workload {
                 let count = self.random.usize(1..8);
                 Plan::Reserved((0..count).map(|_| self.some_reserved()).collect())
             }
+            42..=47 => {
+                let count = if self.random.bool() { 1 } else { self.random.usize(2..12) };
+                Plan::Merge((0..count).map(|_| self.some_operand()).collect())
+            }
             _ => self.range_removal(name),
         }
+    }
+
+    /// A short operand, mostly for a key that is there.
+    fn some_operand(&mut self) -> Change {
+        let name = self.some_name();
+        let key = match self.random.u8(..4) {
+            0 => self.some_key(),
+            _ => self.removal(name).key,
+        };
+        let value = vec![self.random.u8(..); self.random.usize(..20)];
+        Change { name: name.into(), key, value: Some(value) }
     }
 
     /// The removal of some of the entries from a key on.

@@ -85,6 +85,13 @@ fn step(&[what, place, one, two, three]: &[u8; STEP_BYTES], setup: Setup) -> Ste
         let name = if three & 2 != 0 && number.is_multiple_of(2) { other } else { name };
         Change { name: name.into(), key: key_of(one.wrapping_add(number)), value }
     };
+    let operand = |number: u64| {
+        let number = number as u8;
+        // Several of one key, too.
+        let key = key_of(one.wrapping_add(number / 3));
+        let value = Some(vec![three.wrapping_add(number); usize::from(three % 16)]);
+        Change { name: name.into(), key, value }
+    };
     let moved = |number: u64| {
         let number = number as u8;
         let source = (name.into(), key_of(one.wrapping_add(number)));
@@ -98,7 +105,8 @@ fn step(&[what, place, one, two, three]: &[u8; STEP_BYTES], setup: Setup) -> Ste
             let value = Some(value(two, three));
             Plan::Single(Change { name: name.into(), key: key_of(one), value })
         }
-        8 | 9 => Plan::Single(Change { name: name.into(), key: key_of(one), value: None }),
+        8 => Plan::Single(Change { name: name.into(), key: key_of(one), value: None }),
+        9 => Plan::Merge((0..count).map(operand).collect()),
         10 => Plan::Take { name: name.into(), key: key_of(one) },
         11..15 => Plan::Batch((0..count).map(change).collect()),
         15 | 16 => {

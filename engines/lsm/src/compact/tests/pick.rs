@@ -63,6 +63,7 @@ impl Tree {
             sequence_max: 0,
             manifest: 0,
             used: Arc::default(),
+            operator: Default::default(),
         };
         let (context, picker) = (TreeContext::in_memory(options.clone()), Picker::default());
         let parked = Parked::default();

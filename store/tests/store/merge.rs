@@ -1,0 +1,660 @@
+//! Merge operators: what an operand makes of a key, in every engine, and what happens where the
+//! operator fails or is not registered.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use adamant::{
+    Durability, Engine, Error, Keyspace, KeyspaceOptions, LsmError, LsmOptions, MergeError,
+    MergeOperator, Options, Snapshot, Store,
+};
+use adamant_medium::memory::MemoryDirectory;
+
+type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// Joins texts with a comma; refuses empty ones, and fails, or panics, on request.
+#[derive(Default)]
+struct Joined {
+    fails: AtomicBool,
+    panics: AtomicBool,
+}
+
+impl MergeOperator for Joined {
+    fn merge(
+        &self,
+        _key: &[u8],
+        older: &[u8],
+        newer: &[u8],
+        merged: &mut Vec<u8>,
+    ) -> Result<(), MergeError> {
+        assert!(!self.panics.load(Ordering::Relaxed), "on request");
+        if self.fails.load(Ordering::Relaxed) {
+            return Err(MergeError::new("expected a better day"));
+        }
+        merged.extend_from_slice(&[older, b",", newer].concat());
+        Ok(())
+    }
+
+    fn check(&self, _key: &[u8], operand: &[u8]) -> Result<(), MergeError> {
+        match operand {
+            [] => Err(MergeError::new("expected a text, found none")),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What each operator makes of a value and an operand, said once more.
+fn merged(operator: &str, older: Option<&Vec<u8>>, newer: &[u8]) -> Vec<u8> {
+    let Some(older) = older else { return newer.to_vec() };
+    let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap());
+    match operator {
+        "add" => word(older).wrapping_add(word(newer)).to_le_bytes().to_vec(),
+        "append" => [older, newer].concat(),
+        "joined" => [older, &b","[..], newer].concat(),
+        other => panic!("{other}"),
+    }
+}
+
+fn small() -> Options {
+    let mut lsm = LsmOptions::default();
+    lsm.memtable_bytes_max = 4 << 10;
+    lsm.table_bytes_max = 8 << 10;
+    lsm.base_bytes_min = 16 << 10;
+    lsm.level0_tables_max = 3;
+    lsm.level_ratio = 3;
+    lsm.block_bytes = 256;
+    lsm.blob_bytes_min = Some(200);
+    Options::new().durability(Durability::Buffered).lsm(lsm)
+}
+
+fn with_joined(options: Options) -> (Options, Arc<Joined>) {
+    let joined = Arc::new(Joined::default());
+    (options.merge_operator("joined", Arc::<Joined>::clone(&joined)), joined)
+}
+
+/// A store in memory that is closed and opened again.
+struct User {
+    directory: Arc<MemoryDirectory>,
+    random: fastrand::Rng,
+    operator: &'static str,
+    engine: Engine,
+    seed: u64,
+}
+
+impl User {
+    fn open(&mut self) -> (Store, Keyspace) {
+        let (options, _) = with_joined(small().background(self.random.bool()));
+        let directory: Arc<MemoryDirectory> = Arc::clone(&self.directory);
+        let store = Store::open_directory(directory, options).unwrap();
+        let keyspace = KeyspaceOptions::new().merge_operator(self.operator);
+        let has = store.keyspaces().unwrap().iter().any(|info| info.name == "kept");
+        let keyspace = if has { keyspace } else { keyspace.engine(self.engine) };
+        let keyspace = store.keyspace_with("kept", keyspace).unwrap();
+        (store, keyspace)
+    }
+
+    fn key(&mut self) -> Vec<u8> {
+        format!("key {:02}", self.random.u8(0..40)).into_bytes()
+    }
+
+    fn operand(&mut self) -> Vec<u8> {
+        match self.operator {
+            "add" => self.random.u64(..).to_le_bytes().to_vec(),
+            _ if self.random.u8(0..12) == 0 => vec![self.random.u8(b'a'..=b'z'); 300],
+            _ => vec![self.random.u8(b'a'..=b'z'); self.random.usize(1..9)],
+        }
+    }
+
+    fn put(&mut self, model: &mut Model) -> (Vec<u8>, Vec<u8>) {
+        let (key, value) = (self.key(), self.operand());
+        model.insert(key.clone(), value.clone());
+        (key, value)
+    }
+
+    fn merge(&mut self, model: &mut Model) -> (Vec<u8>, Vec<u8>) {
+        let (key, operand) = (self.key(), self.operand());
+        let value = merged(self.operator, model.get(&key), &operand);
+        model.insert(key.clone(), value);
+        (key, operand)
+    }
+
+    fn batch(&mut self, store: &Store, keyspace: &Keyspace, model: &mut Model) {
+        let mut batch = store.batch();
+        let count = if self.random.u8(0..20) == 0 { 3_000 } else { self.random.usize(1..30) };
+        for _ in 0..count {
+            match self.random.u8(0..10) {
+                0..2 => {
+                    let (key, value) = self.put(model);
+                    batch.put(keyspace, key, value).unwrap();
+                }
+                2..4 => {
+                    let key = self.key();
+                    model.remove(&key);
+                    batch.delete(keyspace, key).unwrap();
+                }
+                4 => {
+                    let (key, new_key) = (self.key(), self.key());
+                    if key != new_key
+                        && let Some(value) = model.remove(&key)
+                    {
+                        model.insert(new_key.clone(), value);
+                    }
+                    batch.rename(keyspace, key, new_key).unwrap();
+                }
+                _ => {
+                    let (key, operand) = self.merge(model);
+                    batch.merge(keyspace, key, operand).unwrap();
+                }
+            }
+        }
+        batch.commit().unwrap();
+    }
+
+    fn transaction(&mut self, store: &Store, keyspace: &Keyspace, model: &mut Model) {
+        let mut transaction = store.begin().unwrap();
+        let mut own = model.clone();
+        for _ in 0..self.random.usize(1..20) {
+            match self.random.u8(0..12) {
+                0..2 => {
+                    let (key, value) = self.put(&mut own);
+                    transaction.put(keyspace, key, value).unwrap();
+                }
+                2 => {
+                    let key = self.key();
+                    let is_there = transaction.remove(keyspace, &key).unwrap();
+                    assert_eq!(own.remove(&key).is_some(), is_there, "seed {}", self.seed);
+                }
+                3 => {
+                    let saved = own.clone();
+                    transaction.set_savepoint();
+                    let (key, operand) = self.merge(&mut own);
+                    transaction.merge(keyspace, key, operand).unwrap();
+                    assert!(transaction.undo_savepoint());
+                    own = saved;
+                }
+                4 => {
+                    let popped = transaction.pop_first(keyspace).unwrap();
+                    let popped = popped.map(|(key, value)| (key.to_vec(), value.to_vec()));
+                    assert_eq!(own.pop_first(), popped, "seed {}", self.seed);
+                }
+                _ => {
+                    let (key, operand) = self.merge(&mut own);
+                    transaction.merge(keyspace, key, operand).unwrap();
+                }
+            }
+            let key = self.key();
+            let seen = transaction.get(keyspace, &key).unwrap();
+            assert_eq!(seen.as_deref(), own.get(&key).map(|value| &value[..]), "own writes");
+            let keys = [self.key(), self.key()];
+            let seen = transaction.multi_get(keyspace, &keys).unwrap();
+            let expected = keys.each_ref().map(|key| own.get(key).map(|value| value[..].into()));
+            assert_eq!(seen, expected, "seed {}", self.seed);
+            assert_eq!(transaction.contains(keyspace, &key).unwrap(), own.contains_key(&key));
+        }
+        let seen = transaction.iter(keyspace).map(|entry| entry.map(pair));
+        let seen: Vec<_> = seen.collect::<adamant::Result<_>>().unwrap();
+        assert!(seen.iter().eq(pairs(&own).iter()), "seed {}: all own entries", self.seed);
+        let back: Vec<_> =
+            transaction.iter(keyspace).rev().map(|entry| pair(entry.unwrap())).collect();
+        assert!(back.iter().rev().eq(seen.iter()), "seed {}: the other way", self.seed);
+        assert_eq!(transaction.len(keyspace).unwrap(), own.len() as u64);
+        if self.random.bool() {
+            transaction.commit().unwrap();
+            *model = own;
+        }
+    }
+
+    fn step(&mut self, store: &Store, keyspace: &Keyspace, model: &mut Model) {
+        match self.random.u8(0..40) {
+            0..3 => {
+                let (key, value) = self.put(model);
+                keyspace.put(key, value).unwrap();
+            }
+            3 => {
+                let key = self.key();
+                keyspace.delete(&key).unwrap();
+                model.remove(&key);
+            }
+            4..8 => self.batch(store, keyspace, model),
+            8..14 => self.transaction(store, keyspace, model),
+            14 => {
+                let (one, other) = (self.key(), self.key());
+                let (lower, upper) = (one.clone().min(other.clone()), one.max(other));
+                keyspace.delete_range(lower.clone()..upper.clone()).unwrap();
+                model.retain(|key, _| *key < lower || *key >= upper);
+            }
+            15 => keyspace.compact().unwrap(),
+            16 => {
+                let key = self.key();
+                let taken = keyspace.take(&key).unwrap().map(|value| value.to_vec());
+                assert_eq!(model.remove(&key), taken, "seed {}", self.seed);
+            }
+            17 if self.random.u8(0..4) == 0 => {
+                let engine = [Engine::Lsm, Engine::Bplus][self.random.usize(0..2)];
+                store.convert_keyspace("kept", engine).unwrap();
+            }
+            18 if self.random.u8(0..4) == 0 => {
+                keyspace.clear().unwrap();
+                model.clear();
+            }
+            _ => {
+                let (key, operand) = self.merge(model);
+                keyspace.merge(key, operand).unwrap();
+            }
+        }
+    }
+}
+
+fn pair((key, value): (adamant::Slice, adamant::Slice)) -> (Vec<u8>, Vec<u8>) {
+    (key.to_vec(), value.to_vec())
+}
+
+fn pairs(model: &Model) -> Vec<(Vec<u8>, Vec<u8>)> {
+    model.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
+fn compare(keyspace: &Keyspace, model: &Model, of: &str) {
+    let found: Vec<_> = keyspace.iter().map(|entry| pair(entry.unwrap())).collect();
+    assert!(found == pairs(model), "{of}: {found:?}, expected {model:?}");
+    let mut back: Vec<_> = keyspace.iter().rev().map(|entry| pair(entry.unwrap())).collect();
+    back.reverse();
+    assert!(back == found, "{of}: the other way");
+    let keys: Vec<_> = keyspace.iter().keys().map(|key| key.unwrap().to_vec()).collect();
+    assert!(keys.iter().eq(model.keys()), "{of}: keys");
+    assert_eq!(keyspace.len().unwrap(), model.len() as u64, "{of}");
+    let got = keyspace.multi_get(model.keys()).unwrap();
+    let got: Vec<_> = got.into_iter().map(|value| value.map(|value| value.to_vec())).collect();
+    assert!(got.iter().map(Option::as_ref).eq(model.values().map(Some)), "{of}: values");
+    assert!(model.keys().all(|key| keyspace.contains(key).unwrap()), "{of}");
+}
+
+fn compare_at(snapshot: &Snapshot, keyspace: &Keyspace, model: &Model, of: &str) {
+    let found: Vec<_> = snapshot.iter(keyspace).map(|entry| pair(entry.unwrap())).collect();
+    assert!(found == pairs(model), "{of}: {found:?}, expected {model:?}");
+    for (key, value) in model {
+        assert_eq!(snapshot.get(keyspace, key).unwrap().as_deref(), Some(&value[..]), "{of}");
+    }
+    assert_eq!(snapshot.len(keyspace).unwrap(), model.len() as u64, "{of}");
+}
+
+fn run(operator: &'static str, engine: Engine, seed: u64) {
+    let random = fastrand::Rng::with_seed(seed);
+    let mut user =
+        User { directory: Arc::new(MemoryDirectory::new()), random, operator, engine, seed };
+    let mut model = Model::new();
+    let (mut store, mut keyspace) = user.open();
+    let mut moments: Vec<(Snapshot, Model)> = Vec::new();
+    for step in 0..400 {
+        let of = format!("{operator}, {engine:?}, seed {seed}, step {step}");
+        user.step(&store, &keyspace, &mut model);
+        match user.random.u8(0..30) {
+            0..3 if moments.len() < 5 => {
+                moments.push((store.snapshot().unwrap(), model.clone()));
+            }
+            3 if !moments.is_empty() => {
+                moments.remove(user.random.usize(..moments.len()));
+            }
+            4..7 => compare(&keyspace, &model, &of),
+            7..9 if !moments.is_empty() => {
+                let (snapshot, then) = &moments[user.random.usize(..moments.len())];
+                compare_at(snapshot, &keyspace, then, &of);
+            }
+            9 if user.random.u8(0..3) == 0 => {
+                moments.clear();
+                let report = store.check().unwrap();
+                assert!(report.findings.is_empty(), "{of}: {:?}", report.findings);
+                drop(keyspace);
+                store.close().unwrap();
+                (store, keyspace) = user.open();
+                compare(&keyspace, &model, &of);
+            }
+            _ => {}
+        }
+    }
+    compare(&keyspace, &model, "at the end");
+}
+
+#[test]
+fn operands_agree_with_a_model_in_every_engine() {
+    for seed in 0..6 {
+        for operator in ["add", "append", "joined"] {
+            for engine in [Engine::Lsm, Engine::Bplus, Engine::Critbit] {
+                run(operator, engine, seed);
+            }
+        }
+    }
+}
+
+fn text(keyspace: &Keyspace, key: &str) -> Option<String> {
+    keyspace.get(key).unwrap().map(|value| String::from_utf8(value.to_vec()).unwrap())
+}
+
+fn joined_in(store: &Store, engine: Engine) -> Keyspace {
+    let options = KeyspaceOptions::new().engine(engine).merge_operator("joined");
+    store.keyspace_with("kept", options).unwrap()
+}
+
+/// A program without the operator opens the store: what needs no operator works, and nothing is
+/// lost.
+#[test]
+fn without_its_operator_a_keyspace_keeps_what_it_cannot_merge() {
+    for engine in [Engine::Lsm, Engine::Bplus] {
+        let directory = Arc::new(MemoryDirectory::new());
+        let open = |options: Options| Store::open_directory(directory.clone(), options).unwrap();
+        let (options, _) = with_joined(small());
+        let store = open(options.clone());
+        let kept = joined_in(&store, engine);
+        kept.put("b", "one").unwrap();
+        kept.compact().unwrap();
+        kept.merge("b", "two").unwrap();
+        kept.put("c", "see").unwrap();
+        drop(kept);
+        store.close().unwrap();
+
+        let store = open(small());
+        let kept = store.open_keyspace("kept").unwrap();
+        let needs = |error: Error| {
+            let said = error.to_string();
+            assert!(said.contains("\"kept\"") && said.contains("\"joined\""), "{said}");
+            let is_it = matches!(error, Error::Lsm { error: LsmError::NoOperator { .. }, .. });
+            assert!(is_it, "{said}");
+        };
+        needs(kept.merge("b", "three").unwrap_err());
+        needs(store.transaction(|tx| tx.merge(&kept, "b", "three")).unwrap_err());
+        kept.put("a", "ay").unwrap();
+        kept.put("d", "dee").unwrap();
+        kept.delete("c").unwrap();
+        assert!(kept.contains("b").unwrap());
+        assert_eq!(kept.len().unwrap(), 3);
+        kept.compact().unwrap();
+        let keys: Vec<_> = kept.iter().keys().map(|key| key.unwrap().to_vec()).collect();
+        assert_eq!(keys, [b"a", b"b", b"d"]);
+        if engine == Engine::Lsm {
+            needs(kept.get("b").unwrap_err());
+            needs(kept.iter().find_map(Result::err).expect("b cannot be read"));
+            needs(kept.iter().rev().find_map(Result::err).expect("b cannot be read"));
+            assert_eq!(kept.range("c"..).count(), 1);
+            assert_eq!(kept.iter().next().unwrap().unwrap().1, "ay");
+        }
+        assert!(store.check().unwrap().findings.is_empty());
+        drop(kept);
+        store.close().unwrap();
+
+        let store = open(options);
+        let kept = joined_in(&store, engine);
+        kept.merge("b", "three").unwrap();
+        assert_eq!(text(&kept, "b").as_deref(), Some("one,two,three"));
+        kept.compact().unwrap();
+        assert_eq!(text(&kept, "b").as_deref(), Some("one,two,three"));
+    }
+}
+
+/// An operator that fails, or panics, fails the read; no flush and no compaction drops an operand.
+#[test]
+fn what_an_operator_fails_to_merge_stays() {
+    let (options, joined) = with_joined(small().background(false));
+    let store = Store::open_directory(Arc::new(MemoryDirectory::new()), options).unwrap();
+    let kept = joined_in(&store, Engine::Lsm);
+    let mut expected = "0".to_owned();
+    kept.put("key", "0").unwrap();
+    for round in 1..12 {
+        let switch = if round % 2 == 0 { &joined.fails } else { &joined.panics };
+        switch.store(true, Ordering::Relaxed);
+        kept.merge("key", round.to_string()).unwrap();
+        expected = format!("{expected},{round}");
+        match round % 3 {
+            0 => kept.compact().unwrap(),
+            1 => {
+                kept.put("other", vec![7; 5_000]).unwrap();
+                kept.compact().unwrap();
+            }
+            _ => {}
+        }
+        let failed = kept.get("key").unwrap_err();
+        let is_it = matches!(failed, Error::Lsm { error: LsmError::MergeFailed { .. }, .. });
+        assert!(is_it && failed.to_string().contains("\"joined\""), "{failed}");
+        switch.store(false, Ordering::Relaxed);
+        assert_eq!(text(&kept, "key"), Some(expected.clone()), "round {round}");
+    }
+    kept.compact().unwrap();
+    assert_eq!(text(&kept, "key"), Some(expected));
+    assert!(store.check().unwrap().findings.is_empty());
+
+    // On trees the merge itself fails, and nothing is changed.
+    let tree = KeyspaceOptions::new().merge_operator("joined");
+    let tree = store.keyspace_with("tree", tree).unwrap();
+    tree.merge("key", "1").unwrap();
+    joined.panics.store(true, Ordering::Relaxed);
+    let mut batch = store.batch();
+    batch.put(&tree, "before", "1").unwrap();
+    batch.merge(&tree, "key", "2").unwrap();
+    assert!(batch.commit().unwrap_err().to_string().contains("panicked"));
+    joined.panics.store(false, Ordering::Relaxed);
+    assert_eq!((text(&tree, "key"), tree.len().unwrap()), (Some("1".into()), 1));
+}
+
+#[test]
+fn operands_are_checked_before_they_are_written() {
+    let (options, _) = with_joined(small());
+    let store = Store::open_directory(Arc::new(MemoryDirectory::new()), options).unwrap();
+    for (engine, name) in [(Engine::Lsm, "log"), (Engine::Bplus, "tree")] {
+        let options = KeyspaceOptions::new().engine(engine);
+        let plain = store.keyspace_with(name, options).unwrap();
+        let none = plain.merge("key", "1").unwrap_err();
+        assert!(none.to_string().contains("expected a merge operator, found none"), "{none}");
+        let kept = store.keyspace_with(name, options.merge_operator("joined")).unwrap();
+        for kept in [&plain, &kept] {
+            kept.merge("key", "1").unwrap();
+        }
+        assert!(kept.merge("key", "").unwrap_err().to_string().contains("expected a text"));
+        let long = vec![1; adamant::OPERAND_BYTES_MAX + 1];
+        let is_long = |error: Error| matches!(error, Error::ValueTooLong { .. });
+        assert!(is_long(kept.merge("key", &long).unwrap_err()));
+        assert!(is_long(store.batch().merge(&kept, "key", &long).unwrap_err()));
+        assert!(is_long(store.transaction(|tx| tx.merge(&kept, "key", &long)).unwrap_err()));
+        kept.merge("long", &long[1..]).unwrap();
+        kept.merge("long", "2").unwrap();
+        assert_eq!(kept.get("long").unwrap().map(|value| value.len()), Some(long.len() + 1));
+        assert_eq!(text(&kept, "key").as_deref(), Some("1,1"));
+        let other = store.keyspace_with(name, KeyspaceOptions::new().merge_operator("add"));
+        let is_other = matches!(&other, Err(Error::WrongMergeOperator { name: of, expected, found })
+            if of == name && expected == "add" && found == "joined");
+        assert!(is_other, "{other:?}");
+        let odd = store.keyspace_with("odd", KeyspaceOptions::new().merge_operator(""));
+        assert!(odd.is_err());
+    }
+    let expiring = store.expiring_with("ends", KeyspaceOptions::new().merge_operator("add"));
+    assert!(expiring.unwrap_err().to_string().contains("deadlines"));
+}
+
+#[test]
+fn names_of_the_library_cannot_be_registered_again() {
+    for (name, is_free) in [("add", false), ("", false), ("add2", true)] {
+        let options = Options::new().merge_operator(name, Arc::new(Joined::default()));
+        let opened = Store::open_directory(Arc::new(MemoryDirectory::new()), options);
+        assert_eq!(opened.is_ok(), is_free, "{name:?}");
+    }
+}
+
+/// An operator runs under the store's lock: where it uses the store it gets an error, and does not
+/// wait for itself.
+#[test]
+fn an_operator_that_uses_the_store_gets_an_error() {
+    struct Curious(std::sync::Mutex<Option<Keyspace>>);
+    impl MergeOperator for Curious {
+        fn merge(
+            &self,
+            key: &[u8],
+            _older: &[u8],
+            newer: &[u8],
+            merged: &mut Vec<u8>,
+        ) -> Result<(), MergeError> {
+            if let Some(keyspace) = &*self.0.lock().unwrap() {
+                keyspace.get(key).map_err(|error| MergeError::new(error.to_string()))?;
+            }
+            merged.extend_from_slice(newer);
+            Ok(())
+        }
+    }
+    let curious = Arc::new(Curious(std::sync::Mutex::default()));
+    let options = Options::new().merge_operator("curious", Arc::<Curious>::clone(&curious));
+    let store = Store::open_directory(Arc::new(MemoryDirectory::new()), options).unwrap();
+    let tree = KeyspaceOptions::new().merge_operator("curious");
+    let tree = store.keyspace_with("tree", tree).unwrap();
+    *curious.0.lock().unwrap() = Some(tree.clone());
+    tree.merge("key", "1").unwrap();
+    let refused = tree.merge("key", "2").unwrap_err();
+    assert!(matches!(refused, Error::Lsm { error: LsmError::MergeFailed { .. }, .. }));
+    assert_eq!(text(&tree, "key").as_deref(), Some("1"));
+    *curious.0.lock().unwrap() = None;
+}
+
+/// A merge is a write of its key, and no read.
+#[test]
+fn transactions_conflict_by_what_they_read_alone() {
+    for engine in [Engine::Lsm, Engine::Bplus] {
+        let store = Store::in_memory().unwrap();
+        let options = KeyspaceOptions::new().engine(engine).merge_operator("append");
+        let kept = store.keyspace_with("kept", options).unwrap();
+        let (mut one, mut other) = (store.begin().unwrap(), store.begin().unwrap());
+        let mut reads = store.begin().unwrap();
+        let mut blind = store.begin().unwrap();
+        one.merge(&kept, "key", "1").unwrap();
+        other.merge(&kept, "key", "2").unwrap();
+        reads.merge(&kept, "key", "3").unwrap();
+        assert_eq!(reads.get(&kept, "key").unwrap(), Some("3".into()));
+        blind.merge(&kept, "key", "4").unwrap();
+        assert!(blind.contains(&kept, "key").unwrap(), "it is there, whatever was there before");
+        one.commit().unwrap();
+        other.commit().unwrap();
+        assert!(reads.commit().unwrap_err().is_conflict());
+        blind.commit().unwrap();
+        assert_eq!(text(&kept, "key").as_deref(), Some("124"));
+        let mut ranged = store.begin().unwrap();
+        assert_eq!(ranged.iter(&kept).count(), 1);
+        ranged.put(&kept, "x", "y").unwrap();
+        kept.merge("key", "5").unwrap();
+        assert!(ranged.commit().unwrap_err().is_conflict(), "a merge is a write");
+    }
+}
+
+/// The feed has the values that merges left, so that applied to nothing it is the store.
+#[test]
+fn the_feed_has_merged_values() {
+    for engine in [Engine::Lsm, Engine::Bplus] {
+        let store = Store::in_memory().unwrap();
+        store.record_changes(Some(1 << 20)).unwrap();
+        let options = KeyspaceOptions::new().engine(engine).merge_operator("append");
+        let kept = store.keyspace_with("kept", options).unwrap();
+        kept.put("key", "1").unwrap();
+        kept.merge("key", "2").unwrap();
+        let mut batch = store.batch();
+        batch.merge(&kept, "key", "3").unwrap();
+        batch.merge(&kept, "new", "4").unwrap();
+        batch.merge(&kept, "key", "5").unwrap();
+        batch.commit().unwrap();
+        store.transaction(|tx| tx.merge(&kept, "key", "6")).unwrap();
+        let mut model = BTreeMap::new();
+        let mut changes = store.changes(0).unwrap();
+        while let Some(commit) = changes.try_next().unwrap() {
+            for change in commit.changes {
+                if let adamant::Change::Put { key, value, .. } = change {
+                    model.insert(key, value);
+                }
+            }
+        }
+        let found = kept.iter().collect::<adamant::Result<BTreeMap<_, _>>>().unwrap();
+        assert_eq!(found, model);
+        assert_eq!(model[&b"key"[..]], "12356");
+    }
+}
+
+/// Operands go where the store goes: to backups, to compacted and repaired copies, to readers
+/// beside.
+#[test]
+fn operands_go_where_the_store_goes() {
+    let parent = tempfile::tempdir().unwrap();
+    let at = |name: &str| parent.path().join(name);
+    let (options, _) = with_joined(small().background(false));
+    let store = Store::open_with(at("store"), options.clone()).unwrap();
+    let kept = joined_in(&store, Engine::Lsm);
+    kept.put("key", "1").unwrap();
+    kept.compact().unwrap();
+    kept.merge("key", "2").unwrap();
+    kept.compact().unwrap();
+    kept.merge("key", "3").unwrap();
+    store.sync().unwrap();
+    let look = |store: &Store| text(&store.open_keyspace("kept").unwrap(), "key");
+    store.backup(at("backup")).unwrap();
+    let backup = Store::open_with(at("backup"), options.clone()).unwrap();
+    assert_eq!(look(&backup).as_deref(), Some("1,2,3"));
+    backup.close().unwrap();
+    let beside = Store::open_with(at("store"), options.clone().beside_writer(true)).unwrap();
+    assert_eq!(look(&beside).as_deref(), Some("1,2,3"));
+    beside.close().unwrap();
+    drop(kept);
+    store.close().unwrap();
+    let read_only = Store::open_with(at("store"), options.clone().read_only(true)).unwrap();
+    assert_eq!(look(&read_only).as_deref(), Some("1,2,3"));
+    read_only.close().unwrap();
+    adamant::compact_with(at("backup"), options.clone()).unwrap();
+    let compacted = Store::open_with(at("backup"), options.clone()).unwrap();
+    assert_eq!(look(&compacted).as_deref(), Some("1,2,3"));
+    joined_in(&compacted, Engine::Lsm).merge("key", "4").unwrap();
+    assert_eq!(look(&compacted).as_deref(), Some("1,2,3,4"));
+}
+
+/// Repair without the operator refuses; with it, a key that cannot be merged costs itself alone.
+#[test]
+fn repair_saves_what_can_be_merged() {
+    let directory: Arc<dyn adamant::Directory> = Arc::new(MemoryDirectory::new());
+    struct Odd(AtomicBool);
+    impl MergeOperator for Odd {
+        fn merge(
+            &self,
+            key: &[u8],
+            older: &[u8],
+            newer: &[u8],
+            merged: &mut Vec<u8>,
+        ) -> Result<(), MergeError> {
+            if key == b"k 5" && self.0.load(Ordering::Relaxed) {
+                return Err(MergeError::new("expected another key"));
+            }
+            merged.extend_from_slice(&[older, newer].concat());
+            Ok(())
+        }
+    }
+    let odd = Arc::new(Odd(AtomicBool::new(false)));
+    let with = small().merge_operator("odd", Arc::<Odd>::clone(&odd));
+    let store = Store::open_directory(Arc::clone(&directory), with.clone()).unwrap();
+    let kept = KeyspaceOptions::new().engine(Engine::Lsm).merge_operator("odd");
+    let kept = store.keyspace_with("kept", kept).unwrap();
+    for number in 0..9 {
+        kept.put(format!("k {number}"), "1").unwrap();
+    }
+    kept.compact().unwrap();
+    odd.0.store(true, Ordering::Relaxed);
+    for number in 0..9 {
+        kept.merge(format!("k {number}"), "2").unwrap();
+    }
+    drop(kept);
+    store.close().unwrap();
+    let repair = |options: Options| {
+        let target: Arc<dyn adamant::Directory> = Arc::new(MemoryDirectory::new());
+        let report = adamant::repair_into(&directory, Arc::clone(&target), options)?;
+        Ok::<_, Error>((report, target))
+    };
+    let refused = repair(small()).unwrap_err();
+    assert!(refused.to_string().contains("\"odd\""), "{refused}");
+    let (report, target) = repair(with.clone()).unwrap();
+    let said = format!("{report:?}");
+    assert!(said.contains("k 5") && said.contains("expected another key"), "{said}");
+    let saved = Store::open_directory(target, with).unwrap();
+    let saved = saved.open_keyspace("kept").unwrap();
+    assert_eq!(saved.len().unwrap(), 8);
+    assert_eq!(text(&saved, "k 8").as_deref(), Some("12"));
+    let all = (Bound::<&str>::Unbounded, Bound::Unbounded);
+    assert!(saved.range(all).all(|entry| entry.unwrap().1 == "12"));
+}
