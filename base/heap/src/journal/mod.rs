@@ -10,6 +10,7 @@
 
 mod records;
 mod readers;
+mod savepoints;
 mod checkpoints;
 mod worker;
 mod stats;
@@ -31,6 +32,9 @@ pub(crate) use records::log_file::remove_if_there;
 pub(crate) use records::options::{JournalOptions, RECOVERY_BYTES};
 pub(crate) use records::record::RecordBuilder;
 pub use recovery::beside::Refresh;
+pub(crate) use savepoints::layout::SAVEPOINT_NAME_BYTES_MAX;
+pub(crate) use savepoints::registry::Registry;
+pub use savepoints::registry::{Savepoint, SavepointState};
 pub(crate) use recovery::overlay::Private;
 pub(crate) use recovery::read_only::ReadOnly;
 pub use recovery::recover::Recovery;
