@@ -11,7 +11,28 @@ use adamant_medium::storage::{Directory, File};
 
 use crate::error::{Error, Result};
 use crate::heap::{Heap, Options};
-use crate::journal::{READERS_NAME, Registry, SAVEPOINT_NAME_BYTES_MAX, Savepoint};
+use crate::journal::{PoolView, READERS_NAME, Registry, SAVEPOINT_NAME_BYTES_MAX, Savepoint};
+
+/// The pool that a savepoint shows, as long as its heap is open.
+#[derive(Clone, Debug)]
+pub struct SavepointPool(Arc<PoolView>);
+
+impl SavepointPool {
+    /// The pool file of a closed heap, for reading only.
+    pub fn file(&self) -> Arc<dyn File> {
+        Arc::clone(&self.0) as Arc<dyn File>
+    }
+
+    /// What is attached to the savepoint.
+    pub fn attached(&self) -> &[u8] {
+        self.0.attached()
+    }
+
+    /// Ends it: the file is not read any more, and the savepoint can be deleted.
+    pub fn close(&self) {
+        self.0.close();
+    }
+}
 
 impl Heap {
     /// Makes a savepoint of the heap as it is after the last commit; false if there is one of that
@@ -61,6 +82,16 @@ impl Heap {
         self.registry()?.list()
     }
 
+    /// What is attached to each savepoint that is there, in some order; `None` for one that is
+    /// damaged. O(savepoints).
+    ///
+    /// # Errors
+    /// `Error::Misuse` beside a writer; those of the medium.
+    pub fn attached_to_savepoints(&self) -> Result<Vec<Option<Vec<u8>>>> {
+        self.refuse_child()?;
+        Ok(self.registry()?.attached())
+    }
+
     /// Deletes a savepoint, and frees what only it needs; false if there is none of that name. Needs
     /// no space. O(pages that are kept).
     ///
@@ -72,16 +103,15 @@ impl Heap {
         self.journal.writable()?.savepoints().delete(name)
     }
 
-    /// The pool file as a savepoint shows it: that of a closed heap, for reading only, as long as
-    /// this heap is open. `None` if there is none of that name that can be read. O(pages that were
-    /// kept since).
+    /// The pool as a savepoint shows it. `None` if there is none of that name that can be read.
+    /// O(pages that were kept since).
     ///
     /// # Errors
     /// `Error::Misuse` beside a writer, `Error::Damaged`; those of the medium.
-    pub fn savepoint_pool(&self, name: &str) -> Result<Option<Arc<dyn File>>> {
+    pub fn savepoint_pool(&self, name: &str) -> Result<Option<SavepointPool>> {
         self.refuse_child()?;
         let view = self.registry()?.view(self.journal.pool().file(), name)?;
-        Ok(view.map(|view| Arc::new(view) as Arc<dyn File>))
+        Ok(view.map(|view| SavepointPool(Arc::new(view))))
     }
 
     fn registry(&self) -> Result<&Arc<Registry>> {

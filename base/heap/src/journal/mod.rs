@@ -35,6 +35,7 @@ pub use recovery::beside::Refresh;
 pub(crate) use savepoints::layout::SAVEPOINT_NAME_BYTES_MAX;
 pub(crate) use savepoints::registry::Registry;
 pub use savepoints::registry::{Savepoint, SavepointState};
+pub(crate) use savepoints::view::PoolView;
 pub(crate) use recovery::overlay::Private;
 pub(crate) use recovery::read_only::ReadOnly;
 pub use recovery::recover::Recovery;

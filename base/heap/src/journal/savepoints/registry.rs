@@ -240,7 +240,7 @@ impl Registry {
         };
         let number = state.savepoints[at].number;
         let mut views = state.views.iter().filter_map(Weak::upgrade);
-        if views.any(|view| view.number == number) {
+        if views.any(|view| view.number == number && view.is_open()) {
             return Err(Error::Misuse { what: "this savepoint is open; close it first" });
         }
         let (name, deleted) = (savepoint_name(number), deleted_name(number));
@@ -299,6 +299,13 @@ impl Registry {
             attached: Vec::new(),
         }));
         Ok(listed)
+    }
+
+    /// What is attached to each savepoint; `None` for one that is damaged.
+    pub(crate) fn attached(&self) -> Vec<Option<Vec<u8>>> {
+        let state = self.state.lock();
+        let files = state.savepoints.iter().map(|known| known.file.as_deref());
+        files.map(|file| file.map(|file| file.attached.clone())).collect()
     }
 
     /// The pool file that a savepoint shows; `None` if there is none of that name that can be read.

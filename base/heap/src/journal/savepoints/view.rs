@@ -68,6 +68,11 @@ impl ViewIndex {
         }
     }
 
+    /// Whether it can be read.
+    pub(in crate::journal) fn is_open(&self) -> bool {
+        self.copies.read().0 == ViewState::Open
+    }
+
     /// Ends it: later reads fail. Waits for reads.
     pub(in crate::journal) fn end(&self, state: ViewState) {
         let ended = &mut self.copies.write().0;
@@ -111,6 +116,16 @@ impl PoolView {
     /// Where the pages are.
     pub(in crate::journal) fn index(&self) -> &Arc<ViewIndex> {
         &self.index
+    }
+
+    /// What is attached to the savepoint.
+    pub(crate) fn attached(&self) -> &[u8] {
+        &self.savepoint.attached
+    }
+
+    /// Ends it: later reads fail.
+    pub(crate) fn close(&self) {
+        self.index.end(ViewState::Closed);
     }
 
     /// Data pages of the pool.
