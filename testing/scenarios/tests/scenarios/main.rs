@@ -11,6 +11,7 @@ mod increment_crashes;
 mod map_crashes;
 mod nothing_changed;
 mod repair;
+mod savepoint_crashes;
 mod store_crashes;
 mod sync_points;
 mod type_crashes;
