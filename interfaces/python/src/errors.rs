@@ -86,14 +86,20 @@ fn class(error: &Error) -> &'static str {
         | Error::Lsm { error: LsmError::InvalidOption { .. }, .. }
         | Error::TargetInside { .. }
         | Error::NotAParent { .. }
-        | Error::PlainValues { .. } => "InvalidArgument",
+        | Error::PlainValues { .. }
+        | Error::SavepointExists { .. }
+        | Error::SavepointName { .. }
+        | Error::HasSavepoints { .. } => "InvalidArgument",
         Error::UnknownKeyspace { .. } => "UnknownKeyspace",
         Error::KeyspaceExists { .. } => "KeyspaceExists",
         Error::KeyspaceDropped { .. } => "KeyspaceDropped",
         Error::WrongEngine { .. } => "WrongEngine",
         Error::NotExpiring { .. } => "NotExpiring",
         Error::WrongKind { .. } => "WrongKind",
-        Error::Missing { .. } | Error::MissingLink { .. } => "Missing",
+        Error::Missing { .. }
+        | Error::MissingLink { .. }
+        | Error::UnknownSavepoint { .. }
+        | Error::SavepointLost { .. } => "Missing",
         Error::TargetExists { .. } => "TargetExists",
         Error::Locked { .. } => "Locked",
         Error::Conflict { .. } => "Conflict",

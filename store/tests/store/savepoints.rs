@@ -297,3 +297,191 @@ fn bytes_that_savepoints_hold() {
     assert!(store.delete_savepoint("one").unwrap());
     assert!(held("tables") < tables && held("savepoints") == 0 && kept > 3);
 }
+
+/// Reads all that a savepoint shows; an error if a part of it cannot be read.
+fn read(store: &Store, name: &str) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Error> {
+    let savepoint = store.open_savepoint(name)?;
+    let mut found = Vec::new();
+    for engine in ENGINES {
+        for entry in savepoint.open_keyspace(engine.name())?.iter() {
+            let (key, value) = entry?;
+            found.push((key.to_vec(), value.to_vec()));
+        }
+    }
+    Ok(found)
+}
+
+/// A flipped bit anywhere in what a savepoint has is an error, or shows nothing else; and the store
+/// goes on, with it or without.
+#[test]
+fn damage_is_never_a_wrong_value() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let store = open(&path);
+    let (mut models, mut random) = (Model::default(), fastrand::Rng::with_seed(3));
+    (0..12).for_each(|_| change(&store, &mut models, &mut random));
+    store.create_savepoint("one").unwrap();
+    let expected = read(&store, "one").unwrap();
+    (0..30).for_each(|_| change(&store, &mut models, &mut random));
+    store.shrink().unwrap();
+    store.close().unwrap();
+    let (mut refused, mut same) = (0, 0);
+    let files: Vec<_> = path.join("savepoints").read_dir().unwrap().collect();
+    assert!(files.len() >= 2, "a savepoint and its pages");
+    for file in files {
+        let file = file.unwrap().path();
+        let whole = std::fs::read(&file).unwrap();
+        let ends = [0..120, 4090..4300].into_iter().flatten();
+        let others = (0..whole.len()).step_by(whole.len() / 40 + 1);
+        for at in ends.chain(others).filter(|at| *at < whole.len()) {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 1 << (at % 8);
+            std::fs::write(&file, &bytes).unwrap();
+            let store = Store::open_read_only(&path).unwrap();
+            match read(&store, "one") {
+                Ok(found) => {
+                    assert!(found == expected, "byte {at} of {file:?}");
+                    same += 1;
+                }
+                Err(_) => refused += 1,
+            }
+        }
+        // One that is cut, and one that is not there.
+        for len in [0, 100, 5000, whole.len() - 1] {
+            std::fs::write(&file, &whole[..len]).unwrap();
+            let store = Store::open_read_only(&path).unwrap();
+            assert!(read(&store, "one").is_err(), "{len} bytes of {file:?}");
+        }
+        std::fs::remove_file(&file).unwrap();
+        let store = Store::open_read_only(&path).unwrap();
+        let found = read(&store, "one");
+        assert!(found.is_err() || found.is_ok_and(|found| found == expected), "without {file:?}");
+        drop(store);
+        std::fs::write(&file, &whole).unwrap();
+    }
+    println!("{refused} refused, {same} the same");
+    assert!(refused > 200, "{refused}");
+    // A damaged one is listed, does not keep the store from working, and can be deleted.
+    let name = path.join("savepoints").read_dir().unwrap().map(|it| it.unwrap().path());
+    let file = name.into_iter().find(|it| it.extension().is_some_and(|it| it == "savepoint"));
+    let file = file.unwrap();
+    let mut bytes = std::fs::read(&file).unwrap();
+    bytes[20] ^= 1;
+    std::fs::write(&file, bytes).unwrap();
+    let store = open(&path);
+    let found = store.savepoints().unwrap();
+    assert_eq!((found.len(), found[0].state), (1, SavepointState::Damaged));
+    (0..5).for_each(|_| change(&store, &mut models, &mut random));
+    store.compact().unwrap();
+    verify(&store, &models, "beside a damaged savepoint");
+    assert!(store.delete_savepoint(&found[0].name).unwrap());
+    assert_eq!(path.join("savepoints").read_dir().unwrap().count(), 0);
+    verify(&store, &models, "without it");
+}
+
+/// A version of this program that knows no savepoints overwrites pages and keeps nothing: that is
+/// noticed when they are read.
+#[test]
+fn pages_that_nobody_kept_are_noticed() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let store = open(&path);
+    let tree = keyspace(&store, Engine::Bplus);
+    keyspace(&store, Engine::Lsm);
+    let fill = |byte: u8| {
+        tree.extend((0..500).map(|n| (format!("{n:05}"), vec![byte; 300]))).unwrap();
+    };
+    fill(1);
+    store.create_savepoint("one").unwrap();
+    let hidden = directory.path().join("hidden");
+    store.close().unwrap();
+    std::fs::rename(path.join("savepoints"), &hidden).unwrap();
+    let store = open(&path);
+    let again = keyspace(&store, Engine::Bplus);
+    again.extend((0..500).map(|n| (format!("{n:05}"), vec![2; 300]))).unwrap();
+    store.close().unwrap();
+    std::fs::rename(hidden, path.join("savepoints")).unwrap();
+    let store = open(&path);
+    assert!(read(&store, "one").is_err());
+    assert!(store.delete_savepoint("one").unwrap());
+}
+
+/// Back to before there was an LSM tree, and on with a new one: its files get numbers that no file
+/// has that a savepoint needs.
+#[test]
+fn files_of_later_savepoints_are_not_overwritten() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let store = open(&path);
+    let mut models = Model::default();
+    keyspace(&store, Engine::Bplus).put("a", "1").unwrap();
+    models[0].insert(b"a".into(), b"1".into());
+    store.create_savepoint("before").unwrap();
+    let before = models.clone();
+    let mut random = fastrand::Rng::with_seed(5);
+    (0..60).for_each(|_| change(&store, &mut models, &mut random));
+    store.compact().unwrap();
+    store.create_savepoint("after").unwrap();
+    store.close().unwrap();
+    adamant::go_back_with(&path, "before", options()).unwrap();
+    let store = open(&path);
+    verify(&store, &before, "gone back");
+    let mut others = before.clone();
+    (0..60).for_each(|_| change(&store, &mut others, &mut random));
+    store.compact().unwrap();
+    verify(&store, &others, "went on");
+    verify(&store.open_savepoint("after").unwrap(), &models, "after");
+    verify(&store.open_savepoint("before").unwrap(), &before, "before");
+    // And forward again.
+    store.close().unwrap();
+    adamant::go_back_with(&path, "after", options()).unwrap();
+    let store = open(&path);
+    verify(&store, &models, "forward");
+    for name in ["before", "after"] {
+        assert!(store.delete_savepoint(name).unwrap());
+    }
+    verify(&store, &models, "without savepoints");
+}
+
+#[cfg(feature = "encryption")]
+#[test]
+fn savepoints_of_encrypted_stores() {
+    use adamant::EncryptionKey;
+
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let [one, two] = [1, 2].map(|byte| EncryptionKey::from_bytes(&[byte; 32]));
+    let with = |key: &EncryptionKey| options().encryption_key(key.clone());
+    let store = Store::open_with(&path, with(&one)).unwrap();
+    let (mut models, mut random) = (Model::default(), fastrand::Rng::with_seed(4));
+    let word = "a word that is told nobody";
+    keyspace(&store, Engine::Bplus).put("word", word).unwrap();
+    models[0].insert(b"word".into(), word.into());
+    (0..20).for_each(|_| change(&store, &mut models, &mut random));
+    let old = models.clone();
+    store.create_savepoint("a name").unwrap();
+    (0..20).for_each(|_| change(&store, &mut models, &mut random));
+    keyspace(&store, Engine::Bplus).delete("word").unwrap();
+    store.shrink().unwrap();
+    store.rekey(&two).unwrap();
+    let savepoint = store.open_savepoint("a name").unwrap();
+    verify(&savepoint, &old, "another key");
+    savepoint.backup(directory.path().join("copy")).unwrap();
+    drop(savepoint);
+    store.close().unwrap();
+    for file in path.join("savepoints").read_dir().unwrap() {
+        let bytes = std::fs::read(file.unwrap().path()).unwrap();
+        for text in [word, "a name"] {
+            assert!(!bytes.windows(text.len()).any(|it| it == text.as_bytes()), "{text}");
+        }
+    }
+    let copy = Store::open_with(directory.path().join("copy"), with(&two)).unwrap();
+    verify(&copy, &old, "copy");
+    assert!(adamant::go_back_with(&path, "a name", with(&one)).is_err());
+    match adamant::encrypt(&path, with(&two), with(&one)) {
+        Err(Error::HasSavepoints { .. }) => {}
+        other => panic!("{other:?}"),
+    }
+    adamant::go_back_with(&path, "a name", with(&two)).unwrap();
+    verify(&Store::open_with(&path, with(&two)).unwrap(), &old, "gone back");
+}
