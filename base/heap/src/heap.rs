@@ -6,8 +6,8 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use adamant_medium::address::persist::Flushing;
 use adamant_medium::error::Error as MediumError;
@@ -28,7 +28,8 @@ use crate::image::pool_file::PoolFile;
 use crate::inspect::check::{CheckReport, Checker, Reached};
 use crate::inspect::occupancy::{Occupancy, occupancy};
 use crate::journal::{
-    Journal, JournalOptions, JournalStats, Opened, READERS_NAME, RECOVERY_BYTES, ReadOnly, Recovery, Registry,
+    Journal, JournalOptions, JournalStats, Opened, READERS_NAME, RECOVERY_BYTES, ReadOnly,
+    Recovery, Registry,
 };
 use crate::latch::writer_queue::WriterQueue;
 use crate::layout::{
@@ -668,11 +669,11 @@ impl Heap {
 
 impl Drop for Heap {
     fn drop(&mut self) {
-        self.close_savepoints();
         if self.is_child() {
             self.recyclers.workers.forget();
             self.evictor.workers.forget();
         } else {
+            self.close_savepoints();
             self.recyclers.workers.stop();
             self.evictor.workers.stop();
         }

@@ -149,7 +149,11 @@ impl Store {
             // Not an option of the user: a store and the name of its savepoint.
             let (of, name): (PyRef<'_, Self>, String) = savepoint.extract()?;
             let store = of.detached(py, |store| store.open_savepoint(&name))?;
-            return Ok(Self { store: Kept::new(Mutex::new(store)), durability, is_read_only: true });
+            return Ok(Self {
+                store: Kept::new(Mutex::new(store)),
+                durability,
+                is_read_only: true,
+            });
         }
         let options = with_options(Options::new(), options)?;
         let path = path.as_ref().map(path_of).transpose()?;

@@ -162,7 +162,8 @@ impl Shared {
     /// deleted ones needed.
     pub(crate) fn hold_savepoints(&self) -> Result<()> {
         let held = held_by(self.heap.attached_to_savepoints()?);
-        self.catalogue.lsm_trees().set_held(held)
+        self.catalogue.lsm_trees().set_held(held);
+        Ok(())
     }
 
     /// Finds the history of changes, if the store has one: then commits go into it. An error if it

@@ -14,8 +14,8 @@ use std::sync::{Arc, OnceLock};
 use adamant_heap::access::Read;
 use adamant_heap::{Heap, Ptr, Salvage, Transaction};
 use adamant_lsm::{
-    Cache, CacheOptions, FileCounter, HeldFiles, LostRecords, Lsm, Options as LsmOptions, Sequences,
-    TreeContext, TreeOptions, file_name, number_of,
+    Cache, CacheOptions, FileCounter, HeldFiles, LostRecords, Lsm, Options as LsmOptions,
+    Sequences, TreeContext, TreeOptions, file_name, number_of,
 };
 use adamant_medium::storage::Directory;
 use parking_lot::Mutex;
@@ -200,24 +200,26 @@ impl LsmTrees {
         Ok(folders)
     }
 
-    /// Says which files savepoints need from now on. Removes those that nothing needs any more.
-    pub(crate) fn set_held(&self, held: HeldFiles) -> Result<()> {
+    /// Says which files savepoints need from now on. Removes those that nothing needs any more; what
+    /// cannot be removed is an orphan, which a later opening removes.
+    pub(crate) fn set_held(&self, held: HeldFiles) {
         let mut last = self.held.lock();
         if let Some(environment) = self.environment.get() {
             environment.set_held(held.clone());
-        } else {
+        } else if !held.are_all {
             // There is no tree at all.
-            let free: Vec<u64> = last.numbers.difference(&held.numbers).copied().collect();
-            for directory in self.folders()? {
-                for name in free.iter().filter(|_| !held.are_all).map(|number| file_name(*number)) {
-                    if directory.open(&name)?.is_some() {
-                        directory.remove(&name)?;
+            let free = last.numbers.difference(&held.numbers).map(|number| file_name(*number));
+            let names: Vec<String> = free.collect();
+            for directory in self.folders().unwrap_or_default() {
+                for name in &names {
+                    // Most are in the other one.
+                    if matches!(directory.open(name), Ok(Some(_))) {
+                        let _ = directory.remove(name);
                     }
                 }
             }
         }
         *last = held;
-        Ok(())
     }
 
     /// Makes a tree. It is listed unless the transaction is undone.

@@ -137,9 +137,10 @@ impl Heap {
             None => Ok(()),
             Some(_) => Err(Error::Unsupported {
                 file: self.directory.path().join(READERS_NAME),
-                what: "other processes read this store beside its writer, and would see it go back; \
+                what:
+                    "other processes read this store beside its writer, and would see it go back; \
                        end them first"
-                    .into(),
+                        .into(),
             }),
         };
         refuse_readers()?;
@@ -158,11 +159,7 @@ impl Heap {
 /// # Errors
 /// As [`Heap::open`]; `Error::Unsupported` while processes read the heap beside a writer; out of
 /// space, damage of the savepoint. Then the heap is as it was.
-pub fn go_back(
-    directory: Arc<dyn Directory>,
-    options: Options,
-    name: &str,
-) -> Result<Option<u64>> {
+pub fn go_back(directory: Arc<dyn Directory>, options: Options, name: &str) -> Result<Option<u64>> {
     let options = Options { background: false, create: false, read_only: false, ..options };
     let (heap, _) = Heap::open(directory, options)?;
     let gone = heap.go_back_to(name);

@@ -49,10 +49,7 @@ fn name_of(name: &In<c_char>) -> Result<&str> {
 ///
 /// Fails with ADAMANT_INVALID if there is one of that name, or the name has another length.
 #[unsafe(no_mangle)]
-pub extern "C" fn adamant_create_savepoint(
-    store: Changed<StoreHandle>,
-    name: In<c_char>,
-) -> c_int {
+pub extern "C" fn adamant_create_savepoint(store: Changed<StoreHandle>, name: In<c_char>) -> c_int {
     run(|| {
         store.store()?.create_savepoint(name_of(&name)?)?;
         Ok(ADAMANT_OK)
@@ -62,10 +59,7 @@ pub extern "C" fn adamant_create_savepoint(
 /// Deletes a savepoint and gives back what only it held; ADAMANT_NOT_FOUND if there is none of that
 /// name. Needs no space. Fails with ADAMANT_MISUSE while it is open.
 #[unsafe(no_mangle)]
-pub extern "C" fn adamant_delete_savepoint(
-    store: Changed<StoreHandle>,
-    name: In<c_char>,
-) -> c_int {
+pub extern "C" fn adamant_delete_savepoint(store: Changed<StoreHandle>, name: In<c_char>) -> c_int {
     run(|| match store.store()?.delete_savepoint(name_of(&name)?)? {
         true => Ok(ADAMANT_OK),
         false => Ok(ADAMANT_NOT_FOUND),

@@ -101,7 +101,12 @@ impl BatchWriter {
     ///
     /// # Errors
     /// Those of the medium.
-    pub(in crate::journal) fn keep_range(&self, pool: &PoolFile, start: u64, end: u64) -> Result<()> {
+    pub(in crate::journal) fn keep_range(
+        &self,
+        pool: &PoolFile,
+        start: u64,
+        end: u64,
+    ) -> Result<()> {
         self.named.as_ref().map_or(Ok(()), |(_, keepers)| keepers.keep_range(pool, start, end))
     }
 

@@ -312,11 +312,7 @@ impl Registry {
     ///
     /// # Errors
     /// `Error::Damaged` for a damaged file of it, or of kept pages; those of the medium.
-    pub(crate) fn view(
-        &self,
-        pool: &Arc<dyn File>,
-        name: &str,
-    ) -> Result<Option<PoolView>> {
+    pub(crate) fn view(&self, pool: &Arc<dyn File>, name: &str) -> Result<Option<PoolView>> {
         let mut state = self.state.lock();
         if self.is_writable && self.has_any() {
             // Behind this no file gets another name.
