@@ -1,4 +1,5 @@
-//! Backup, restore, savepoints, compaction, repair and rescue of whole stores. Called by users alone.
+//! Backup, restore, savepoints, compaction, repair and rescue of whole stores. Called by users
+//! alone.
 
 pub(crate) mod unfinished;
 pub(crate) mod rebuild;

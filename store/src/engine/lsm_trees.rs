@@ -200,8 +200,8 @@ impl LsmTrees {
         Ok(folders)
     }
 
-    /// Says which files savepoints need from now on. Removes those that nothing needs any more; what
-    /// cannot be removed is an orphan, which a later opening removes.
+    /// Says which files savepoints need from now on. Removes those that nothing needs any more; one
+    /// that cannot be removed is an orphan, which a later opening removes.
     pub(crate) fn set_held(&self, held: HeldFiles) {
         let mut last = self.held.lock();
         if let Some(environment) = self.environment.get() {

@@ -92,8 +92,8 @@ impl Heap {
         Ok(self.registry()?.attached())
     }
 
-    /// Deletes a savepoint, and frees what only it needs; false if there is none of that name. Needs
-    /// no space. O(pages that are kept).
+    /// Deletes a savepoint, and frees what only it needs; false if there is none of that name.
+    /// Needs no space. O(pages that are kept).
     ///
     /// # Errors
     /// `Error::ReadOnly`; `Error::Misuse` while what [`Heap::savepoint_pool`] returned is in use;

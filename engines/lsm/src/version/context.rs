@@ -4,8 +4,8 @@
 //! beside the heap.
 //! Invariants (R9): a file is removed only when a durable commit says that no tree has it, no
 //! reader reads it, of this process or another, no backup copies files, no savepoint holds it, and
-//! the store is open. File numbers are never reused. A failed sync of a directory fails every thread that had named files
-//! then: no later sync makes these names durable.
+//! the store is open. File numbers are never reused. A failed sync of a directory fails every
+//! thread that had named files then: no later sync makes these names durable.
 //! Thread safety: shared freely. Lock order: `obsolete`, `removals` and `failed_syncs` are never
 //! held together.
 
@@ -265,9 +265,10 @@ impl TreeContext {
     /// Those of the storage backend.
     pub fn skip_present(&self) -> Result<()> {
         for directory in [&self.tables, &self.blobs] {
-            for (number, _) in directory.list()?.iter().filter_map(|name| number_of(name)) {
-                self.next_file.fetch_max(number.saturating_add(1), Ordering::Relaxed);
-            }
+            let names = directory.list()?;
+            let numbers = names.iter().filter_map(|name| Some(number_of(name)?.0));
+            let next = numbers.max().map_or(1, |last| last.saturating_add(1));
+            self.next_file.fetch_max(next, Ordering::Relaxed);
         }
         Ok(())
     }

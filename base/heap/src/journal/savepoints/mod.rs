@@ -10,4 +10,5 @@ pub(super) mod savepoint_file;
 mod kept_file;
 mod needed;
 pub(super) mod view;
+mod state;
 pub(super) mod registry;
