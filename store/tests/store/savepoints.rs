@@ -298,8 +298,11 @@ fn bytes_that_savepoints_hold() {
     assert!(held("tables") < tables && held("savepoints") == 0 && kept > 3);
 }
 
+/// Keys and values.
+type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
+
 /// Reads all that a savepoint shows; an error if a part of it cannot be read.
-fn read(store: &Store, name: &str) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Error> {
+fn read(store: &Store, name: &str) -> Result<Pairs, Error> {
     let savepoint = store.open_savepoint(name)?;
     let mut found = Vec::new();
     for engine in ENGINES {

@@ -56,14 +56,12 @@ pub(in crate::journal) fn named(name: &str) -> Named {
         let digits = name.strip_suffix(suffix).filter(|digits: &&str| digits.len() == 16)?;
         u64::from_str_radix(digits, 16).ok().filter(|number| (1..u64::MAX / 2).contains(number))
     };
-    let kinds: [(&str, fn(u64) -> Named); 4] = [
-        (SAVEPOINT_SUFFIX, Named::Savepoint),
-        (LOST_SUFFIX, Named::Lost),
-        (DELETED_SUFFIX, Named::Deleted),
-        (KEPT_SUFFIX, Named::Kept),
-    ];
-    let found = kinds.into_iter().find_map(|(suffix, kind)| number_before(suffix).map(kind));
-    found.unwrap_or(Named::Other)
+    number_before(SAVEPOINT_SUFFIX)
+        .map(Named::Savepoint)
+        .or_else(|| number_before(LOST_SUFFIX).map(Named::Lost))
+        .or_else(|| number_before(DELETED_SUFFIX).map(Named::Deleted))
+        .or_else(|| number_before(KEPT_SUFFIX).map(Named::Kept))
+        .unwrap_or(Named::Other)
 }
 
 #[cfg(test)]
