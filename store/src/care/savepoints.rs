@@ -13,6 +13,7 @@ use std::time::{Duration, SystemTime};
 use adamant_heap::{ImageKind, SavepointState};
 use adamant_medium::storage::Directory;
 
+use crate::encryption::key_of;
 use crate::engine::held_files::{decode, encode};
 use crate::error::{Error, Result};
 use crate::increment::is_increment;
@@ -177,7 +178,9 @@ impl Store {
         };
         let (store, directory) = (Arc::clone(&self.shared), Arc::clone(heap.directory()));
         let view = SavepointView::new(store, directory, pool);
-        let options = self.shared.options().clone().read_only(true).beside_writer(false);
+        let mut options = self.shared.options().clone().read_only(true).beside_writer(false);
+        // Another one since it was opened, maybe: for backups.
+        options.key = key_of(heap.directory().as_ref());
         Self::open_directory(Arc::new(view), options.create(false).image(ImageKind::Filled))
     }
 }

@@ -17,7 +17,7 @@ fn savepoints_are_made_read_gone_back_to_and_deleted() {
     shell.ok(["savepoint", "create", "store", "one"]);
     shell.ok(["put", "store", "tea", "4"]);
     shell.ok(["savepoint", "create", "store", "two"]);
-    let message = shell.fails(2, ["savepoint", "create", "store", "two"]);
+    let message = shell.fails(4, ["savepoint", "create", "store", "two"]);
     assert!(message.contains("\"two\" already"), "{message}");
     shell.ok(["put", "store", "tea", "5"]);
     let found = listed(&shell);
@@ -36,7 +36,7 @@ fn savepoints_are_made_read_gone_back_to_and_deleted() {
         let message = shell.fails(3, ["savepoint", verb, "store", "three"]);
         assert!(message.contains("\"three\""), "{message}");
     }
-    let message = shell.fails(2, ["compact", "store"]);
+    let message = shell.fails(4, ["compact", "store"]);
     assert!(message.contains("(one, two)"), "{message}");
     let store = Store::open(shell.path("store")).unwrap();
     shell.fails(6, ["savepoint", "restore", "store", "one"]);
