@@ -197,6 +197,35 @@ pub enum Error {
         /// The backup found.
         found: String,
     },
+    /// The name of a savepoint is empty or too long.
+    SavepointName {
+        /// Bytes of the name.
+        bytes: u64,
+        /// Bytes that a name may have.
+        bytes_max: u64,
+    },
+    /// A savepoint with that name exists already.
+    SavepointExists {
+        /// The requested name.
+        name: String,
+    },
+    /// There is no savepoint with that name.
+    UnknownSavepoint {
+        /// The requested name.
+        name: String,
+    },
+    /// The device had no space for what the savepoint needed, so it was given up.
+    SavepointLost {
+        /// Its name.
+        name: String,
+    },
+    /// The store has savepoints, which would be lost if its files were made anew.
+    HasSavepoints {
+        /// The store.
+        path: PathBuf,
+        /// Their names.
+        names: Vec<String>,
+    },
     /// The heap of the store holds application objects, which a copy by keyspaces would lose.
     OtherObjects {
         /// The store.
@@ -611,6 +640,30 @@ impl fmt::Display for Error {
                  does not need it",
                 path.display(),
                 needed_by.display()
+            ),
+            Self::SavepointName { bytes, bytes_max } => write!(
+                f,
+                "the name of a savepoint has 1 to {bytes_max} bytes of UTF-8, this one has {bytes}"
+            ),
+            Self::SavepointExists { name } => {
+                write!(f, "there is a savepoint {name:?} already; delete it first")
+            }
+            Self::UnknownSavepoint { name } => write!(
+                f,
+                "there is no savepoint {name:?} that can be read; list those that exist (`adamant \
+                 savepoint list`, `Store::savepoints`)"
+            ),
+            Self::SavepointLost { name } => write!(
+                f,
+                "the device had no space for what savepoint {name:?} needed, so it was given up; \
+                 delete it"
+            ),
+            Self::HasSavepoints { path, names } => write!(
+                f,
+                "{} has savepoints ({}), which would be lost if its files were made anew; delete \
+                 them first",
+                path.display(),
+                names.join(", ")
             ),
             Self::OtherObjects { store } => write!(
                 f,

@@ -87,6 +87,7 @@ mod encryption;
 mod options;
 pub mod increment;
 mod common;
+mod savepoint_view;
 mod keyspace;
 mod type_records;
 mod option_records;
@@ -104,7 +105,7 @@ mod tests;
 pub use adamant_heap::durability::Durability;
 pub use adamant_heap::{
     CheckReport as HeapCheckReport, ClassOccupancy, Flushing, ImageKind, JournalStats, MemoryStats,
-    Occupancy, PageRange, Recovery, Shrunk, Stats as HeapStats, Usage,
+    Occupancy, PageRange, Recovery, SavepointState, Shrunk, Stats as HeapStats, Usage,
 };
 pub use adamant_lsm::{
     BlobStats as LsmBlobs, BuiltIn as BuiltInOperator, CompactionFilter, Compression,
@@ -128,6 +129,7 @@ pub use care::encrypt::{encrypt, rekey};
 pub use care::repair::{repair, repair_into, repair_with};
 pub use care::rescue::{KeyspaceRepair, RepairReport};
 pub use care::restore::{restore, restore_with};
+pub use care::savepoints::{PersistentSavepoint, go_back, go_back_in, go_back_with};
 pub use changes::feed::{Changes, Commit};
 pub use changes::info::ChangesInfo;
 pub use common::change::{Change, ChangedKeyspace};

@@ -154,6 +154,10 @@ fn store_calls(calls: &mut Calls, store: &Store, scratch: &Path) {
     calls.refused("check", || store.check());
     calls.refused("heap", || store.heap().map(drop));
     calls.refused("backup", || store.backup(&path));
+    calls.refused("create_savepoint", || store.create_savepoint("one"));
+    calls.refused("savepoints", || store.savepoints());
+    calls.refused("open_savepoint", || store.open_savepoint("one"));
+    calls.refused("delete_savepoint", || store.delete_savepoint("one"));
     calls.refused("backup_linked", || store.backup_linked(&path));
     calls.refused("backup_into", || {
         store.backup_into(&(std::sync::Arc::new(adamant::OsDirectory::create(&path)?) as _))
@@ -584,6 +588,7 @@ fn every_public_call_is_tried() {
         "store/objects.rs",
         "care/backup.rs",
         "care/encrypt.rs",
+        "care/savepoints.rs",
         "expiring/keyspace.rs",
         "expiring/change.rs",
         "expiring/at.rs",

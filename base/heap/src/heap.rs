@@ -6,8 +6,8 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use adamant_medium::address::persist::Flushing;
 use adamant_medium::error::Error as MediumError;
@@ -28,7 +28,8 @@ use crate::image::pool_file::PoolFile;
 use crate::inspect::check::{CheckReport, Checker, Reached};
 use crate::inspect::occupancy::{Occupancy, occupancy};
 use crate::journal::{
-    Journal, JournalOptions, JournalStats, Opened, READERS_NAME, RECOVERY_BYTES, ReadOnly, Recovery,
+    Journal, JournalOptions, JournalStats, Opened, READERS_NAME, RECOVERY_BYTES, ReadOnly,
+    Recovery, Registry,
 };
 use crate::latch::writer_queue::WriterQueue;
 use crate::layout::{
@@ -187,6 +188,8 @@ pub struct Heap {
     pub(crate) calls_spare: Mutex<Option<Box<Calls>>>,
     pub(crate) borrowed: Arc<BorrowedBlocks>,
     pub(crate) pins: Arc<Pins>,
+    /// Of a heap for reading only, once they are asked for.
+    pub(crate) savepoints: OnceLock<Arc<Registry>>,
     verify_first_touch: bool,
     pub(crate) closed: AtomicBool,
     /// Held while a copy of the pool is made, which `close` ends.
@@ -197,7 +200,7 @@ pub struct Heap {
     /// The lock on the directory, which reservations keep too; `None` once closed.
     lock: Mutex<Option<Arc<HeldLock>>>,
     /// Closed with the heap, and all files with it.
-    directory: Arc<dyn Directory>,
+    pub(crate) directory: Arc<dyn Directory>,
 }
 
 impl Heap {
@@ -253,6 +256,7 @@ impl Heap {
             space,
             journal: Arc::clone(&journal),
             pins,
+            savepoints: OnceLock::new(),
             verify_first_touch: options.verify_first_touch,
             closed: AtomicBool::new(false),
             copying: Mutex::new(()),
@@ -261,6 +265,9 @@ impl Heap {
             lock: Mutex::new(Some(lock)),
             directory,
         };
+        if let Ok(journal) = journal.writable() {
+            heap.savepoints.get_or_init(|| Arc::clone(journal.savepoints()));
+        }
         if options.read_only {
             // A heap opened read-only reserves nothing, as it could not publish it.
             heap.thread_caches.all().for_each(|mut thread_cache| drop(thread_cache.shares.take()));
@@ -639,6 +646,7 @@ impl Heap {
         let mut kept = Vec::new();
         self.borrowed.ranges(&mut kept);
         self.borrowed.close();
+        self.close_savepoints();
         self.directory.close();
         if let Some(lock) = self.lock.lock().take() {
             // SAFETY: there are no views, no transactions and no reservations, and there will be
@@ -652,12 +660,20 @@ impl Heap {
     }
 }
 
+impl Heap {
+    /// What shows savepoints cannot be read any more: another process may write the pool.
+    fn close_savepoints(&self) {
+        self.savepoints.get().into_iter().for_each(|savepoints| savepoints.close());
+    }
+}
+
 impl Drop for Heap {
     fn drop(&mut self) {
         if self.is_child() {
             self.recyclers.workers.forget();
             self.evictor.workers.forget();
         } else {
+            self.close_savepoints();
             self.recyclers.workers.stop();
             self.evictor.workers.stop();
         }

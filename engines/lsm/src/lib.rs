@@ -65,5 +65,5 @@ pub use table::{
     check_table,
 };
 pub use tree::{Load, Lsm, NEWEST};
-pub use version::context::{FileCounter, TreeContext};
+pub use version::context::{FileCounter, HeldFiles, TreeContext};
 pub use version::later::{LaterValue, Scanned, ScannedBlob};

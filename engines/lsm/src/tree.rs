@@ -265,6 +265,11 @@ impl Lsm {
         self.current.load().files().any(|file| file == number)
     }
 
+    /// Numbers of the files that belong to the tree.
+    pub fn file_numbers(&self) -> Vec<u64> {
+        self.current.load().files().collect()
+    }
+
     /// Sets values, or removes keys; each key at most once in a call.
     ///
     /// # Errors

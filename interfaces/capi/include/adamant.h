@@ -469,6 +469,21 @@
 #define ADAMANT_KEYSPACE_OPTION_CACHES_DATA 6
 
 /**
+ * A savepoint that can be read.
+ */
+#define ADAMANT_SAVEPOINT_WHOLE 0
+
+/**
+ * A savepoint that was given up, since the device had no space for what it needed.
+ */
+#define ADAMANT_SAVEPOINT_LOST 1
+
+/**
+ * A savepoint whose file is not what was written.
+ */
+#define ADAMANT_SAVEPOINT_DAMAGED 2
+
+/**
  * Changes to any keyspaces of one store that become one commit. For one thread at a time. To be
  * freed by adamant_batch_free.
  */
@@ -523,6 +538,11 @@ typedef struct adamant_multimap adamant_multimap;
  * them.
  */
 typedef struct adamant_options adamant_options;
+
+/**
+ * A list of savepoints, as they were when it was made. To be freed by adamant_savepoint_list_free.
+ */
+typedef struct adamant_savepoint_list adamant_savepoint_list;
 
 /**
  * All keyspaces of a store at one moment, whatever is written since. To be freed by
@@ -1086,6 +1106,68 @@ int adamant_keyspace_list_get(const adamant_keyspace_list *list,
  * Frees a list; NULL is none.
  */
 void adamant_keyspace_list_free(adamant_keyspace_list *list);
+
+/**
+ * Makes a savepoint: all keyspaces as they are now, under a name of 1 to 255 bytes, to be read or
+ * gone back to, even after the store was closed. It is durable when this returns. It costs room
+ * for what changes; where there is none, the oldest savepoint is given up, and commits go on.
+ *
+ * Fails with ADAMANT_INVALID if there is one of that name, or the name has another length.
+ */
+int adamant_create_savepoint(adamant_store *store, const char *name);
+
+/**
+ * Deletes a savepoint and gives back what only it held; ADAMANT_NOT_FOUND if there is none of that
+ * name. Needs no space. Fails with ADAMANT_MISUSE while it is open.
+ */
+int adamant_delete_savepoint(adamant_store *store, const char *name);
+
+/**
+ * Opens what a savepoint shows as a store that is only read, while this one goes on. This one
+ * stays open as long, unless it is closed by adamant_close: then the savepoint cannot be read any
+ * more.
+ *
+ * Fails with ADAMANT_MISSING if there is none of that name, or it was given up.
+ */
+int adamant_open_savepoint(const adamant_store *store, const char *name, adamant_store **savepoint);
+
+/**
+ * Makes the store at a path, which nobody has open, what one of its savepoints shows: all later
+ * commits are undone, and all savepoints stay. Takes as much space as the file pool. A crash
+ * leaves the store as it was, or as it is to be. NULL for the default options.
+ *
+ * Fails with ADAMANT_MISSING if there is none of that name, ADAMANT_LOCKED if the store is open.
+ */
+int adamant_go_back(const char *path, const char *name, const adamant_options *options);
+
+/**
+ * Lists all savepoints, the oldest first, and behind them those that were given up.
+ */
+int adamant_savepoints(const adamant_store *store, adamant_savepoint_list **list);
+
+/**
+ * How many savepoints are in a list.
+ */
+size_t adamant_savepoint_list_count(const adamant_savepoint_list *list);
+
+/**
+ * The savepoint at an index of a list: its name, which is there until the list is freed, the
+ * number of the last commit that it shows, when it was made in milliseconds since 1970 (0: not
+ * known), the bytes that it holds, and ADAMANT_SAVEPOINT_WHOLE, _LOST or _DAMAGED. Each place may
+ * be NULL. ADAMANT_NOT_FOUND beyond the end.
+ */
+int adamant_savepoint_list_get(const adamant_savepoint_list *list,
+                               size_t index,
+                               const char **name,
+                               uint64_t *commit,
+                               uint64_t *made_ms,
+                               uint64_t *bytes,
+                               int *state);
+
+/**
+ * Frees a list; NULL is none.
+ */
+void adamant_savepoint_list_free(adamant_savepoint_list *list);
 
 /**
  * Figures of a store, as the text of a JSON object.

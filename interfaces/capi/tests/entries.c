@@ -382,6 +382,55 @@ static void test_inspection(adamant_store *store, const char *folder)
     free(path);
 }
 
+static void test_savepoints(const char *folder)
+{
+    adamant_store *store = NULL, *savepoint = NULL;
+    adamant_keyspace *prices = NULL, *old = NULL;
+    adamant_savepoint_list *list = NULL;
+    char *path = path_in(folder, "savepoints");
+    const char *name = NULL;
+    uint64_t commit = 0, made_ms = 0, bytes = 0;
+    int state = -1;
+
+    OK(adamant_open(path, NULL, &store));
+    OK(adamant_keyspace_open(store, "prices", NULL, &prices));
+    OK(adamant_put(prices, T("tea"), T("3")));
+    OK(adamant_create_savepoint(store, "one"));
+    CODE(ADAMANT_INVALID, adamant_create_savepoint(store, "one"));
+    CODE(ADAMANT_INVALID, adamant_create_savepoint(store, ""));
+    OK(adamant_put(prices, T("tea"), T("4")));
+    CODE(ADAMANT_MISSING, adamant_open_savepoint(store, "two", &savepoint));
+    OK(adamant_open_savepoint(store, "one", &savepoint));
+    OK(adamant_keyspace_open_existing(savepoint, "prices", &old));
+    check_value(old, "tea", "3");
+    CODE(ADAMANT_READ_ONLY, adamant_put(old, T("tea"), T("5")));
+    adamant_keyspace_free(old);
+    OK(adamant_close(savepoint));
+    adamant_store_free(savepoint);
+    OK(adamant_savepoints(store, &list));
+    CHECK(adamant_savepoint_list_count(list) == 1);
+    OK(adamant_savepoint_list_get(list, 0, &name, &commit, &made_ms, &bytes, &state));
+    CHECK(strcmp(name, "one") == 0 && commit > 0 && made_ms > 0 && bytes > 0);
+    CHECK(state == ADAMANT_SAVEPOINT_WHOLE);
+    CODE(ADAMANT_NOT_FOUND, adamant_savepoint_list_get(list, 1, NULL, NULL, NULL, NULL, NULL));
+    adamant_savepoint_list_free(list);
+    CODE(ADAMANT_LOCKED, adamant_go_back(path, "one", NULL));
+    adamant_keyspace_free(prices);
+    OK(adamant_close(store));
+    adamant_store_free(store);
+
+    OK(adamant_go_back(path, "one", NULL));
+    OK(adamant_open(path, NULL, &store));
+    OK(adamant_keyspace_open_existing(store, "prices", &prices));
+    check_value(prices, "tea", "3");
+    OK(adamant_delete_savepoint(store, "one"));
+    CODE(ADAMANT_NOT_FOUND, adamant_delete_savepoint(store, "one"));
+    adamant_keyspace_free(prices);
+    OK(adamant_close(store));
+    adamant_store_free(store);
+    free(path);
+}
+
 int main(int argc, char **argv)
 {
     static const char *const engines[] = {"bplus", "btree", "critbit", "redblack", "lsm"};
@@ -408,6 +457,7 @@ int main(int argc, char **argv)
     test_keyspaces(store);
     test_batches(store);
     test_inspection(store, argv[1]);
+    test_savepoints(argv[1]);
     OK(adamant_close(store));
     adamant_store_free(store);
 

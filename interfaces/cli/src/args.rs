@@ -64,6 +64,8 @@ pub(crate) enum Verb {
     Changes(ChangesArgs),
     /// List, create, convert, rename and drop keyspaces
     Keyspace(KeyspaceArgs),
+    /// Name moments of a store: list, make, delete, copy them, go back to one
+    Savepoint(SavepointArgs),
     /// Print the store's figures
     Stat(StatArgs),
     /// Verify every checksum and every structure of a store
@@ -320,6 +322,51 @@ pub(crate) struct ScanArgs {
 pub(crate) struct KeyspaceArgs {
     #[command(subcommand)]
     pub(crate) action: KeyspaceAction,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct SavepointArgs {
+    #[command(subcommand)]
+    pub(crate) action: SavepointAction,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SavepointAction {
+    /// Bytes that each holds, commits, names; not beside a process that writes the store
+    List {
+        /// Folder of the store
+        store: PathBuf,
+    },
+    /// Give the store as it is now a name; an error if there is one
+    Create {
+        /// Folder of the store
+        store: PathBuf,
+        /// Its name: 1 to 255 bytes, any characters
+        name: String,
+    },
+    /// Forget a savepoint, and give back what only it held
+    Delete {
+        /// Folder of the store
+        store: PathBuf,
+        /// Its name
+        name: String,
+    },
+    /// Copy what a savepoint shows to a path where nothing is: a store like any other
+    Backup {
+        /// Folder of the store
+        store: PathBuf,
+        /// Its name
+        name: String,
+        /// Folder of the copy
+        target: PathBuf,
+    },
+    /// Make the store what a savepoint shows; later commits are undone, and savepoints stay
+    Restore {
+        /// Folder of the store
+        store: PathBuf,
+        /// Its name
+        name: String,
+    },
 }
 
 /// Options of a keyspace; they stay with it.

@@ -122,10 +122,15 @@ impl From<adamant::Error> for Failure {
             | Error::WrongKind { .. }
             | Error::EngineName { .. }
             | Error::KeyspaceExists { .. }
+            | Error::SavepointExists { .. }
+            | Error::SavepointName { .. }
+            | Error::HasSavepoints { .. }
             | Error::TargetExists { .. }
             | Error::TargetInside { .. }
             | Error::NotAParent { .. } => Code::BadInput,
             Error::UnknownKeyspace { .. }
+            | Error::UnknownSavepoint { .. }
+            | Error::SavepointLost { .. }
             | Error::Missing { .. }
             | Error::MissingLink { .. }
             | Error::ChangesNotRecorded

@@ -51,6 +51,7 @@ fn run(verb: Verb, key: &KeyArgs, output: &Output) -> Result<ExitCode> {
         Verb::Watch(args) => cmd::follow::watch::run(&args, &stores, output),
         Verb::Changes(args) => cmd::follow::changes::run(&args, &stores, output),
         Verb::Keyspace(args) => cmd::entries::keyspace::run(&args, &stores, output),
+        Verb::Savepoint(args) => cmd::savepoint::run(&args, &stores, output),
         Verb::Stat(args) => cmd::inspect::stat::run(&args, &stores, output),
         Verb::Check(args) => cmd::inspect::check::run(&args, &stores, output),
         Verb::Backup(args) => cmd::transfer::backup::run(&args, &stores, output),

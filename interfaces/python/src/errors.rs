@@ -95,7 +95,10 @@ fn class(error: &Error) -> &'static str {
         | Error::TargetInside { .. }
         | Error::NotAParent { .. }
         | Error::TypeName { .. }
-        | Error::PlainValues { .. } => "InvalidArgument",
+        | Error::PlainValues { .. }
+        | Error::SavepointExists { .. }
+        | Error::SavepointName { .. }
+        | Error::HasSavepoints { .. } => "InvalidArgument",
         Error::UnknownKeyspace { .. } => "UnknownKeyspace",
         Error::KeyspaceExists { .. } => "KeyspaceExists",
         Error::KeyspaceDropped { .. } => "KeyspaceDropped",
@@ -103,7 +106,10 @@ fn class(error: &Error) -> &'static str {
         Error::NotExpiring { .. } => "NotExpiring",
         Error::WrongKind { .. } => "WrongKind",
         Error::WrongTypes { .. } => "WrongTypes",
-        Error::Missing { .. } | Error::MissingLink { .. } => "Missing",
+        Error::Missing { .. }
+        | Error::MissingLink { .. }
+        | Error::UnknownSavepoint { .. }
+        | Error::SavepointLost { .. } => "Missing",
         Error::TargetExists { .. } => "TargetExists",
         Error::Locked { .. } => "Locked",
         Error::Conflict { .. } => "Conflict",

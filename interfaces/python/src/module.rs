@@ -30,7 +30,7 @@ mod _native {
     #[pymodule_export]
     use crate::snapshot::{Snapshot, SnapshotExpiring, SnapshotReader};
     #[pymodule_export]
-    use crate::store::{Store, encrypt, rekey, restore};
+    use crate::store::{Store, encrypt, go_back, rekey, restore};
     #[pymodule_export]
     use crate::transaction::{Transaction, TransactionReader};
 

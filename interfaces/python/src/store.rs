@@ -3,8 +3,9 @@
 //! Thread safety: any number of threads.
 
 use std::sync::{Mutex, PoisonError};
+use std::time::UNIX_EPOCH;
 
-use adamant::{Durability, KeyspaceOptions, Options};
+use adamant::{Durability, KeyspaceOptions, Options, SavepointState};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyBytes, PyDict};
@@ -156,6 +157,12 @@ impl Store {
         let is_set =
             |name: &str| given(name).map(|it| it.is_some_and(|it| it.is_truthy().unwrap_or(false)));
         let is_read_only = is_set("read_only")? || is_set("beside_writer")?;
+        if let Some(savepoint) = given("savepoint")? {
+            // Not an option of the user: a store and the name of its savepoint.
+            let (of, name): (PyRef<'_, Self>, String) = savepoint.extract()?;
+            let store = of.detached(py, |store| store.open_savepoint(&name))?;
+            return Ok(Self { store: Kept::new(Mutex::new(store)), is_read_only: true });
+        }
         let options = with_options(Options::new(), options)?;
         let path = path.as_ref().map(path_of).transpose()?;
         let open = || match path {
@@ -260,6 +267,24 @@ impl Store {
             return Err(errors::named("InvalidArgument", words));
         }
         self.detached(py, |store| store.backup_since(parent, path).map(drop))
+    }
+
+    /// Makes a persistent savepoint.
+    #[pyo3(signature = (name, /))]
+    fn create_savepoint(&self, py: Python<'_>, name: &str) -> PyResult<()> {
+        self.detached(py, |store| store.create_savepoint(name))
+    }
+
+    /// Deletes a persistent savepoint; returns whether there was one.
+    #[pyo3(signature = (name, /))]
+    fn delete_savepoint(&self, py: Python<'_>, name: &str) -> PyResult<bool> {
+        self.detached(py, |store| store.delete_savepoint(name))
+    }
+
+    /// All persistent savepoints: name, commit, seconds since 1970, bytes, state.
+    fn _savepoints(&self, py: Python<'_>) -> PyResult<Vec<ListedSavepoint>> {
+        let list = self.detached(py, adamant::Store::savepoints)?;
+        Ok(list.into_iter().map(listed_savepoint).collect())
     }
 
     /// Compacts all keyspaces, and gives free space back to the file system.
@@ -391,6 +416,34 @@ impl Store {
         let _ = protocol;
         Err(cannot_pickle(slf.as_any()))
     }
+}
+
+/// A persistent savepoint in a list.
+type ListedSavepoint = (String, u64, Option<f64>, u64, &'static str);
+
+fn listed_savepoint(savepoint: adamant::PersistentSavepoint) -> ListedSavepoint {
+    let since = savepoint.made.and_then(|made| made.duration_since(UNIX_EPOCH).ok());
+    let state = match savepoint.state {
+        SavepointState::Whole => "whole",
+        SavepointState::Lost => "lost",
+        _ => "damaged",
+    };
+    let made = since.map(|since| since.as_secs_f64());
+    (savepoint.name, savepoint.commit, made, savepoint.bytes, state)
+}
+
+/// Makes a closed store, opened with options, what one of its savepoints shows.
+#[pyfunction]
+#[pyo3(signature = (path, name, options, /))]
+pub(crate) fn go_back(
+    py: Python<'_>,
+    path: &Bound<'_, PyAny>,
+    name: &str,
+    options: &Bound<'_, PyDict>,
+) -> PyResult<()> {
+    let path = path_of(path)?;
+    let options = with_options(Options::new(), options)?;
+    py.detach(|| adamant::go_back_with(path, name, options)).map_err(errors::of_store)
 }
 
 /// Verifies a backup, opened with options, and copies it to a free path.

@@ -257,3 +257,29 @@ def test_dropping_the_last_handle_closes(path: Path) -> None:
     del keyspace
     with adamant.open(path) as db:
         assert db.keyspace("test")[b"a"] == b"1"
+
+
+def test_savepoints(path: Path) -> None:
+    with adamant.open(path) as db:
+        prices = db.keyspace("prices")
+        prices[b"tea"] = b"3"
+        db.create_savepoint("one")
+        with pytest.raises(adamant.InvalidArgument):
+            db.create_savepoint("one")
+        prices[b"tea"] = b"4"
+        with db.open_savepoint("one") as before:
+            assert before.keyspace("prices") == {b"tea": b"3"}
+            with pytest.raises(adamant.ReadOnly):
+                before.keyspace("prices")[b"tea"] = b"5"
+        with pytest.raises(adamant.Missing):
+            db.open_savepoint("two")
+        [found] = db.savepoints()
+        assert (found.name, found.state) == ("one", "whole")
+        assert found.size > 0 and found.commit > 0 and found.made is not None
+        with pytest.raises(adamant.Locked):
+            adamant.go_back(path, "one")
+    adamant.go_back(path, "one")
+    with adamant.open(path) as db:
+        assert db.keyspace("prices") == {b"tea": b"3"}
+        assert db.delete_savepoint("one") and not db.delete_savepoint("one")
+        assert db.savepoints() == []

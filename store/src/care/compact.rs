@@ -93,8 +93,9 @@ impl Store {
 ///
 /// # Errors
 /// [`Error::Missing`] or [`Error::NotAStore`] if there is no store, [`Error::Locked`] if it is
-/// open, [`Error::OtherObjects`] if its heap holds more than keyspaces; no space, damage, a file
-/// system that cannot exchange two directories in one step. The store is then unchanged.
+/// open, [`Error::HasSavepoints`] if it has persistent savepoints, [`Error::OtherObjects`] if its
+/// heap holds more than keyspaces; no space, damage, a file system that cannot exchange two
+/// directories in one step. The store is then unchanged.
 pub fn compact(path: impl AsRef<Path>) -> Result<Compacted> {
     compact_with(path, Options::new())
 }
@@ -113,6 +114,10 @@ pub fn compact_with(path: impl AsRef<Path>, options: Options) -> Result<Compacte
 pub(crate) fn anew(path: &Path, options: Options, new_options: Options) -> Result<Compacted> {
     let path = resolved(path)?;
     let store = Store::open_with(&path, options.create(false))?;
+    let names: Vec<_> = store.savepoints()?.into_iter().map(|savepoint| savepoint.name).collect();
+    if !names.is_empty() {
+        return Err(Error::HasSavepoints { path, names });
+    }
     let (parent, name) = parent_of(&path)?;
     let unfinished = rebuild_beside(&store, parent, &name, new_options.create(true))?;
     let bytes_before = bytes_of(&path);

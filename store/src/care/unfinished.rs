@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::store::open::{LOCK_NAME, NO_FOLDER, plain};
 
 /// The names that may be in a directory that becomes a store.
-const OUR_NAMES: [&str; 11] = [
+const OUR_NAMES: [&str; 13] = [
     "blobs",
     "increment",
     "key",
@@ -30,6 +30,8 @@ const OUR_NAMES: [&str; 11] = [
     "pool",
     "pool.new",
     "readers",
+    "savepoints",
+    "savepoints.new",
     "tables",
 ];
 

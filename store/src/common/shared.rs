@@ -28,6 +28,7 @@ use crate::common::history::{HISTORY_NAME, History, Recording, take_recorded};
 use crate::common::lent_values::Lent;
 use crate::common::state::{KeyspaceState, Place};
 use crate::common::versions::Versions;
+use crate::engine::held_files::held_by;
 use crate::engine::lsm_trees::LsmTrees;
 use crate::engine::map::Map;
 use crate::engine::tree::Engine;
@@ -70,6 +71,8 @@ pub(crate) struct Shared {
     /// What it was opened with.
     options: Options,
     history: Arc<History>,
+    /// Held while a persistent savepoint is made or deleted.
+    pub(crate) savepoints: Mutex<()>,
     /// Its number among all openings of the process: an address may be that of a later one.
     opening: u64,
 }
@@ -123,11 +126,13 @@ impl Shared {
             workers,
             options: options.clone(),
             history: Arc::default(),
+            savepoints: Mutex::new(()),
             opening: OPENINGS.fetch_add(1, Ordering::Relaxed) + 1,
         };
         shared.find_history()?;
         let are_all_open = shared.open_trees()?;
         if !options.only_reads() {
+            shared.hold_savepoints()?;
             if are_all_open {
                 shared.catalogue.lsm_trees().remove_orphans(&shared.heap)?;
             }
@@ -153,6 +158,14 @@ impl Shared {
             }
         }
         Ok(are_all_open)
+    }
+
+    /// Keeps the files of LSM trees that persistent savepoints need, and removes those that only
+    /// deleted ones needed.
+    pub(crate) fn hold_savepoints(&self) -> Result<()> {
+        let held = held_by(self.heap.attached_to_savepoints()?);
+        self.catalogue.lsm_trees().set_held(held);
+        Ok(())
     }
 
     /// Finds the history of changes, if the store has one: then commits go into it. An error if it
@@ -647,7 +660,7 @@ impl Shared {
 
     /// Checks before waiting for the writer lock.
     #[inline]
-    fn check_writes(&self) -> Result<()> {
+    pub(crate) fn check_writes(&self) -> Result<()> {
         self.admit()?;
         self.check_not_closed()?;
         self.check_not_exclusive()

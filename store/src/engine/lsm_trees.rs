@@ -7,15 +7,15 @@
 //! one that destroys it.
 //! Thread safety: `trees` is held for itself, while a tree is opened.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use adamant_heap::access::Read;
 use adamant_heap::{Heap, Ptr, Salvage, Transaction};
 use adamant_lsm::{
-    Cache, CacheOptions, FileCounter, LostRecords, Lsm, NamedOperator, Options as LsmOptions,
-    Sequences, TreeContext, number_of,
+    Cache, CacheOptions, FileCounter, HeldFiles, LostRecords, Lsm, NamedOperator,
+    Options as LsmOptions, Sequences, TreeContext, file_name, number_of,
 };
 use adamant_medium::storage::Directory;
 use parking_lot::Mutex;
@@ -48,6 +48,8 @@ pub(crate) struct LsmTrees {
     write_stall: Arc<WriteStall>,
     /// Backups in progress.
     pins: Mutex<usize>,
+    /// Files that savepoints need.
+    held: Mutex<HeldFiles>,
 }
 
 impl fmt::Debug for LsmTrees {
@@ -76,6 +78,7 @@ impl LsmTrees {
             trees: Mutex::default(),
             write_stall: Arc::default(),
             pins: Mutex::default(),
+            held: Mutex::default(),
         }
     }
 
@@ -137,6 +140,11 @@ impl LsmTrees {
             (self.options.clone(), Arc::clone(&self.sequences)),
             (FileCounter { block: head, at: HEAD_NEXT_FILE_AT }, next_file),
         );
+        if is_first {
+            environment.skip_present().map_err(Error::of_lsm(""))?;
+        }
+        let held = self.held.lock();
+        environment.set_held(held.clone());
         // A backup that began before there was a tree pins its files from the start.
         let pins = self.pins.lock();
         Ok(self.environment.get_or_init(|| {
@@ -150,7 +158,9 @@ impl LsmTrees {
     fn subdirectory(&self, name: &str, is_first: bool) -> Result<Arc<dyn Directory>> {
         let is_there = || Ok::<_, Error>(self.directory.list()?.iter().any(|known| known == name));
         // Nor where a reader in another process may have a file in it open.
-        if is_first && self.directory.renames_open() && is_there()? {
+        let is_empty = || Ok::<_, Error>(self.directory.subdirectory(name)?.list()?.is_empty());
+        // Files that are there are a savepoint's, and were durable with it.
+        if is_first && self.directory.renames_open() && is_there()? && is_empty()? {
             // Left by an attempt whose sync failed: its name may look durable and not be. Renaming
             // it writes the name again.
             let again = format!("{name}.new");
@@ -168,6 +178,61 @@ impl LsmTrees {
             environment.pin_files();
         }
         FilePin(self)
+    }
+
+    /// Numbers of the files of all trees that are open.
+    pub(crate) fn file_numbers(&self) -> Vec<u64> {
+        self.all().iter().flat_map(|tree| tree.file_numbers()).collect()
+    }
+
+    /// Whether a tree that is open has a file.
+    pub(crate) fn has_file(&self, number: u64) -> bool {
+        self.all().iter().any(|tree| tree.has_file(number))
+    }
+
+    /// Bytes of some files.
+    pub(crate) fn bytes_of(&self, numbers: &HashSet<u64>) -> Result<u64> {
+        let mut bytes = 0;
+        for directory in self.folders()? {
+            for number in numbers {
+                bytes += directory.open(&file_name(*number))?.map_or(Ok(0), |file| file.len())?;
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// The directories of files that are there.
+    fn folders(&self) -> Result<Vec<Arc<dyn Directory>>> {
+        let names = self.directory.list()?;
+        let mut folders = Vec::new();
+        for folder in [TABLES_NAME, BLOBS_NAME] {
+            if names.iter().any(|name| name == folder) {
+                folders.push(self.directory.subdirectory(folder)?);
+            }
+        }
+        Ok(folders)
+    }
+
+    /// Says which files savepoints need from now on. Removes those that nothing needs any more; one
+    /// that cannot be removed is an orphan, which a later opening removes.
+    pub(crate) fn set_held(&self, held: HeldFiles) {
+        let mut last = self.held.lock();
+        if let Some(environment) = self.environment.get() {
+            environment.set_held(held.clone());
+        } else if !held.are_all {
+            // There is no tree at all.
+            let free = last.numbers.difference(&held.numbers).map(|number| file_name(*number));
+            let names: Vec<String> = free.collect();
+            for directory in self.folders().unwrap_or_default() {
+                for name in &names {
+                    // Most are in the other one.
+                    if matches!(directory.open(name), Ok(Some(_))) {
+                        let _ = directory.remove(name);
+                    }
+                }
+            }
+        }
+        *last = held;
     }
 
     /// Makes a tree. It is listed unless the transaction is undone.

@@ -6,6 +6,7 @@ pub(crate) mod tree;
 pub(crate) mod value_codec;
 pub(crate) mod tree_map;
 pub(crate) mod write_stall;
+pub(crate) mod held_files;
 pub(crate) mod lsm_trees;
 pub(crate) mod scan;
 pub(crate) mod lsm_keyspace;

@@ -21,6 +21,7 @@ use crate::engine::lsm_trees::LsmTrees;
 use crate::error::{Error, Result};
 use crate::increment::{View, increment_in, is_increment};
 use crate::options::Options;
+use crate::savepoint_view::SavepointView;
 
 /// The file that makes a directory a store.
 const POOL_NAME: &str = "pool";
@@ -97,8 +98,9 @@ pub(crate) fn plain_of(
     let is_store = |names: &[String]| names.iter().any(|name| name == POOL_NAME);
     let key = options.key.as_ref();
     let find = |directory| decrypted(directory, (key, options.beside_writer), is_store);
-    // What shows an increment has opened its links already.
-    let is_shown = (directory.as_ref() as &dyn Any).is::<View>();
+    // What shows an increment, or a savepoint, has opened the files already.
+    let shown = directory.as_ref() as &dyn Any;
+    let is_shown = shown.is::<View>() || shown.is::<SavepointView>();
     let mut plain = if is_shown { directory } else { find(directory)? };
     let makes = !is_shown && key.is_some() && options.create && !options.only_reads();
     if makes && !is_encrypted(&plain) {
@@ -190,6 +192,11 @@ pub(crate) fn heap_in(
             return Err(Error::Missing { path: directory.path().into(), what });
         }
     }
+    Ok(Heap::open(directory, heap_options_of(options))?)
+}
+
+/// The options of a heap for those of a store.
+pub(crate) fn heap_options_of(options: &Options) -> adamant_heap::Options {
     let mut heap_options = adamant_heap::Options::default();
     heap_options.create = options.create;
     heap_options.read_only = options.only_reads();
@@ -208,7 +215,7 @@ pub(crate) fn heap_in(
     heap_options.address_bytes_max = options.address_bytes_max;
     heap_options.huge_bytes_max = options.huge_bytes_max;
     heap_options.image = options.image;
-    Ok(Heap::open(directory, heap_options)?)
+    heap_options
 }
 
 /// The LSM trees in a directory.

@@ -30,6 +30,7 @@ mod pieces;
 #[cfg(unix)]
 mod read_only;
 mod rename;
+mod savepoints;
 mod types;
 mod value_compression;
 mod value_compression_random;

@@ -1,8 +1,9 @@
-//! Whole-heap maintenance: backup, readers in other processes, shrinking, and the leak scan: calls
-//! of the heap for its users.
+//! Whole-heap maintenance: backup, readers in other processes, shrinking, savepoints, and the leak
+//! scan: calls of the heap for its users.
 
 pub(crate) mod shrink;
 pub(crate) mod backup;
 pub(crate) mod identity;
 pub(crate) mod leaks;
 pub(crate) mod readers;
+pub(crate) mod savepoints;

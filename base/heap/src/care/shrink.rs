@@ -57,7 +57,8 @@ impl Heap {
     /// it needs stays. Space that is free but kept by pins is not released. Allocations back what
     /// they need again, or fail for lack of space. Waits for views and transactions, and they wait
     /// for it; the thread that has one must not call it. O(pages): bitmaps not loaded since the
-    /// heap was opened are loaded first, while other threads go on.
+    /// heap was opened are loaded first, while other threads go on. While there is a
+    /// [savepoint](Heap::create_savepoint), or a reader beside this heap, the pool stays as it is.
     ///
     /// # Errors
     /// `Error::Poisoned`, `Error::Damaged` for descriptors that are not what was written,
@@ -107,6 +108,10 @@ impl Heap {
         self.alone(|_, image, writer| {
             prepare(writer);
             self.recycle_all(image);
+            if journal.savepoints().has_any() {
+                // Pages that are free now may be theirs.
+                return Ok(Shrunk::default());
+            }
             // Where it cannot be told, one may be there.
             if journal.oldest_reader().map_or(true, |oldest| oldest.is_some()) {
                 // They may read what would be cut off.

@@ -106,30 +106,16 @@ impl PoolFile {
     /// # Errors
     /// Those of the medium.
     pub(crate) fn finish(&self, applied: u64) -> Result<()> {
-        let mut header = PoolHeader {
-            magic: POOL_MAGIC,
-            version: FORMAT_VERSION.into(),
-            page_bytes: (PAGE_BYTES as u32).into(),
-            compat: 0.into(),
-            ro_compat: 0.into(),
-            incompat: 0.into(),
-            uuid: self.uuid,
-            checksum: 0.into(),
-        };
-        header.checksum = header_checksum(&header).into();
-        self.file.write_at(header.as_bytes(), POOL_HEADER_OFFSET)?;
-        self.write_checkpoint(Checkpoint {
-            number: 1.into(),
-            generation: 0.into(),
-            applied: applied.into(),
-            durable: applied.into(),
-            ordinal: 0.into(),
-            position: 0.into(),
-            pages: self.pages_backed().into(),
-            applying: 0.into(),
-            previous: 0.into(),
-            checksum: 0.into(),
-        })?;
+        self.finish_as(closed_checkpoint(applied, self.pages_backed()))
+    }
+
+    /// The same, with a checkpoint.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(crate) fn finish_as(&self, checkpoint: Checkpoint) -> Result<()> {
+        self.file.write_at(header_of(&self.uuid).as_bytes(), POOL_HEADER_OFFSET)?;
+        self.write_checkpoint(checkpoint)?;
         Ok(self.file.sync()?)
     }
 
@@ -488,7 +474,7 @@ impl PoolFile {
             }
             let slot = Checkpoint::read_from_bytes(&bytes).ok();
             let valid = slot.filter(|slot| {
-                let is_sound = slot.checksum.get() == self.checkpoint_checksum(slot);
+                let is_sound = slot.checksum.get() == checkpoint_checksum(&self.uuid, slot);
                 is_sound && is_plausible(slot)
             });
             newest = match (newest, valid) {
@@ -505,9 +491,8 @@ impl PoolFile {
     /// # Errors
     /// Those of the medium.
     pub(crate) fn write_checkpoint(&self, mut checkpoint: Checkpoint) -> Result<()> {
-        checkpoint.checksum = self.checkpoint_checksum(&checkpoint).into();
-        let slot = (checkpoint.number.get() % CHECKPOINT_OFFSETS.len() as u64) as usize;
-        Ok(self.file.write_at(checkpoint.as_bytes(), CHECKPOINT_OFFSETS[slot])?)
+        checkpoint.checksum = checkpoint_checksum(&self.uuid, &checkpoint).into();
+        Ok(self.file.write_at(checkpoint.as_bytes(), slot_of(&checkpoint))?)
     }
 
     /// As [`verify_page`].
@@ -607,10 +592,6 @@ impl PoolFile {
         }
     }
 
-    fn checkpoint_checksum(&self, checkpoint: &Checkpoint) -> u32 {
-        crc32c(crc32c(0, &self.uuid), &checkpoint.as_bytes()[..CHECKPOINT_SUMMED_BYTES])
-    }
-
     fn cut(&self, len: u64, pages: u64) -> Error {
         Error::Damaged {
             file: self.file.path().into(),
@@ -622,6 +603,56 @@ impl PoolFile {
             ),
         }
     }
+}
+
+/// The checkpoint of a new pool, which holds everything up to a record: no log follows.
+pub(crate) fn closed_checkpoint(applied: u64, pages: u64) -> Checkpoint {
+    Checkpoint {
+        number: 1.into(),
+        generation: 0.into(),
+        applied: applied.into(),
+        durable: applied.into(),
+        ordinal: 0.into(),
+        position: 0.into(),
+        pages: pages.into(),
+        applying: 0.into(),
+        previous: 0.into(),
+        checksum: 0.into(),
+    }
+}
+
+/// The head of a pool that has only one checkpoint.
+pub(crate) fn closed_head(uuid: &[u8; 16], mut checkpoint: Checkpoint) -> Vec<u8> {
+    let mut head = vec![0; HEAD_BYTES as usize];
+    checkpoint.checksum = checkpoint_checksum(uuid, &checkpoint).into();
+    let mut put = |bytes: &[u8], at: u64| head[at as usize..][..bytes.len()].copy_from_slice(bytes);
+    put(header_of(uuid).as_bytes(), POOL_HEADER_OFFSET);
+    put(checkpoint.as_bytes(), slot_of(&checkpoint));
+    head
+}
+
+fn header_of(uuid: &[u8; 16]) -> PoolHeader {
+    let mut header = PoolHeader {
+        magic: POOL_MAGIC,
+        version: FORMAT_VERSION.into(),
+        page_bytes: (PAGE_BYTES as u32).into(),
+        compat: 0.into(),
+        ro_compat: 0.into(),
+        incompat: 0.into(),
+        uuid: *uuid,
+        checksum: 0.into(),
+    };
+    header.checksum = header_checksum(&header).into();
+    header
+}
+
+/// File offset of the slot of a checkpoint.
+fn slot_of(checkpoint: &Checkpoint) -> u64 {
+    CHECKPOINT_OFFSETS[(checkpoint.number.get() % CHECKPOINT_OFFSETS.len() as u64) as usize]
+}
+
+fn checkpoint_checksum(uuid: &[u8; 16], checkpoint: &Checkpoint) -> u32 {
+    crc32c(crc32c(0, uuid), &checkpoint.as_bytes()[..CHECKPOINT_SUMMED_BYTES])
 }
 
 /// The file of the pool in a directory.

@@ -26,7 +26,7 @@ use crate::events;
 use crate::image::pool_file::PoolFile;
 use crate::journal::checkpoints::checkpoint::{CheckpointOptions, CheckpointState, Target};
 use crate::journal::checkpoints::holds::{GivingUp, Holds};
-use crate::journal::checkpoints::old_pages::Keeper;
+use crate::journal::checkpoints::keepers::Keepers;
 use crate::journal::checkpoints::pace::{Pace, READY_BYTES};
 use crate::journal::checkpoints::source::PageSource;
 use crate::journal::readers::{Reader, Readers};
@@ -36,7 +36,11 @@ use crate::journal::records::log_file::remove_if_there;
 use crate::journal::records::options::JournalOptions;
 use crate::journal::records::record::RecordBuilder;
 use crate::journal::recovery::backup::{Source, back_up};
+use crate::journal::recovery::go_back::go_back;
 use crate::journal::recovery::recover::{Recovered, Recovery, recover};
+use crate::journal::savepoints::registry::Registry;
+use crate::journal::savepoints::savepoint_file::NewSavepoint;
+use crate::journal::savepoints::view::PoolView;
 use crate::layout::{BELL_OFFSET, CHECKPOINT_OFFSETS, LOG_NAME, POOL_NEW_NAME, ZONE_PAGES};
 
 /// The journal. Dropping it without `close` writes pending records to the disk and leaves the rest
@@ -71,7 +75,7 @@ struct Shared {
     held_bytes: AtomicU64,
     holds: Arc<Holds>,
     pace: Pace,
-    keeper: Keeper,
+    keepers: Keepers,
     started: AtomicBool,
     checkpoint_wanted: Arc<Signal>,
     file_wanted: Arc<Signal>,
@@ -91,9 +95,9 @@ impl Journal {
         let pool = PoolFile::open_in(directory.as_ref())?;
         let log_directory = directory.subdirectory(LOG_NAME)?;
         let bytes_max = options.recovery_bytes_max;
-        let keeper = Keeper::new(directory, options.reader_bytes_max);
+        let keepers = Keepers::new(directory, options.reader_bytes_max)?;
         let Recovered { applied, files, recovery } =
-            recover(&pool, log_directory.as_ref(), bytes_max, &keeper)?;
+            recover(&pool, log_directory.as_ref(), bytes_max, &keepers)?;
         remove_if_there(directory.as_ref(), POOL_NEW_NAME)?;
         let holds = Arc::<Holds>::default();
         let held = (Arc::clone(holds.bytes()), options.held_bytes_max);
@@ -116,7 +120,7 @@ impl Journal {
             held_bytes: AtomicU64::new(0),
             holds,
             pace: Pace::default(),
-            keeper,
+            keepers,
             started: AtomicBool::new(false),
             checkpoint_wanted: Arc::default(),
             file_wanted: Arc::default(),
@@ -275,6 +279,46 @@ impl Journal {
         let Some(readers) = Readers::of(self.shared.directory.as_ref())? else { return Ok(false) };
         let oldest = readers.list()?.into_iter().min_by_key(Reader::age);
         oldest.map_or(Ok(false), |reader| readers.overtake(&reader).map(|()| true))
+    }
+
+    /// The savepoints.
+    pub(crate) fn savepoints(&self) -> &Arc<Registry> {
+        &self.shared.keepers.savepoints
+    }
+
+    /// Makes a savepoint of the pool, which has shown exactly the last commit since the checkpoint
+    /// that the caller made while it had checkpoints. False if the name is taken.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(crate) fn create_savepoint(
+        &self,
+        held: &CheckpointLock<'_>,
+        name: &str,
+        made_ms: u64,
+        attached: &[u8],
+    ) -> Result<bool> {
+        let (shared, applied) = (&self.shared, &held.0);
+        debug_assert!(applied.held.is_none(), "the checkpoint left nothing out");
+        let (sequence, pages) = (applied.cursor.sequence, applied.pages);
+        let new = NewSavepoint { name, number: 0, sequence, pages, made_ms, attached };
+        shared.keepers.savepoints.create(&shared.pool, new)
+    }
+
+    /// Makes the pool of a closed journal what a savepoint shows; returns the number of its last
+    /// commit. `refuse` is asked last. Nothing may be called afterwards but what ends this.
+    ///
+    /// # Errors
+    /// As [`go_back`].
+    pub(crate) fn go_back(
+        &self,
+        view: Arc<PoolView>,
+        refuse: &dyn Fn() -> Result<()>,
+    ) -> Result<u64> {
+        let Shared { directory, pool, keepers, applied, .. } = &*self.shared;
+        debug_assert!(self.shared.log.is_closed(), "nothing is appended any more");
+        let of_store = (pool, &*keepers.savepoints);
+        go_back(&**directory, of_store, &applied.lock(), view, refuse)
     }
 
     /// Bytes that are kept for readers at most.
@@ -479,7 +523,7 @@ impl Journal {
         }
         let asked = CheckpointOptions { is_last: true, ..shared.asked(GivingUp::All) };
         let closed = shared.run_checkpoint(&mut shared.applied.lock(), asked).map(|_| ());
-        shared.keeper.tidy();
+        shared.keepers.readers.tidy();
         closed
     }
 }
@@ -561,10 +605,10 @@ impl Shared {
         };
         let start = enabled!(target: events::CHECKPOINT, Level::DEBUG).then(Instant::now);
         let before = *applied;
-        let Self { pool, log, holds, pace, keeper, .. } = self;
+        let Self { pool, log, holds, pace, keepers, .. } = self;
         let published = &|applied: &CheckpointState| *self.applied_last.lock() = *applied;
         let source = &**source;
-        let to = Target { pool, log, source, holds, pace, keeper, published };
+        let to = Target { pool, log, source, holds, pace, keepers, published };
         let is_more = applied.checkpoint(to, asked)?;
         if let (true, Some(start)) = (is_more, start) {
             debug!(
@@ -585,7 +629,7 @@ impl Shared {
     /// Does what needs space; once more if the device has none, and the log or readers have some.
     fn with_space(&self, work: &dyn Fn() -> Result<()>) -> Result<()> {
         match self.log.files.with_space(work) {
-            Err(error) if error.is_out_of_space() && self.keeper.give_up() => work(),
+            Err(error) if error.is_out_of_space() && self.keepers.readers.give_up() => work(),
             done => done,
         }
     }

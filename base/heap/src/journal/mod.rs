@@ -10,6 +10,7 @@
 
 mod records;
 mod readers;
+mod savepoints;
 mod checkpoints;
 mod worker;
 mod stats;
@@ -36,5 +37,9 @@ pub(crate) use recovery::read_only::ReadOnly;
 pub use recovery::recover::Recovery;
 pub(crate) use recovery::tail::Tail;
 pub(crate) use recovery::validate::{Validated, identities, validate};
+pub(crate) use savepoints::layout::SAVEPOINT_NAME_BYTES_MAX;
+pub(crate) use savepoints::registry::Registry;
+pub use savepoints::registry::{Savepoint, SavepointState};
+pub(crate) use savepoints::view::PoolView;
 pub use stats::JournalStats;
 pub(crate) use worker::{Signal, Worker, Workers};

@@ -38,6 +38,11 @@ impl Opened {
         }
     }
 
+    /// Whether another process may write the pool.
+    pub(crate) fn is_beside_writer(&self) -> bool {
+        matches!(self, Self::ReadOnly(journal) if journal.is_beside_writer())
+    }
+
     /// The pool file.
     pub(crate) fn pool(&self) -> &PoolFile {
         match self {

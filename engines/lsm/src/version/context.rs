@@ -3,12 +3,13 @@
 //! Purpose: directories, cache, clock, options and obsolete files: everything that a tree needs
 //! beside the heap.
 //! Invariants (R9): a file is removed only when a durable commit says that no tree has it, no
-//! reader reads it, of this process or another, no backup copies files, and the store is open. File
-//! numbers are never reused. A failed sync of a directory fails every thread that had named files
-//! then: no later sync makes these names durable.
+//! reader reads it, of this process or another, no backup copies files, no savepoint holds it, and
+//! the store is open. File numbers are never reused. A failed sync of a directory fails every
+//! thread that had named files then: no later sync makes these names durable.
 //! Thread safety: shared freely. Lock order: `obsolete`, `removals` and `failed_syncs` are never
 //! held together.
 
+use std::collections::HashSet;
 use std::fmt::Debug;
 use std::io;
 use std::sync::Arc;
@@ -73,12 +74,32 @@ struct Obsolete {
     dropped_by: Option<u64>,
 }
 
+/// Numbers of files that must stay, whether or not a tree has them: savepoints need them.
+#[derive(Clone, Debug, Default)]
+pub struct HeldFiles {
+    /// Their numbers.
+    pub numbers: HashSet<u64>,
+    /// All files must stay: which ones are needed is not known.
+    pub are_all: bool,
+}
+
+impl HeldFiles {
+    /// Whether a file must stay.
+    pub fn has(&self, number: u64) -> bool {
+        self.are_all || self.numbers.contains(&number)
+    }
+}
+
 /// Files to be removed, which no reader uses any more.
 #[derive(Debug, Default)]
 struct Removals {
     /// Number of backups that copy files.
     pins: usize,
     waiting: Vec<(FileKind, u64)>,
+    /// Numbers of the files that others than trees need.
+    held: HeldFiles,
+    /// Files that only these need.
+    only_held: Vec<(FileKind, u64)>,
     /// The store was closed: another store may own the directory by now.
     is_ended: bool,
 }
@@ -208,6 +229,7 @@ impl TreeContext {
     /// # Errors
     /// Those of the storage backend.
     pub fn remove_orphans(&self, is_listed: impl Fn(u64) -> bool) -> Result<u64> {
+        let mut removals = self.removals.lock();
         let mut removed = 0;
         for kind in [FileKind::Tables, FileKind::Blobs] {
             let directory = self.directory(kind);
@@ -216,6 +238,10 @@ impl TreeContext {
                 let Some((number, is_finished)) = number_of(&name) else { continue };
                 self.next_file.fetch_max(number.saturating_add(1), Ordering::Relaxed);
                 if is_finished && is_listed(number) {
+                    continue;
+                }
+                if is_finished && removals.held.has(number) {
+                    removals.only_held.push((kind, number));
                     continue;
                 }
                 // A file that another store left here by mistake is not ours to remove.
@@ -230,6 +256,33 @@ impl TreeContext {
             }
         }
         Ok(removed)
+    }
+
+    /// Ensures that no number is reused of a file that is there. For the first tree of a store,
+    /// where files of earlier ones may be held.
+    ///
+    /// # Errors
+    /// Those of the storage backend.
+    pub fn skip_present(&self) -> Result<()> {
+        for directory in [&self.tables, &self.blobs] {
+            let names = directory.list()?;
+            let numbers = names.iter().filter_map(|name| Some(number_of(name)?.0));
+            let next = numbers.max().map_or(1, |last| last.saturating_add(1));
+            self.next_file.fetch_max(next, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Says which files must stay from now on, and removes those that had to until now and that
+    /// nothing else needs.
+    pub fn set_held(&self, held: HeldFiles) {
+        let free = {
+            let mut removals = self.removals.lock();
+            removals.held = held;
+            let Removals { held, only_held, .. } = &mut *removals;
+            only_held.extract_if(.., |(_, number)| !held.has(*number)).collect::<Vec<_>>()
+        };
+        free.into_iter().for_each(|(kind, number)| self.remove(kind, number));
     }
 
     /// Takes files that a commit dropped, to be removed when it is durable; after the store was
@@ -292,6 +345,10 @@ impl TreeContext {
         let mut removals = self.removals.lock();
         if removals.pins > 0 {
             removals.waiting.push((kind, number));
+            return;
+        }
+        if removals.held.has(number) {
+            removals.only_held.push((kind, number));
             return;
         }
         // A file that is not removed now is an orphan, which the next opening removes. Under the

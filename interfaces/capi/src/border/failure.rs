@@ -68,6 +68,9 @@ fn code_of(error: &Error) -> c_int {
         | Error::NotAParent { .. }
         | Error::PlainValues { .. }
         | Error::WrongMergeOperator { .. }
+        | Error::SavepointExists { .. }
+        | Error::SavepointName { .. }
+        | Error::HasSavepoints { .. }
         | Error::Lsm {
             error:
                 LsmError::InvalidOption { .. }
@@ -84,7 +87,10 @@ fn code_of(error: &Error) -> c_int {
         Error::OtherStore { .. } => ADAMANT_OTHER_STORE,
         Error::EngineName { .. } | Error::UnknownEngine { .. } => ADAMANT_UNKNOWN_ENGINE,
         Error::WrongEngine { .. } => ADAMANT_WRONG_ENGINE,
-        Error::Missing { .. } | Error::MissingLink { .. } => ADAMANT_MISSING,
+        Error::Missing { .. }
+        | Error::MissingLink { .. }
+        | Error::UnknownSavepoint { .. }
+        | Error::SavepointLost { .. } => ADAMANT_MISSING,
         Error::TargetExists { .. } | Error::TargetInside { .. } => ADAMANT_TARGET,
         Error::Locked { .. } => ADAMANT_LOCKED,
         Error::Conflict { .. } => ADAMANT_CONFLICT,

@@ -4,4 +4,5 @@ pub mod store;
 pub mod encryption;
 pub mod keyspace;
 pub mod list;
+pub mod savepoints;
 pub mod inspect;

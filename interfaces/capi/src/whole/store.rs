@@ -30,7 +30,7 @@ pub struct Content {
 }
 
 impl Content {
-    fn new(store: Store) -> Self {
+    pub(crate) fn new(store: Store) -> Self {
         Self { store: Mutex::new(store), process: std::process::id() }
     }
 

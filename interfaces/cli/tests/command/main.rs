@@ -13,4 +13,5 @@ mod heap_and_repair;
 mod import_export;
 mod lsm;
 mod moments;
+mod savepoints;
 mod values;

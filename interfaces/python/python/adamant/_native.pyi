@@ -73,6 +73,7 @@ def run_exclusive(
     committed."""
 
 def restore(backup: _Path, path: _Path, options: dict[str, Any], /) -> None: ...
+def go_back(path: _Path, name: str, options: dict[str, Any], /) -> None: ...
 def rekey(path: _Path, old: bytes | str, new: bytes | str, /) -> None:
     """Has another key open an encrypted store, or an increment, that is closed, at once.
 
@@ -208,6 +209,18 @@ class Store:
         stands on, so all of them must stay where they are.
         """
 
+    def create_savepoint(self, name: str, /) -> None:
+        """Makes a persistent savepoint: the store as it is now, under a name of 1 to 255 bytes.
+
+        It is durable when this returns, and survives a restart: read it by open_savepoint(), or go
+        back to it by adamant.go_back(). It costs room for what changes; where there is none, the
+        oldest savepoint is given up, and commits go on.
+        """
+
+    def delete_savepoint(self, name: str, /) -> bool:
+        """Deletes a persistent savepoint, and gives back what only it held. Needs no space."""
+
+    def _savepoints(self) -> list[tuple[str, int, float | None, int, str]]: ...
     def compact(self) -> None:
         """Compacts all keyspaces, and gives free space back to the file system."""
 

@@ -74,6 +74,20 @@ class KeyspaceInfo(NamedTuple):
     durability: str | None = None
 
 
+class SavepointInfo(NamedTuple):
+    """A persistent savepoint, as Store.savepoints() lists it."""
+
+    name: str
+    commit: int
+    """The number of the last commit that it shows."""
+    made: float | None
+    """When it was made: seconds since 1970."""
+    size: int
+    """Bytes on the device that it holds."""
+    state: str
+    """"whole", "lost" (given up for lack of space) or "damaged"."""
+
+
 class Finding(NamedTuple):
     """Something that is wrong in a store: where, and what; or what the system refused to read."""
 
@@ -416,6 +430,17 @@ class Store(_native.Store, Block):
         keys, values = _codecs(codec, key_codec, value_codec)
         return Multimap(self, name, engine, durability, keys, values, lsm)
 
+    def savepoints(self) -> list[SavepointInfo]:
+        """All persistent savepoints, the oldest first, and behind them those that were given up."""
+        return [SavepointInfo(*listed) for listed in self._savepoints()]
+
+    def open_savepoint(self, name: str, /) -> Store:
+        """What a persistent savepoint shows, as a store that is only read, while this one goes on.
+
+        Closing this one ends it: what is not in memory by then cannot be read any more.
+        """
+        return Store(None, {"savepoint": (self, name)})
+
     def keyspaces(self) -> list[KeyspaceInfo]:
         """All keyspaces, by name."""
         return [KeyspaceInfo(*listed) for listed in self._keyspaces()]
@@ -646,6 +671,21 @@ def open(
         **_key(encryption_key, key_file),
     }
     return Store(path, options)
+
+
+def go_back(
+    path: Path,
+    name: str,
+    /,
+    *,
+    encryption_key: bytes | str | None = None,
+    key_file: Path | None = None,
+) -> None:
+    """Makes a store that is closed what one of its savepoints shows; all savepoints stay.
+
+    Takes as much space as the file pool. A crash leaves the store as it was, or as it is to be.
+    """
+    _native.go_back(path, name, _key(encryption_key, key_file))
 
 
 def restore(

@@ -12,6 +12,7 @@ mod map_crashes;
 mod multimap_crashes;
 mod nothing_changed;
 mod repair;
+mod savepoint_crashes;
 mod store_crashes;
 mod sync_points;
 mod type_crashes;

@@ -13,7 +13,7 @@ use adamant_wire::checksum::page_checksum;
 
 use crate::error::Result;
 use crate::image::pool_file::{PoolFile, are_sums_close};
-use crate::journal::checkpoints::old_pages::Keeper;
+use crate::journal::checkpoints::keepers::Keepers;
 use crate::journal::checkpoints::table::{self, Doubt, Name};
 use crate::journal::readers::BatchId;
 use crate::layout::{DOUBT_PAGES_MAX, DoubtEntry, PAGE_BYTES, checksum_file_offset, file_offset};
@@ -74,9 +74,9 @@ impl Copies {
 /// Writes batches, one after the other.
 #[derive(Debug)]
 pub(in crate::journal) struct BatchWriter {
-    /// Name of the checkpoint and its next batch, and what keeps the pages that it overwrites for
-    /// readers; `None` where neither a crash nor readers matter.
-    named: Option<(Name, Keeper)>,
+    /// Name of the checkpoint and its next batch, and what keeps the pages that it overwrites;
+    /// `None` where neither a crash nor readers matter, and no savepoint.
+    named: Option<(Name, Keepers)>,
     /// Buffers for the checksums before and after, and for the data behind them.
     pages: Vec<u64>,
     checksums: Vec<u32>,
@@ -86,15 +86,28 @@ pub(in crate::journal) struct BatchWriter {
 
 impl BatchWriter {
     /// A writer for checkpoint `number`, whose batches count on from `batch`.
-    pub(in crate::journal) fn new(number: u64, batch: u64, keeper: Keeper) -> Self {
+    pub(in crate::journal) fn new(number: u64, batch: u64, keepers: Keepers) -> Self {
         let name = Name { number, batch, durable: 0 };
-        Self { named: Some((name, keeper)), ..Self::unnamed() }
+        Self { named: Some((name, keepers)), ..Self::unnamed() }
     }
 
     /// A writer for a file that is no pool before it is finished.
     pub(in crate::journal) fn unnamed() -> Self {
         let (pages, checksums, entries, run) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         Self { named: None, pages, checksums, entries, run }
+    }
+
+    /// Keeps data pages, by number, that are about to become zeros.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(in crate::journal) fn keep_range(
+        &self,
+        pool: &PoolFile,
+        start: u64,
+        end: u64,
+    ) -> Result<()> {
+        self.named.as_ref().map_or(Ok(()), |(_, keepers)| keepers.keep_range(pool, start, end))
     }
 
     /// Writes a batch: pages that the file has, each at most once, in the order of their offsets.
@@ -123,14 +136,16 @@ impl BatchWriter {
                 table::entry(copy.page, *checksum, page_checksum(copy.bytes))
             }),
         );
-        if let Some((name, keeper)) = &mut self.named {
+        if let Some((name, keepers)) = &mut self.named {
+            // Before the table: a page that it names, and a crash may tear, is kept.
+            keepers.keep_for_savepoints(pool, &self.pages)?;
             name.durable = durable;
             table::write(pool, *name, &self.entries)?;
             let id = BatchId { number: name.number, batch: name.batch };
             name.batch += 1;
             pool.file().sync()?;
             // Behind the table: a reader that registers later finds the pages in it.
-            keeper.keep(pool, id, &self.pages, &self.checksums)?;
+            keepers.readers.keep(pool, id, &self.pages, &self.checksums)?;
         }
         let mut done = 0;
         for group in batch.chunk_by(|one, other| are_sums_close(one.page, other.page)) {

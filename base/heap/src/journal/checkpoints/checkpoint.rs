@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::image::pool_file::PoolFile;
 use crate::journal::checkpoints::batch::{BatchWriter, Copies};
 use crate::journal::checkpoints::holds::{GivingUp, Holds, Kept};
-use crate::journal::checkpoints::old_pages::Keeper;
+use crate::journal::checkpoints::keepers::Keepers;
 use crate::journal::checkpoints::pace::Pace;
 use crate::journal::checkpoints::source::PageSource;
 use crate::journal::records::chain::Cursor;
@@ -70,7 +70,7 @@ pub(in crate::journal) struct Target<'a> {
     pub(in crate::journal) source: &'a dyn PageSource,
     pub(in crate::journal) holds: &'a Holds,
     pub(in crate::journal) pace: &'a Pace,
-    pub(in crate::journal) keeper: &'a Keeper,
+    pub(in crate::journal) keepers: &'a Keepers,
     /// Called when a checkpoint is durable, before any log file is reused.
     pub(in crate::journal) published: &'a dyn Fn(&CheckpointState),
 }
@@ -189,7 +189,7 @@ impl CheckpointState {
         // log (C2), and its appended record may be durable.
         log.poison.check()?;
         let mut step = to.pace.begin(appended_bytes, log.room_bytes(), source.dirty_pages());
-        let mut writer = BatchWriter::new(self.number + 1, 0, to.keeper.clone());
+        let mut writer = BatchWriter::new(self.number + 1, 0, to.keepers.clone());
         let (mut copies, mut next) = (Copies::default(), Some(0));
         let (mut last, mut held) = (begin.sequence, None);
         while next.is_some() {
@@ -217,6 +217,7 @@ impl CheckpointState {
         }
         log.sync(last)?;
         for &(start, end) in asked.holes {
+            to.keepers.keep_range(pool, start, end)?;
             let _no_reader = pool.hold_pages();
             pool.clear(start, end - start)?;
         }

@@ -4,6 +4,7 @@
 pub(super) mod holds;
 pub(super) mod table;
 pub(super) mod old_pages;
+pub(super) mod keepers;
 pub(super) mod batch;
 pub(super) mod pace;
 pub(super) mod source;

@@ -153,7 +153,7 @@ fn finish(target: &PoolFile, sequence: u64) -> Result<u64> {
 
 /// Copies all pages, descriptors first. Pages of zeros stay holes. Calls `verify` for those that
 /// are damaged.
-fn copy_pages(
+pub(in crate::journal) fn copy_pages(
     pool: &PoolFile,
     target: &PoolFile,
     verify: &mut dyn FnMut(u64, Error) -> Result<()>,

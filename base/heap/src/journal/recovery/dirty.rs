@@ -125,6 +125,7 @@ impl<'p> DirtyPages<'p> {
         self.pool.grow(self.pages_end)?;
         let mut at = 0;
         while let Some((start, end)) = self.free.first_in(at, TABLE_BASE) {
+            self.writer.keep_range(self.pool, start / PAGE_BYTES, end / PAGE_BYTES)?;
             self.pool.clear(start / PAGE_BYTES, (end - start) / PAGE_BYTES)?;
             at = end;
         }

@@ -5,6 +5,7 @@ pub(super) mod tail;
 pub(super) mod overlay;
 pub(super) mod dirty;
 pub(super) mod backup;
+pub(super) mod go_back;
 pub(super) mod search;
 pub(super) mod scan;
 pub(super) mod validate;

@@ -123,6 +123,11 @@ impl ReadOnly {
         each(table_end(backed), table_end(pages) - table_end(backed))
     }
 
+    /// Whether another process may write the pool.
+    pub(crate) fn is_beside_writer(&self) -> bool {
+        self.as_of.is_some()
+    }
+
     /// The pool file.
     pub(crate) fn pool(&self) -> &PoolFile {
         &self.pool

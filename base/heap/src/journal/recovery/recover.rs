@@ -19,7 +19,7 @@ use crate::error::Result;
 use crate::image::pool_file::PoolFile;
 use crate::journal::checkpoints::batch::{BatchWriter, settle};
 use crate::journal::checkpoints::checkpoint::CheckpointState;
-use crate::journal::checkpoints::old_pages::Keeper;
+use crate::journal::checkpoints::keepers::Keepers;
 use crate::journal::checkpoints::table::Doubt;
 use crate::journal::records::chain::Cursor;
 use crate::journal::records::files::Used;
@@ -66,7 +66,7 @@ pub(in crate::journal) fn recover(
     pool: &PoolFile,
     directory: &dyn Directory,
     bytes_max: u64,
-    keeper: &Keeper,
+    keepers: &Keepers,
 ) -> Result<Recovered> {
     let validated = validate(pool, Some(directory), &mut Err)?;
     let Validated { newest, mut tails, files, generation, ordinal, is_old } = validated;
@@ -98,7 +98,7 @@ pub(in crate::journal) fn recover(
             // Versions that know no other log know no tables: tell them by a checkpoint.
             applied.publish(pool, newest.durable.get(), true)?;
         }
-        let writer = BatchWriter::new(applied.number + 1, doubt.next_batch, keeper.clone());
+        let writer = BatchWriter::new(applied.number + 1, doubt.next_batch, keepers.clone());
         applied.take_in(pool, tail, writer, bytes_max)?;
     }
     // Never one that was used before, so that no file is ever taken for another.

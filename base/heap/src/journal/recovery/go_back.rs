@@ -1,0 +1,103 @@
+//! Going back to a savepoint: a pool that shows it takes the place of the pool.
+//!
+//! Purpose: the pool is made anew from what a savepoint shows, as a backup is.
+//! Invariants: the old pool stays whole until the new one is durable; one step exchanges them. The
+//! log of the old one is of an earlier generation than the new one's checkpoint says, so none of
+//! its records is ever replayed over the new one; and none that comes over the old one.
+//! Thread safety: runs alone, under the store's lock; the journal is closed.
+
+use std::sync::Arc;
+
+use adamant_medium::storage::{Directory, File};
+
+use crate::error::Result;
+use crate::image::pool_file::{PoolFile, closed_checkpoint};
+use crate::journal::checkpoints::checkpoint::CheckpointState;
+use crate::journal::records::log_file::remove_if_there;
+use crate::journal::recovery::backup::copy_pages;
+use crate::journal::savepoints::registry::Registry;
+use crate::journal::savepoints::view::PoolView;
+use crate::layout::{
+    Checkpoint, DESCRIPTOR_BYTES, PAGE_BYTES, POOL_NAME, POOL_NEW_NAME, TABLE_BASE, file_offset,
+};
+
+/// Makes the pool in a directory what a savepoint shows; returns the number of its last commit.
+/// `refuse` is asked right before the exchange.
+///
+/// # Errors
+/// Those of `refuse`; `Error::Damaged` for a damaged page of the savepoint; those of the medium.
+/// Then the pool is as it was.
+pub(in crate::journal) fn go_back(
+    directory: &dyn Directory,
+    (pool, registry): (&PoolFile, &Registry),
+    closed: &CheckpointState,
+    view: Arc<PoolView>,
+    refuse: &dyn Fn() -> Result<()>,
+) -> Result<u64> {
+    keep_for_later(pool, registry, &view)?;
+    let shown = PoolFile::open(view as Arc<dyn File>)?;
+    let sequence = shown.newest_checkpoint()?.map_or(0, |newest| newest.applied.get());
+    remove_if_there(directory, POOL_NEW_NAME)?;
+    let made = make(directory, pool.uuid(), &shown, &|pages| Checkpoint {
+        number: (closed.number + 1).into(),
+        generation: (closed.generation + 1).into(),
+        ordinal: closed.cursor.ordinal.into(),
+        ..closed_checkpoint(sequence, pages)
+    });
+    let exchanged = made.and_then(|()| refuse()).and_then(|()| exchange(directory));
+    if exchanged.is_err() {
+        // Best effort: it is not the pool, and its name says so.
+        let _ = remove_if_there(directory, POOL_NEW_NAME);
+        return exchanged.map(|()| sequence);
+    }
+    // The old one; opening the heap removes it, too.
+    let _ = remove_if_there(directory, POOL_NEW_NAME);
+    Ok(sequence)
+}
+
+/// Keeps all that the pool has otherwise for later savepoints, which read it from the pool so far.
+fn keep_for_later(pool: &PoolFile, registry: &Registry, view: &PoolView) -> Result<()> {
+    let (data_pages, end) = (view.data_pages(), registry.pages_max().min(pool.pages_backed()));
+    let table_pages = |pages: u64| (pages * DESCRIPTOR_BYTES).div_ceil(PAGE_BYTES);
+    let tables = table_pages(data_pages)..table_pages(end);
+    // That the savepoint's pool does not have.
+    let behind = (data_pages..end).map(|page| page * PAGE_BYTES);
+    let behind = behind.chain(tables.map(|page| TABLE_BASE + page * PAGE_BYTES));
+    let mut pages = view.index().kept_pages();
+    pages.extend(behind);
+    pages.sort_unstable_by_key(|page| file_offset(*page));
+    pages.dedup();
+    registry.keep(pool, &pages)
+}
+
+/// Makes the new pool, durably, under the name of a new one.
+fn make(
+    directory: &dyn Directory,
+    uuid: &[u8; 16],
+    shown: &PoolFile,
+    checkpoint: &dyn Fn(u64) -> Checkpoint,
+) -> Result<()> {
+    let target = PoolFile::begin(directory.create(POOL_NEW_NAME)?, *uuid)?;
+    copy_pages(shown, &target, &mut |_, error| Err(error), &|| Ok(()))?;
+    target.grow_with_holes(shown.pages_backed())?;
+    target.back_allocated()?;
+    target.finish_as(checkpoint(target.pages_backed()))?;
+    Ok(directory.sync()?)
+}
+
+/// Gives the new pool the name of the old one, durably.
+fn exchange(directory: &dyn Directory) -> Result<()> {
+    match directory.exchange(POOL_NAME, POOL_NEW_NAME) {
+        Ok(()) => {}
+        Err(error) if error.is_unsupported() => {
+            directory.rename(POOL_NEW_NAME, POOL_NAME)?;
+            return Ok(directory.sync()?);
+        }
+        Err(error) => return Err(error.into()),
+    }
+    directory.sync().map_err(|error| {
+        // Later commits must not be in a pool that a power cut takes away. Best effort.
+        let _ = directory.exchange(POOL_NAME, POOL_NEW_NAME).and_then(|()| directory.sync());
+        error.into()
+    })
+}
