@@ -5,7 +5,7 @@
 
 use adamant_slice::Slice;
 
-use crate::common::shared::Shared;
+use crate::common::shared::OpenStore;
 use crate::error::Result;
 use crate::keyspace::handle::Keyspace;
 use crate::keyspace::snapshot::Snapshot;
@@ -66,7 +66,7 @@ impl Snapshot {
     ) -> Result<Vec<Option<Slice>>> {
         in_holds(keys, |keys| {
             self.with(
-                Shared::view,
+                OpenStore::view,
                 keyspace,
                 |seen| keys.iter().map(|key| seen.version(key.as_ref())).collect(),
                 |view, map, at, seen| map.get_many(view, keys, Some(at), seen),
