@@ -61,6 +61,16 @@ mod transaction_writes;
 
 mod remove;
 
+mod expiring;
+mod expiring_change;
+
+mod expiring_snapshot;
+
+mod expiring_transaction;
+mod expiring_writes;
+
+#[cfg(test)]
+mod expiring_tests;
 #[cfg(test)]
 mod tests;
 
@@ -70,6 +80,9 @@ pub use self::json::Json;
 pub use self::serde::Serde;
 pub use bounds::{EncodedBounds, KeyBoundsFor};
 pub use change::TypedSwapped;
+pub use expiring::{DecodedLiving, TypedExpiring};
+pub use expiring_snapshot::TypedExpiringSnapshot;
+pub use expiring_transaction::TypedExpiringTransaction;
 pub use iterate::{Decoded, DecodedKeys};
 pub use key::{Key, KeyFor, PrefixFor};
 pub use keyspace::TypedKeyspace;
