@@ -208,9 +208,9 @@ impl Options {
         self
     }
 
-    /// Whether a background thread removes expired entries of the
-    /// [expiring keyspaces](crate::expiring) that this process has opened, by the system's clock and
-    /// some 500 a commit. Without it they stay, though none is shown, until
+    /// Whether a background thread removes expired entries of the [expiring
+    /// keyspaces](crate::expiring) that this process has opened, by the system's clock and some 500
+    /// a commit. Without it they stay, though none is shown, until
     /// [`Expiring::remove_expired`](crate::Expiring::remove_expired) removes them. Only with
     /// [`Options::background`]. Default: true.
     ///

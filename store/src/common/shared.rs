@@ -13,8 +13,8 @@
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Deref;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use adamant_heap::access::Read;
@@ -23,6 +23,7 @@ use adamant_heap::{Ending, Heap, HeldWritePermit, Transaction, View, WriteGuard}
 use parking_lot::Mutex;
 
 use crate::common::background::BackgroundWorkers;
+use crate::common::cache_policy::CachePolicy;
 use crate::common::catalogue::{Catalogue, kind_of};
 use crate::common::catalogue_entry::CatalogueEntry;
 use crate::common::content::Content;
@@ -80,6 +81,8 @@ pub(crate) struct OpenStore {
     /// What it was opened with.
     options: Options,
     history: Arc<History>,
+    /// The policies of caches that are open, by the number of the keyspace.
+    caches: Mutex<BTreeMap<u64, Weak<CachePolicy>>>,
     /// Its number among all openings of the process: an address may be that of a later one.
     opening: u64,
 }
@@ -201,8 +204,8 @@ impl OpenStore {
         let _ = self.catalogue.lsm_trees().delete_obsolete(&self.heap);
     }
 
-    /// Like [`OpenStore::transaction`], for a transaction that changes keys: `keys` passes them all to
-    /// each closure that it gets. What open snapshots see of them is kept. Waits for the writer
+    /// Like [`OpenStore::transaction`], for a transaction that changes keys: `keys` passes them all
+    /// to each closure that it gets. What open snapshots see of them is kept. Waits for the writer
     /// lock unless it gets a permit.
     pub(crate) fn change<'s, T>(
         &'s self,
@@ -396,6 +399,23 @@ impl OpenStore {
         &self.options
     }
 
+    /// The policy of the cache in a keyspace, which all its handles share; made if there is none.
+    pub(crate) fn cache_policy(&self, id: u64, bytes_max: u64) -> Arc<CachePolicy> {
+        let mut caches = self.caches.lock();
+        caches.retain(|_, policy| policy.strong_count() > 0);
+        if let Some(policy) = caches.get(&id).and_then(Weak::upgrade) {
+            return policy;
+        }
+        let policy = Arc::new(CachePolicy::new(bytes_max));
+        caches.insert(id, Arc::downgrade(&policy));
+        policy
+    }
+
+    /// The policy of the cache in a keyspace, if one is open.
+    pub(crate) fn open_cache_policy(&self, id: u64) -> Option<Arc<CachePolicy>> {
+        self.caches.lock().get(&id).and_then(Weak::upgrade)
+    }
+
     /// The catalogue of keyspaces.
     pub(crate) fn catalogue(&self) -> &Catalogue {
         &self.catalogue
@@ -560,7 +580,7 @@ impl OpenStore {
 
     /// Checks before waiting for the writer lock.
     #[inline]
-    fn check_writes(&self) -> Result<()> {
+    pub(crate) fn check_writes(&self) -> Result<()> {
         self.admit()?;
         self.check_not_closed()?;
         self.check_not_exclusive()
@@ -623,6 +643,7 @@ impl Shared {
             workers,
             options: options.clone(),
             history: Arc::default(),
+            caches: Mutex::default(),
             opening: OPENINGS.fetch_add(1, Ordering::Relaxed) + 1,
         };
         open.find_history()?;

@@ -1,7 +1,7 @@
 //! The thread of the background sweep: when it runs, and of which keyspaces.
 //!
-//! Purpose: knows the expiring keyspaces that were opened, and runs a sweep over them: at once, then
-//! whenever the sweep asks for it. What a sweep does is the caller's (`expiring/sweep.rs`).
+//! Purpose: knows the expiring keyspaces that were opened, and runs a sweep over them: at once,
+//! then whenever the sweep asks for it. What a sweep does is the caller's (`expiring/sweep.rs`).
 //! Invariants: the thread ends before the store is closed; it holds no lock while a sweep runs.
 //! Thread safety: any thread.
 

@@ -171,7 +171,7 @@ impl Expiring {
     }
 
     /// Runs `work` in a transaction of its own; a second time if that makes room for it.
-    pub(super) fn change<T>(
+    pub(crate) fn change<T>(
         &self,
         removes: bool,
         mut work: impl FnMut(&mut ExpiringTransaction<'_>) -> Result<T>,

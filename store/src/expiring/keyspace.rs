@@ -45,7 +45,7 @@ type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
 /// ```
 #[derive(Clone)]
 pub struct Expiring {
-    pub(super) store: Store,
+    pub(crate) store: Store,
     pub(super) entries: Keyspace,
     pub(super) deadlines: Keyspace,
     /// The durability of its own commits; `None`: that of the store.

@@ -3,10 +3,11 @@
 //! Purpose: caches, sessions, leases. A deadline is a moment of wall-clock time, stored with the
 //! entry, so it is exact across restarts and in copies: an entry is not visible from its deadline
 //! on, whether it was already removed or not. A background thread removes what has expired, of the
-//! keyspaces that the process has opened ([`Options::sweep_expired`](crate::Options::sweep_expired)),
-//! or the program does ([`Expiring::remove_expired`]). A removal is a commit like any other:
-//! snapshots from before have the entry, the feed of changes has the delete, and a transaction that
-//! has read the entry conflicts.
+//! keyspaces that the process has opened
+//! ([`Options::sweep_expired`](crate::Options::sweep_expired)), or the program does
+//! ([`Expiring::remove_expired`]). A removal is a commit like any other: snapshots from before have
+//! the entry, the feed of changes has the delete, and a transaction that has read the entry
+//! conflicts.
 //! Invariants: a value is stored behind its deadline; for each entry with a deadline, a second
 //! keyspace, ordered by time, has a row, written in the same transaction. The bytes:
 //! `docs/format/expiring.md`.

@@ -1,11 +1,11 @@
 //! The background sweep: removes expired entries, step by step.
 //!
-//! Purpose: entries expire without a call of [`Expiring::remove_expired`](super::Expiring): a thread
-//! sleeps until the earliest deadline of the keyspaces that were opened, and removes what has passed
-//! it. By the system's clock alone.
+//! Purpose: entries expire without a call of [`Expiring::remove_expired`](super::Expiring): a
+//! thread sleeps until the earliest deadline of the keyspaces that were opened, and removes what
+//! has passed it. By the system's clock alone.
 //! Invariants: a step is one commit that removes an entry together with the row of its deadline, or
-//! a row that belongs to no entry. It finds them under the write permit, so it never removes an entry
-//! that has got another deadline. A lost step loses nothing: the next sweep does it again.
+//! a row that belongs to no entry. It finds them under the write permit, so it never removes an
+//! entry that has got another deadline. A lost step loses nothing: the next sweep does it again.
 //! Thread safety: a step holds the write permit for at most [`STEP_ENTRIES_MAX`] rows, found in
 //! memory as a first look has read them; then writers have at least as long for themselves.
 
@@ -162,6 +162,14 @@ pub(super) fn step(
         }
         Ok(())
     })?;
+    if let Some(policy) = open.open_cache_policy(pair.entries.id) {
+        let keys = expired.iter().filter(|(_, has_entry)| *has_entry);
+        let is_there = |key: &[u8]| {
+            let view = open.view()?;
+            pair.entries.map(&view, open.catalogue())?.contains(view, key, None)
+        };
+        policy.forget_removed(keys.map(|(row, _)| key_of(row)), is_there)?;
+    }
     Ok(Step::Removed(expired.len()))
 }
 

@@ -211,7 +211,7 @@ fn a_power_cut_in_a_sweep_loses_nothing_that_lives() {
             }
         }
         drop((all, store));
-        let mut ends: Vec<_> = model.iter().filter_map(|(key, ends)| Some((*ends, key))).collect();
+        let mut ends: Vec<_> = model.iter().map(|(key, ends)| (*ends, key)).collect();
         ends.retain(|(ends, _)| ends.is_some());
         // In the order of the rows.
         ends.sort_by_key(|(ends, key)| (*ends, key.to_le_bytes()));

@@ -98,8 +98,8 @@ impl<K: Key, V: Value> TypedExpiring<K, V> {
     /// The value of a key that has not expired. Like [`Expiring::get`].
     ///
     /// # Errors
-    /// As [`Expiring::get`]; [`Error::Encoding`](crate::Error::Encoding) if the value is not of type
-    /// `V`.
+    /// As [`Expiring::get`]; [`Error::Encoding`](crate::Error::Encoding) if the value is not of
+    /// type `V`.
     pub fn get<Q: KeyFor<K> + ?Sized>(&self, key: &Q) -> Result<Option<V>> {
         self.codec.value_of(self.expiring.get(encode_key(key))?)
     }
@@ -232,8 +232,8 @@ impl<K, V> fmt::Debug for TypedExpiring<K, V> {
     }
 }
 
-/// The decoded entries of an iterator over those that have not expired. One that is not of the types
-/// is an error, and the next one comes after it.
+/// The decoded entries of an iterator over those that have not expired. One that is not of the
+/// types is an error, and the next one comes after it.
 #[derive(Debug)]
 #[must_use = "iterators do nothing unless they are asked"]
 pub struct DecodedLiving<'k, I, K, V> {

@@ -77,8 +77,8 @@ impl<K: Key, V: Value> TypedExpiring<K, V> {
     /// Removes an entry and returns its value. Like [`Expiring::take`](crate::Expiring::take).
     ///
     /// # Errors
-    /// As [`TypedExpiring::delete`]; [`Error::Encoding`](crate::Error::Encoding), and then the entry
-    /// is gone.
+    /// As [`TypedExpiring::delete`]; [`Error::Encoding`](crate::Error::Encoding), and then the
+    /// entry is gone.
     pub fn take<Q: KeyFor<K> + ?Sized>(&self, key: &Q) -> Result<Option<V>> {
         self.codec.value_of(self.expiring.take(encode_key(key))?)
     }

@@ -13,8 +13,8 @@ impl<K: Key, V: Value> TypedExpiringTransaction<'_, K, V> {
     /// [`ExpiringTransaction::put`](crate::expiring::ExpiringTransaction::put).
     ///
     /// # Errors
-    /// As [`ExpiringTransaction::put`](crate::expiring::ExpiringTransaction::put); [`Error::Encoding`](crate::Error::Encoding) if
-    /// the value cannot be encoded.
+    /// As [`ExpiringTransaction::put`](crate::expiring::ExpiringTransaction::put);
+    /// [`Error::Encoding`](crate::Error::Encoding) if the value cannot be encoded.
     pub fn put<Q, W>(&mut self, key: &Q, value: &W, deadline: Option<Deadline>) -> Result<()>
     where
         Q: KeyFor<K> + ?Sized,
@@ -37,8 +37,8 @@ impl<K: Key, V: Value> TypedExpiringTransaction<'_, K, V> {
         self.entries.insert(encode_key(key), self.typed.codec.encode(value, &mut spare)?, deadline)
     }
 
-    /// Like [`TypedExpiringTransaction::put`], for a key without an entry that has not expired; false, and
-    /// nothing is changed, if it has one. Like
+    /// Like [`TypedExpiringTransaction::put`], for a key without an entry that has not expired;
+    /// false, and nothing is changed, if it has one. Like
     /// [`ExpiringTransaction::insert_unique`](crate::expiring::ExpiringTransaction::insert_unique).
     ///
     /// # Errors
@@ -58,7 +58,8 @@ impl<K: Key, V: Value> TypedExpiringTransaction<'_, K, V> {
         self.entries.insert_unique(encode_key(key), value, deadline)
     }
 
-    /// Deletes an entry and its deadline. Like [`ExpiringTransaction::delete`](crate::expiring::ExpiringTransaction::delete).
+    /// Deletes an entry and its deadline. Like
+    /// [`ExpiringTransaction::delete`](crate::expiring::ExpiringTransaction::delete).
     ///
     /// # Errors
     /// As [`ExpiringTransaction::delete`](crate::expiring::ExpiringTransaction::delete).
@@ -74,11 +75,12 @@ impl<K: Key, V: Value> TypedExpiringTransaction<'_, K, V> {
         self.entries.remove(encode_key(key))
     }
 
-    /// Removes an entry and returns its value. Like [`ExpiringTransaction::take`](crate::expiring::ExpiringTransaction::take).
+    /// Removes an entry and returns its value. Like
+    /// [`ExpiringTransaction::take`](crate::expiring::ExpiringTransaction::take).
     ///
     /// # Errors
-    /// As [`TypedExpiringTransaction::delete`]; [`Error::Encoding`](crate::Error::Encoding), and then the entry
-    /// is gone.
+    /// As [`TypedExpiringTransaction::delete`]; [`Error::Encoding`](crate::Error::Encoding), and
+    /// then the entry is gone.
     pub fn take<Q: KeyFor<K> + ?Sized>(&mut self, key: &Q) -> Result<Option<V>> {
         self.typed.codec.value_of(self.entries.take(encode_key(key))?)
     }
@@ -97,7 +99,7 @@ impl<K: Key, V: Value> TypedExpiringTransaction<'_, K, V> {
     }
 
     /// Removes expired entries, at most so many. Like
-    /// [`ExpiringTransaction::remove_expired`](crate::expiring::ExpiringTransaction::remove_expired).
+    /// [`remove_expired`](crate::expiring::ExpiringTransaction::remove_expired) of bytes.
     ///
     /// # Errors
     /// As [`TypedExpiringTransaction::delete`].
@@ -109,12 +111,14 @@ impl<K: Key, V: Value> TypedExpiringTransaction<'_, K, V> {
     /// [`ExpiringTransaction::delete_range`](crate::expiring::ExpiringTransaction::delete_range).
     ///
     /// # Errors
-    /// As [`ExpiringTransaction::delete_range`](crate::expiring::ExpiringTransaction::delete_range).
+    /// As
+    /// [`ExpiringTransaction::delete_range`](crate::expiring::ExpiringTransaction::delete_range).
     pub fn delete_range(&mut self, range: impl KeyBoundsFor<K>) -> Result<()> {
         self.entries.delete_range(range.encoded())
     }
 
-    /// Removes all entries. Like [`ExpiringTransaction::clear`](crate::expiring::ExpiringTransaction::clear).
+    /// Removes all entries. Like
+    /// [`ExpiringTransaction::clear`](crate::expiring::ExpiringTransaction::clear).
     ///
     /// # Errors
     /// As [`ExpiringTransaction::clear`](crate::expiring::ExpiringTransaction::clear).
@@ -139,7 +143,9 @@ impl<K: Key, V: Value> TypedExpiringTransaction<'_, K, V> {
         self.entries.pop_last()?.map(|entry| self.typed.codec.dated(entry)).transpose()
     }
 
-    /// Keeps the entries of a range for which the closure returns true, and deletes the others; returns how many it deleted. Like [`ExpiringTransaction::retain`](crate::expiring::ExpiringTransaction::retain).
+    /// Keeps the entries of a range for which the closure returns true, and deletes the others;
+    /// returns how many it deleted. Like
+    /// [`ExpiringTransaction::retain`](crate::expiring::ExpiringTransaction::retain).
     ///
     /// # Errors
     /// As [`ExpiringTransaction::retain`](crate::expiring::ExpiringTransaction::retain);
@@ -158,7 +164,8 @@ impl<K: Key, V: Value> TypedExpiringTransaction<'_, K, V> {
         Ok(deleted.len() as u64)
     }
 
-    /// Deletes the entries of a range for which the closure returns true; returns them. Like [`ExpiringTransaction::extract_if`](crate::expiring::ExpiringTransaction::extract_if).
+    /// Deletes the entries of a range for which the closure returns true; returns them. Like
+    /// [`ExpiringTransaction::extract_if`](crate::expiring::ExpiringTransaction::extract_if).
     ///
     /// # Errors
     /// As [`TypedExpiringTransaction::retain`].
