@@ -48,6 +48,7 @@
 //! - [`Keyspace::typed`] gives keys and values types, see [`typed`].
 //! - [`Store::expiring`] gives entries a time to live (TTL): each expires at its deadline, see
 //!   [`expiring`].
+//! - [`Store::cache`] bounds such a keyspace in bytes, see [`cache`].
 //! - [`Store::multimap`] gives a key any number of sorted values, see [`multimap`].
 //! - [`Store::backup`] copies a store while it is in use, [`Store::backup_since`] what changed
 //!   since another backup, and [`restore`] restores both. [`compact`] makes files as small as their
@@ -96,6 +97,7 @@ mod transaction;
 mod store;
 pub mod expiring;
 pub mod typed;
+pub mod cache;
 pub mod multimap;
 mod care;
 mod changes;
@@ -123,6 +125,7 @@ pub use adamant_wire::key::prefix_end;
 
 pub use batch::builder::Batch;
 pub use bounds::KeyBounds;
+pub use cache::{Cache, CacheStats};
 pub use care::compact::{Compacted, compact, compact_with};
 #[cfg(feature = "encryption")]
 pub use care::encrypt::{encrypt, rekey};

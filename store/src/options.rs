@@ -35,6 +35,7 @@ pub struct Options {
     pub(crate) deferred_ms_max: u64,
     pub(crate) deferred_bytes_max: u64,
     pub(crate) background: bool,
+    pub(crate) sweep_expired: bool,
     pub(crate) verify_first_touch: bool,
     /// `None`: half of the process's.
     pub(crate) memory_bytes_max: Option<u64>,
@@ -65,6 +66,7 @@ impl Options {
             deferred_ms_max: 100,
             deferred_bytes_max: 4 << 20,
             background: true,
+            sweep_expired: true,
             verify_first_touch: false,
             memory_bytes_max: None,
             address_bytes_max: u64::MAX,
@@ -212,6 +214,30 @@ impl Options {
     #[must_use]
     pub fn background(mut self, background: bool) -> Self {
         self.background = background;
+        self
+    }
+
+    /// Whether a background thread removes expired entries of the [expiring
+    /// keyspaces](crate::expiring) that this process has opened, by the system's clock and some 500
+    /// a commit. Without it they stay, though none is shown, until
+    /// [`Expiring::remove_expired`](crate::Expiring::remove_expired) removes them. Only with
+    /// [`Options::background`]. Default: true.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("app.adamant");
+    /// use adamant::{Deadline, Options, Store};
+    ///
+    /// // The program wants to know how many have expired: it removes them itself.
+    /// let store = Store::open_with(&path, Options::new().sweep_expired(false))?;
+    /// let sessions = store.expiring("sessions")?;
+    /// sessions.put("ada", "", Some(Deadline::from_millis(1_000)))?;
+    /// assert_eq!(sessions.remove_expired(1_000)?, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn sweep_expired(mut self, sweep_expired: bool) -> Self {
+        self.sweep_expired = sweep_expired;
         self
     }
 

@@ -14,9 +14,9 @@ use std::path::Path;
 use adamant::expiring::ReservedExpiring;
 use adamant::typed::TypedKeyspace;
 use adamant::{
-    Attempts, Batch, Durability, Engine, Entries, Error, ExclusiveTransaction, Expiring, Iter,
-    Keyspace, KeyspaceOptions, KeyspaceTypes, Multimap, Options, ReservedValue, Slice, Snapshot,
-    Store, SyncPoint, Transaction,
+    Attempts, Batch, Cache, Durability, Engine, Entries, Error, ExclusiveTransaction, Expiring,
+    Iter, Keyspace, KeyspaceOptions, KeyspaceTypes, Multimap, Options, ReservedValue, Slice,
+    Snapshot, Store, SyncPoint, Transaction,
 };
 
 /// Longer than the values that reads copy.
@@ -36,6 +36,7 @@ struct Before<'s> {
     typed: TypedKeyspace<String, u64>,
     types: KeyspaceTypes,
     expiring: Expiring,
+    cache: Cache,
     multimap: Multimap,
     snapshot: Snapshot,
     transaction: Transaction,
@@ -60,6 +61,8 @@ impl<'s> Before<'s> {
         let expiring = store.expiring_with("leases", options).unwrap();
         let soon = expiring.after(std::time::Duration::from_secs(3600));
         expiring.insert("lease", "1", Some(soon)).unwrap();
+        let cache = store.cache_with("pages", 1 << 20, options).unwrap();
+        cache.put("page", "1", Some(soon)).unwrap();
         let multimap = store.multimap_with("tags", options).unwrap();
         multimap.insert("a", "1").unwrap();
         let mut transaction = store.begin().unwrap();
@@ -80,6 +83,7 @@ impl<'s> Before<'s> {
             types: typed.untyped().types().unwrap().unwrap(),
             typed,
             expiring,
+            cache,
             multimap,
         }
     }
@@ -164,6 +168,7 @@ fn store_calls(calls: &mut Calls, store: &Store, scratch: &Path) {
     });
     calls.refused("expiring", || store.expiring("leases"));
     calls.refused("expiring_with", || store.expiring_with("leases", KeyspaceOptions::new()));
+    calls.refused("cache", || store.cache("pages", 1 << 20));
     calls.refused("open_expiring", || store.open_expiring("leases"));
     calls.refused("drop_expiring", || store.drop_expiring("leases"));
     calls.refused("swap_expiring", || store.swap_expiring("leases", "numbers"));
@@ -345,6 +350,20 @@ fn expiring_calls(calls: &mut Calls, before: &Before<'_>) {
     calls.refused("remove_expired", || leases.remove_expired(10));
     calls.refused("expiring reserve", || leases.reserve(10).map(drop));
     calls.refused("expiring at", || leases.at(&before.snapshot).get("lease"));
+    calls.refused("expiring typed", || leases.typed::<String, [u8; 1]>());
+    let cache = &before.cache;
+    calls.harmless("cache stats", || {
+        (cache.stats(), cache.bytes(), cache.after(Default::default()))
+    });
+    calls.refused("cache get", || cache.get("page"));
+    calls.refused("cache get_with_deadline", || cache.get_with_deadline("page"));
+    calls.refused("cache contains", || cache.contains("page"));
+    calls.refused("cache put", || cache.put("page", "2", None));
+    calls.refused("cache remove", || cache.remove("page"));
+    calls.refused("cache delete", || cache.delete("page"));
+    calls.refused("cache clear", || cache.clear());
+    calls.refused("cache remove_expired", || cache.remove_expired(10));
+    calls.refused("cache len", || cache.len());
 }
 
 fn multimap_calls(calls: &mut Calls, before: &Before<'_>) {

@@ -437,6 +437,13 @@
 #define ADAMANT_OPTION_READER_BYTES_MAX 23
 
 /**
+ * 0 or 1: whether a thread removes expired entries of the keyspaces that were opened, by the
+ * system's clock. Default: 1. With 0 they stay until adamant_expiring_remove_expired, though none
+ * is shown.
+ */
+#define ADAMANT_OPTION_SWEEP_EXPIRED 24
+
+/**
  * Bytes of a data block before compression: 64 to 8 MiB.
  */
 #define ADAMANT_KEYSPACE_OPTION_BLOCK_BYTES 1

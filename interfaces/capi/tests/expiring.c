@@ -367,6 +367,9 @@ static void test_model(const char *folder, const char *engine)
 
         OK(adamant_options_new(&options));
         OK(adamant_options_set(options, ADAMANT_OPTION_DURABILITY, ADAMANT_BUFFERED));
+        /* Entries expire by the clock of the test alone. */
+        OK(adamant_options_set(options, ADAMANT_OPTION_SWEEP_EXPIRED, 0));
+        CODE(ADAMANT_INVALID, adamant_options_set(options, ADAMANT_OPTION_SWEEP_EXPIRED, 2));
         OK(adamant_open(path, options, &store));
         adamant_options_free(options);
         expiring = open_by(store, "all", engine, &now);
@@ -387,11 +390,19 @@ static void test_model(const char *folder, const char *engine)
 int main(int argc, char **argv)
 {
     static const char *const engines[] = {"bplus", "critbit", "lsm"};
+    adamant_options *options = NULL;
     adamant_store *store = NULL;
+    char *path;
     int at;
 
     CHECK(argc == 2);
-    OK(adamant_open_in_memory(&store));
+    path = path_in(argv[1], "all engines");
+    OK(adamant_options_new(&options));
+    OK(adamant_options_set(options, ADAMANT_OPTION_DURABILITY, ADAMANT_BUFFERED));
+    OK(adamant_options_set(options, ADAMANT_OPTION_SWEEP_EXPIRED, 0));
+    OK(adamant_open(path, options, &store));
+    adamant_options_free(options);
+    free(path);
     for (at = 0; at < 3; at++) {
         test_single(store, engines[at]);
         test_views(store, engines[at]);

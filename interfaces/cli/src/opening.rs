@@ -29,9 +29,11 @@ impl Stores {
         self.key.as_ref()
     }
 
-    /// The options that all stores are opened with.
+    /// The options that all stores are opened with. Commands are short: none removes what has
+    /// expired besides doing its work.
     pub(crate) fn options(&self) -> Options {
-        self.key.iter().cloned().fold(Options::new(), Options::encryption_key)
+        let options = Options::new().sweep_expired(false);
+        self.key.iter().cloned().fold(options, Options::encryption_key)
     }
 
     /// Opens an existing store.

@@ -124,6 +124,7 @@ fn with_options(mut options: Options, given: &Bound<'_, PyDict>) -> PyResult<Opt
             "log_bytes_max" => options.log_bytes_max(value.extract()?),
             "deferred_ms_max" => options.deferred_ms_max(value.extract()?),
             "deferred_bytes_max" => options.deferred_bytes_max(value.extract()?),
+            "sweep_expired" => options.sweep_expired(value.extract()?),
             "verify_first_touch" => options.verify_first_touch(value.extract()?),
             "memory_bytes_max" => options.memory_bytes_max(value.extract()?),
             "address_bytes_max" => options.address_bytes_max(value.extract()?),

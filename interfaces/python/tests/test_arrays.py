@@ -60,8 +60,9 @@ def test_reads_are_of_where_they_are_asked(db: adamant.Store, place: str) -> Non
     assert (bytes(keys.data), bytes(values.data)) == (b"cb", b"32")
 
 
-def test_expiring_entries_are_left_out(db: adamant.Store) -> None:
+def test_expiring_entries_are_left_out(path: Path) -> None:
     now = 1000.0
+    db = adamant.open(path, sweep_expired=False)
     expiring = db.expiring("test", clock=lambda: now)
     expiring[b"a"] = b"stays"
     expiring.put(b"b", b"ends", ttl=5)

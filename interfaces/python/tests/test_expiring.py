@@ -7,6 +7,7 @@ import shutil
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,13 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+
+@pytest.fixture
+def db(path: Path) -> Iterator[adamant.Store]:
+    """A store whose entries expire by the clocks of the tests alone."""
+    with adamant.open(path, durability="buffered", sweep_expired=False) as store:
+        yield store
 
 
 class Clock:
@@ -116,6 +124,18 @@ def test_by_the_clock_of_the_system(db: adamant.Store) -> None:
     assert end is not None and before + 3599 < end < time.time() + 3601
     assert left is not None and 0 <= left <= 3600
     assert list(entries) == [b"a"] and entries.purge() == 1
+
+
+def test_a_thread_removes_what_expires(path: Path) -> None:
+    with adamant.open(path) as db:
+        entries = db.expiring("entries")
+        entries.put(b"a", b"", ttl=0.05)
+        entries[b"b"] = b""
+        until = time.monotonic() + 60
+        while entries.next_deadline() is not None:
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        assert list(entries) == [b"b"] and entries.purge() == 0
 
 
 def test_a_clock_that_fails(db: adamant.Store) -> None:
@@ -273,7 +293,7 @@ class ExpiringMachine(RuleBasedStateMachine):
         self.open()
 
     def open(self) -> None:
-        self.db = adamant.open(self.folder / "store", durability="buffered")
+        self.db = adamant.open(self.folder / "store", durability="buffered", sweep_expired=False)
         db: Any = self.db
         self.entries: Any = db.expiring("test", engine=self.engine, clock=self.clock)
         self.snapshot: tuple[adamant.Snapshot, dict[bytes, tuple[bytes, int | None]]] | None = None

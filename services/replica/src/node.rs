@@ -301,7 +301,7 @@ fn create(
     let directory = parent.subdirectory(&unfinished)?;
     let store = |name: &str, options: &Options| {
         let directory = directory.subdirectory(name)?;
-        Store::open_directory(directory, options.clone().create(true))
+        Store::open_directory(directory, of_replica(options).create(true))
     };
     let log = store(LOG, &options.log)?;
     let mut directory_id = [0; 8];
@@ -320,10 +320,16 @@ fn create(
     Err(adamant::Error::from(error).into())
 }
 
+/// The options of a store of a node. Entries are removed by commands of the log alone: the clocks
+/// of the nodes differ, and their stores must not.
+fn of_replica(options: &Options) -> Options {
+    options.clone().sweep_expired(false)
+}
+
 /// A store of a node, which must exist.
 fn open_store(directory: &Arc<dyn Directory>, name: &str, options: &Options) -> Result<Store> {
     let store = directory.subdirectory(name)?;
-    match Store::open_directory(store, options.clone().create(false)) {
+    match Store::open_directory(store, of_replica(options).create(false)) {
         Err(adamant::Error::Missing { path, .. }) => {
             Err(Error::damaged(path.display().to_string(), "a store", "none"))
         }

@@ -77,7 +77,9 @@ impl Server {
             let opened = Opened::open(path.as_ref(), cluster)?;
             return Self::start_with(opened.store(), Some(opened), options);
         }
-        let opening = adamant::Options::new().durability(options.durability);
+        // The server removes what expires itself.
+        let opening =
+            adamant::Options::new().durability(options.durability).sweep_expired(false);
         let opening =
             options.encryption_key.iter().cloned().fold(opening, adamant::Options::encryption_key);
         Self::start_on(Store::open_with(path, opening)?, options)

@@ -4,15 +4,17 @@
 //! refuse a closed store, the child of a fork, and a thread that already holds the store's lock.
 //! Calls that cannot fail, such as a drop, do nothing in the child of a fork.
 //! Invariants: the shared state of a keyspace's handles is listed here while the keyspace exists
-//! and has been opened (`list.rs`); whether it still exists is decided by the catalogue.
+//! and has been opened (`list.rs`); whether it still exists is decided by the catalogue. The last
+//! handle closes the store: threads of the store's own share `OpenStore`, and end before.
 //! Thread safety, lock order: the write permit, `list`, the heap's lock; `spare_content` is held
 //! for itself. The list is held while a keyspace is created or dropped, which waits for the device;
 //! operations on an open keyspace never touch it.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use adamant_heap::access::Read;
@@ -21,12 +23,14 @@ use adamant_heap::{Ending, Heap, HeldWritePermit, Transaction, View, WriteGuard}
 use parking_lot::Mutex;
 
 use crate::common::background::BackgroundWorkers;
+use crate::common::cache_policy::CachePolicy;
 use crate::common::catalogue::{Catalogue, kind_of};
 use crate::common::catalogue_entry::CatalogueEntry;
 use crate::common::content::Content;
 use crate::common::history::{HISTORY_NAME, History, Recording, take_recorded};
 use crate::common::lent_values::Lent;
 use crate::common::state::{KeyspaceState, Place};
+use crate::common::sweeper::Sweeper;
 use crate::common::versions::Versions;
 use crate::engine::held_files::held_by;
 use crate::engine::lsm_trees::LsmTrees;
@@ -56,6 +60,13 @@ pub(crate) struct List {
 
 /// The state behind all handles of a store. Dropping it closes the heap.
 pub(crate) struct Shared {
+    open: Arc<OpenStore>,
+    sweeper: Arc<Sweeper>,
+}
+
+/// The state of an open store that its own threads share with the handles: it is closed by the last
+/// handle, and not by them.
+pub(crate) struct OpenStore {
     heap: Arc<Heap>,
     catalogue: Catalogue,
     durability: Durability,
@@ -73,6 +84,8 @@ pub(crate) struct Shared {
     history: Arc<History>,
     /// Held while a persistent savepoint is made or deleted.
     pub(crate) savepoints: Mutex<()>,
+    /// The policies of caches that are open, by the number of the keyspace.
+    caches: Mutex<BTreeMap<u64, Weak<CachePolicy>>>,
     /// Its number among all openings of the process: an address may be that of a later one.
     opening: u64,
 }
@@ -86,63 +99,7 @@ thread_local! {
     static OWN_COMMIT: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
 }
 
-impl Shared {
-    /// Opens the store on a heap; creates its head if there is none.
-    pub(crate) fn new(heap: Arc<Heap>, lsm_trees: LsmTrees, options: &Options) -> Result<Self> {
-        let lsm_trees = Arc::new(lsm_trees);
-        let sequences = Arc::clone(lsm_trees.sequences());
-        let versions = Arc::new(Versions::new(options.snapshot_bytes_max, Arc::clone(&sequences)));
-        let seen = Arc::downgrade(&versions);
-        sequences.set_newest_held(move || seen.upgrade()?.newest_moment());
-        let workers = BackgroundWorkers::new(
-            Arc::clone(&heap),
-            Arc::clone(&versions),
-            Arc::clone(&lsm_trees),
-            options.background && !options.only_reads(),
-        );
-        let root = heap.brief_view()?.root(STORE_ROOT);
-        if root == 0 {
-            heap.transaction(Durability::Sync, |transaction: &mut Transaction| {
-                let head = Catalogue::create(transaction)?;
-                transaction.set_root(STORE_ROOT, head)?;
-                Ok::<(), Error>(())
-            })?;
-        }
-        let catalogue = {
-            let view = heap.brief_view()?;
-            let root = view.root(STORE_ROOT);
-            Catalogue::open(&view, root, lsm_trees)?
-        };
-        let shared = Self {
-            heap,
-            catalogue,
-            durability: options.durability,
-            closed: AtomicBool::new(false),
-            list: Mutex::new(List::default()),
-            spare_content: Mutex::new(None),
-            versions,
-            copied_bytes_max: options.snapshot_bytes_max,
-            metrics: Metrics::new(),
-            workers,
-            options: options.clone(),
-            history: Arc::default(),
-            savepoints: Mutex::new(()),
-            opening: OPENINGS.fetch_add(1, Ordering::Relaxed) + 1,
-        };
-        shared.find_history()?;
-        let are_all_open = shared.open_trees()?;
-        if !options.only_reads() {
-            shared.hold_savepoints()?;
-            if are_all_open {
-                shared.catalogue.lsm_trees().remove_orphans(&shared.heap)?;
-            }
-            let retired = shared.catalogue.list_retired(&shared.view()?);
-            // Damage there does not prevent opening the rest.
-            shared.destroy_retired(retired.unwrap_or_default());
-        }
-        Ok(shared)
-    }
-
+impl OpenStore {
     /// Opens all LSM trees, since nothing else on the heap leads to their memtables' entries. False
     /// if one is damaged, or needs what this build lacks: the others can be used, but which files
     /// belong to that one is unknown.
@@ -258,8 +215,8 @@ impl Shared {
         let _ = self.catalogue.lsm_trees().delete_obsolete(&self.heap);
     }
 
-    /// Like [`Shared::transaction`], for a transaction that changes keys: `keys` passes them all to
-    /// each closure that it gets. What open snapshots see of them is kept. Waits for the writer
+    /// Like [`OpenStore::transaction`], for a transaction that changes keys: `keys` passes them all
+    /// to each closure that it gets. What open snapshots see of them is kept. Waits for the writer
     /// lock unless it gets a permit.
     pub(crate) fn change<'s, T>(
         &'s self,
@@ -276,7 +233,7 @@ impl Shared {
         self.change_recorded(permit, durability, &keys, body)
     }
 
-    /// Like [`Shared::change`], for a `body` that records what it changes.
+    /// Like [`OpenStore::change`], for a `body` that records what it changes.
     pub(crate) fn change_recorded<'s, T>(
         &'s self,
         permit: Option<HeldWritePermit<'s>>,
@@ -287,7 +244,7 @@ impl Shared {
         self.change_after(permit, durability, self.versions.any(), keys, |_| Ok(()), body)
     }
 
-    /// Like [`Shared::change_recorded`], after a check under the exclusive lock. With `lends`,
+    /// Like [`OpenStore::change_recorded`], after a check under the exclusive lock. With `lends`,
     /// large values of the keys are borrowed before, which saves copying them for snapshots.
     pub(crate) fn change_after<'s, T>(
         &'s self,
@@ -308,7 +265,7 @@ impl Shared {
         Ok(done)
     }
 
-    /// Like [`Shared::change`], of so many bytes, which may share its commit with those of other
+    /// Like [`OpenStore::change`], of so many bytes, which may share its commit with those of other
     /// threads: any of them may run `body`, and may run it again after it was undone.
     pub(crate) fn change_combined<T: Send>(
         &self,
@@ -340,7 +297,7 @@ impl Shared {
     }
 
     /// Records the keys that a body has changed, with the values that it left. As
-    /// [`Shared::record`].
+    /// [`OpenStore::record`].
     #[inline]
     pub(crate) fn record_keys(
         &self,
@@ -473,12 +430,21 @@ impl Shared {
         &self.options
     }
 
-    /// Hands the heap over to another state, with the trees for it: this one is closed, and the
-    /// heap is not. For a store that only reads, which has no other handle.
-    pub(crate) fn hand_over(&mut self) -> (Arc<Heap>, LsmTrees) {
-        self.closed.store(true, Ordering::Release);
-        self.workers.end();
-        (Arc::clone(&self.heap), self.catalogue.lsm_trees().later())
+    /// The policy of the cache in a keyspace, which all its handles share; made if there is none.
+    pub(crate) fn cache_policy(&self, id: u64, bytes_max: u64) -> Arc<CachePolicy> {
+        let mut caches = self.caches.lock();
+        caches.retain(|_, policy| policy.strong_count() > 0);
+        if let Some(policy) = caches.get(&id).and_then(Weak::upgrade) {
+            return policy;
+        }
+        let policy = Arc::new(CachePolicy::new(bytes_max));
+        caches.insert(id, Arc::downgrade(&policy));
+        policy
+    }
+
+    /// The policy of the cache in a keyspace, if one is open.
+    pub(crate) fn open_cache_policy(&self, id: u64) -> Option<Arc<CachePolicy>> {
+        self.caches.lock().get(&id).and_then(Weak::upgrade)
     }
 
     /// The catalogue of keyspaces.
@@ -575,7 +541,7 @@ impl Shared {
         self.end(&begun, done)
     }
 
-    /// Like [`Shared::transaction_in`], chunked: `last` is called when it cannot fail any more.
+    /// Like [`OpenStore::transaction_in`], chunked: `last` is called when it cannot fail any more.
     pub(crate) fn chunked_transaction<'s, T>(
         &'s self,
         permit: Option<HeldWritePermit<'s>>,
@@ -638,21 +604,6 @@ impl Shared {
         may_succeed && self.workers.make_room(removes)
     }
 
-    /// Refuses later operations and closes the heap.
-    pub(crate) fn close(&self) -> Result<()> {
-        self.admit()?;
-        self.check_not_exclusive()?;
-        if self.closed.swap(true, Ordering::AcqRel) {
-            return Err(Error::Closed);
-        }
-        self.history.notify();
-        self.workers.end();
-        self.catalogue.lsm_trees().end();
-        let closed = self.heap.close();
-        self.versions.end();
-        Ok(closed?)
-    }
-
     #[inline]
     fn check_not_closed(&self) -> Result<()> {
         if self.closed.load(Ordering::Acquire) { Err(Error::Closed) } else { Ok(()) }
@@ -694,16 +645,117 @@ fn is_for_others(error: &Error) -> bool {
     error.is_damaged() || error.is_unsupported() || error.is_not_built()
 }
 
+impl Shared {
+    /// Opens the store on a heap; creates its head if there is none.
+    pub(crate) fn new(heap: Arc<Heap>, lsm_trees: LsmTrees, options: &Options) -> Result<Self> {
+        let lsm_trees = Arc::new(lsm_trees);
+        let sequences = Arc::clone(lsm_trees.sequences());
+        let versions = Arc::new(Versions::new(options.snapshot_bytes_max, Arc::clone(&sequences)));
+        let seen = Arc::downgrade(&versions);
+        sequences.set_newest_held(move || seen.upgrade()?.newest_moment());
+        let workers = BackgroundWorkers::new(
+            Arc::clone(&heap),
+            Arc::clone(&versions),
+            Arc::clone(&lsm_trees),
+            options.background && !options.only_reads(),
+        );
+        let root = heap.brief_view()?.root(STORE_ROOT);
+        if root == 0 {
+            heap.transaction(Durability::Sync, |transaction: &mut Transaction| {
+                let head = Catalogue::create(transaction)?;
+                transaction.set_root(STORE_ROOT, head)?;
+                Ok::<(), Error>(())
+            })?;
+        }
+        let catalogue = {
+            let view = heap.brief_view()?;
+            let root = view.root(STORE_ROOT);
+            Catalogue::open(&view, root, lsm_trees)?
+        };
+        let open = OpenStore {
+            heap,
+            catalogue,
+            durability: options.durability,
+            closed: AtomicBool::new(false),
+            list: Mutex::new(List::default()),
+            spare_content: Mutex::new(None),
+            versions,
+            copied_bytes_max: options.snapshot_bytes_max,
+            metrics: Metrics::new(),
+            workers,
+            options: options.clone(),
+            history: Arc::default(),
+            savepoints: Mutex::new(()),
+            caches: Mutex::default(),
+            opening: OPENINGS.fetch_add(1, Ordering::Relaxed) + 1,
+        };
+        open.find_history()?;
+        let are_all_open = open.open_trees()?;
+        if !options.only_reads() {
+            open.hold_savepoints()?;
+            if are_all_open {
+                open.catalogue.lsm_trees().remove_orphans(&open.heap)?;
+            }
+            let retired = open.catalogue.list_retired(&open.view()?);
+            // Damage there does not prevent opening the rest.
+            open.destroy_retired(retired.unwrap_or_default());
+        }
+        Ok(Self { open: Arc::new(open), sweeper: Arc::default() })
+    }
+
+    /// The state that the store's own threads share.
+    pub(crate) fn open_store(&self) -> &Arc<OpenStore> {
+        &self.open
+    }
+
+    /// The background sweep of expired entries.
+    pub(crate) fn sweeper(&self) -> &Arc<Sweeper> {
+        &self.sweeper
+    }
+
+    /// Hands the heap over to another state, with the trees for it: this one is closed, and the
+    /// heap is not. For a store that only reads, which has no other handle.
+    pub(crate) fn hand_over(&mut self) -> (Arc<Heap>, LsmTrees) {
+        self.closed.store(true, Ordering::Release);
+        self.workers.end();
+        (Arc::clone(&self.heap), self.catalogue.lsm_trees().later())
+    }
+
+    /// Refuses later operations and closes the heap.
+    pub(crate) fn close(&self) -> Result<()> {
+        self.admit()?;
+        self.check_not_exclusive()?;
+        if self.closed.swap(true, Ordering::AcqRel) {
+            return Err(Error::Closed);
+        }
+        self.history.notify();
+        self.sweeper.end();
+        self.workers.end();
+        self.catalogue.lsm_trees().end();
+        let closed = self.heap.close();
+        self.versions.end();
+        Ok(closed?)
+    }
+}
+
+impl Deref for Shared {
+    type Target = OpenStore;
+
+    #[inline]
+    fn deref(&self) -> &OpenStore {
+        &self.open
+    }
+}
+
 impl Drop for Shared {
     fn drop(&mut self) {
         if self.is_child() {
             // Threads stayed with the parent, and so did the right to remove files. Leak what they
             // share.
-            std::mem::forget((Arc::clone(&self.heap), Arc::clone(&self.versions)));
-            let lsm_trees = Arc::clone(self.catalogue.lsm_trees());
-            return std::mem::forget((Arc::clone(&self.workers), lsm_trees));
+            return std::mem::forget((Arc::clone(&self.open), Arc::clone(&self.sweeper)));
         }
         if !self.closed.load(Ordering::Acquire) {
+            self.sweeper.end();
             self.workers.end();
             self.catalogue.lsm_trees().end();
             // There is no caller to report a failure to; the next open recovers from the log what

@@ -16,12 +16,12 @@ impl Expiring {
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
-    /// let leases = store.expiring("leases")?.with_clock(|| 1000);
+    /// let leases = store.expiring("leases")?.with_clock(|| 4_000_000_000_000);
     /// leases.put("printer", "ada", Some(leases.after(std::time::Duration::from_millis(1))))?;
     /// let before = store.snapshot()?;
     /// leases.delete("printer")?;
     /// assert_eq!(leases.at(&before).get("printer")?, Some("ada".into()));
-    /// assert_eq!(leases.with_clock(|| 1001).at(&before).get("printer")?, None);
+    /// assert_eq!(leases.with_clock(|| 4_000_000_000_001).at(&before).get("printer")?, None);
     /// # Ok::<(), adamant::Error>(())
     /// ```
     pub fn at<'s>(&'s self, snapshot: &'s Snapshot) -> ExpiringSnapshot<'s> {
@@ -73,13 +73,13 @@ impl ExpiringSnapshot<'_> {
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
-    /// let leases = store.expiring("leases")?.with_clock(|| 1000);
+    /// let leases = store.expiring("leases")?.with_clock(|| 4_000_000_000_000);
     /// leases.put("printer", "ada", Some(leases.after(std::time::Duration::from_millis(1))))?;
     /// leases.put("door", "bob", None)?;
     /// let before = store.snapshot()?;
     /// leases.delete("door")?;
     /// assert_eq!(leases.at(&before).len()?, 2);
-    /// assert_eq!(leases.with_clock(|| 1001).at(&before).len()?, 1);
+    /// assert_eq!(leases.with_clock(|| 4_000_000_000_001).at(&before).len()?, 1);
     /// # Ok::<(), adamant::Error>(())
     /// ```
     ///

@@ -112,17 +112,18 @@ impl Expiring {
         self.change(false, |all| all.set_deadline(key.as_ref(), deadline))
     }
 
-    /// Removes expired entries, at most so many, in a commit of its own; returns how many. To be
-    /// called now and then, best when [`Expiring::next_deadline`] has passed: until then they take
-    /// space.
+    /// Removes expired entries, at most so many, in a commit of its own; returns how many. A
+    /// background thread does so unless [`Options::sweep_expired`](crate::Options::sweep_expired)
+    /// says otherwise. Without it, this is to be called now and then, best when
+    /// [`Expiring::next_deadline`] has passed: until then they take space.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
-    /// let sessions = store.expiring("sessions")?.with_clock(|| 1000);
+    /// let sessions = store.expiring("sessions")?.with_clock(|| 4_000_000_000_000);
     /// for name in ["ada", "bob", "eve"] {
     ///     sessions.put(name, "", Some(sessions.after(std::time::Duration::from_millis(5))))?;
     /// }
-    /// let later = sessions.with_clock(|| 1005);
+    /// let later = sessions.with_clock(|| 4_000_000_000_005);
     /// assert_eq!((later.remove_expired(2)?, later.remove_expired(2)?, later.remove_expired(2)?), (2, 1, 0));
     /// # Ok::<(), adamant::Error>(())
     /// ```
@@ -169,7 +170,7 @@ impl Expiring {
     }
 
     /// Runs `work` in a transaction of its own; a second time if that makes room for it.
-    pub(super) fn change<T>(
+    pub(crate) fn change<T>(
         &self,
         removes: bool,
         mut work: impl FnMut(&mut ExpiringTransaction<'_>) -> Result<T>,

@@ -50,7 +50,7 @@ impl<I> Living<I> {
 }
 
 /// A key, its value, and its deadline.
-pub(super) type Entry = (Slice, Slice, Option<Deadline>);
+pub(crate) type Entry = (Slice, Slice, Option<Deadline>);
 
 impl<I: Iterator<Item = Result<(Slice, Slice)>>> Iterator for Living<I> {
     type Item = Result<Entry>;

@@ -12,8 +12,10 @@ use adamant_slice::Slice;
 
 use super::deadline::{DEADLINE_BYTES, Deadline, deadline_of, row, split};
 use super::entries::Living;
+use super::sweep;
 use crate::bounds::KeyBounds;
 use crate::common::keyspace_options::KeyspaceOptions;
+use crate::common::sweeper::SweptPair;
 use crate::error::{Error, Result};
 use crate::keyspace::handle::Keyspace;
 use crate::keyspace::iterate::Iter;
@@ -43,7 +45,7 @@ type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
 /// ```
 #[derive(Clone)]
 pub struct Expiring {
-    pub(super) store: Store,
+    pub(crate) store: Store,
     pub(super) entries: Keyspace,
     pub(super) deadlines: Keyspace,
     clock: Clock,
@@ -136,6 +138,8 @@ impl Store {
         };
         let Some((entries, deadlines)) = halves else { return Ok(None) };
         options.give(&self.shared, &entries)?;
+        let pair = SweptPair { entries: Arc::clone(&entries), deadlines: Arc::clone(&deadlines) };
+        sweep::watch(&self.shared, pair);
         let lent = |state| Keyspace::lent(&self.shared, state);
         let (entries, deadlines) = (lent(entries), lent(deadlines));
         let clock: Clock = Arc::new(|| Deadline::from(SystemTime::now()).millis());
@@ -224,16 +228,18 @@ fn belong_together((entries, deadlines): (Option<Keyspace>, Option<Keyspace>)) -
 
 impl Expiring {
     /// The same, with another clock: for tests, or for a better clock. It returns the milliseconds
-    /// since 1970 and should not go back.
+    /// since 1970 and should not go back. The background sweep goes by the system's clock: a store
+    /// whose deadlines have passed by that one, and not by this one, is opened with
+    /// [`Options::sweep_expired`](crate::Options::sweep_expired) off.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
     /// use adamant::Deadline;
     ///
     /// let codes = store.expiring("codes")?;
-    /// codes.put("door", "4711", Some(Deadline::from_millis(1_000)))?;
-    /// assert!(codes.with_clock(|| 999).contains("door")?);
-    /// assert!(!codes.with_clock(|| 1_000).contains("door")?);
+    /// codes.put("door", "4711", Some(Deadline::from_millis(4_000_000_000_000)))?;
+    /// assert!(codes.with_clock(|| 3_999_999_999_999).contains("door")?);
+    /// assert!(!codes.with_clock(|| 4_000_000_000_000).contains("door")?);
     /// # Ok::<(), adamant::Error>(())
     /// ```
     #[must_use]
@@ -358,9 +364,9 @@ impl Expiring {
     ///
     /// let sessions = store.expiring("sessions")?;
     /// assert_eq!(sessions.next_deadline()?, None);
-    /// sessions.put("ada", "", Some(Deadline::from_millis(2_000)))?;
-    /// sessions.put("bob", "", Some(Deadline::from_millis(1_000)))?;
-    /// assert_eq!(sessions.next_deadline()?, Some(Deadline::from_millis(1_000)));
+    /// sessions.put("ada", "", Some(Deadline::from_millis(4_000_000_002_000)))?;
+    /// sessions.put("bob", "", Some(Deadline::from_millis(4_000_000_001_000)))?;
+    /// assert_eq!(sessions.next_deadline()?, Some(Deadline::from_millis(4_000_000_001_000)));
     /// # Ok::<(), adamant::Error>(())
     /// ```
     ///

@@ -2,7 +2,12 @@
 //!
 //! Purpose: caches, sessions, leases. A deadline is a moment of wall-clock time, stored with the
 //! entry, so it is exact across restarts and in copies: an entry is not visible from its deadline
-//! on, whether it was already removed ([`Expiring::remove_expired`]) or not.
+//! on, whether it was already removed or not. A background thread removes what has expired, of the
+//! keyspaces that the process has opened
+//! ([`Options::sweep_expired`](crate::Options::sweep_expired)), or the program does
+//! ([`Expiring::remove_expired`]). A removal is a commit like any other: snapshots from before have
+//! the entry, the feed of changes has the delete, and a transaction that has read the entry
+//! conflicts.
 //! Invariants: a value is stored behind its deadline; for each entry with a deadline, a second
 //! keyspace, ordered by time, has a row, written in the same transaction. The bytes:
 //! `docs/format/expiring.md`.
@@ -19,14 +24,15 @@
 //! sessions.put("guest", "of nobody", Some(sessions.after(Duration::ZERO)))?;
 //! assert_eq!(sessions.get("ada")?, Some("of the engine".into()));
 //! assert_eq!(sessions.get("guest")?, None, "its time is over");
-//!
-//! assert_eq!(sessions.remove_expired(1000)?, 1);
+//! assert_eq!(sessions.len()?, 1);
 //! # Ok::<(), adamant::Error>(())
 //! ```
 
 mod deadline;
 
 mod entries;
+
+mod sweep;
 
 mod keyspace;
 
@@ -42,11 +48,14 @@ mod remove;
 mod shared_methods;
 
 #[cfg(test)]
+mod sweep_tests;
+#[cfg(test)]
 mod tests;
 
 pub use at::ExpiringSnapshot;
 pub use deadline::Deadline;
 pub(crate) use deadline::{DEADLINE_BYTES, deadline_of, row, split};
+pub(crate) use entries::Entry;
 pub use entries::Living;
 pub use keyspace::Expiring;
 pub use reserved::ReservedExpiring;

@@ -70,11 +70,8 @@ impl Expiring {
         range: impl KeyBounds,
         mut keeps: impl FnMut(&[u8], &[u8], Option<Deadline>) -> bool,
     ) -> Result<u64> {
-        let range = KeyRange::new(&range);
-        let deleted = self.change(true, |all| {
-            all.extract(range.clone(), |(key, value, deadline)| {
-                (!keeps(&key, &value, deadline)).then_some(())
-            })
+        let deleted = self.extract(KeyRange::new(&range), |(key, value, deadline)| {
+            Ok((!keeps(&key, &value, deadline)).then_some(()))
         })?;
         Ok(deleted.len() as u64)
     }
@@ -89,10 +86,19 @@ impl Expiring {
         range: impl KeyBounds,
         mut takes: impl FnMut(&[u8], &[u8], Option<Deadline>) -> bool,
     ) -> Result<Vec<(Slice, Slice, Option<Deadline>)>> {
-        let range = KeyRange::new(&range);
-        self.change(true, |all| {
-            all.extract(range.clone(), |entry| takes(&entry.0, &entry.1, entry.2).then_some(entry))
+        self.extract(KeyRange::new(&range), |entry| {
+            Ok(takes(&entry.0, &entry.1, entry.2).then_some(entry))
         })
+    }
+
+    /// Deletes the entries of which the closure makes something, in one commit, and returns what it
+    /// made.
+    pub(crate) fn extract<T>(
+        &self,
+        range: Option<KeyRange>,
+        mut choose: impl FnMut(Entry) -> Result<Option<T>>,
+    ) -> Result<Vec<T>> {
+        self.change(true, |all| all.extract(range.clone(), &mut choose))
     }
 }
 
@@ -132,7 +138,7 @@ impl ExpiringTransaction<'_> {
         mut keeps: impl FnMut(&[u8], &[u8], Option<Deadline>) -> bool,
     ) -> Result<u64> {
         let deleted = self.extract(KeyRange::new(&range), |(key, value, deadline)| {
-            (!keeps(&key, &value, deadline)).then_some(())
+            Ok((!keeps(&key, &value, deadline)).then_some(()))
         })?;
         Ok(deleted.len() as u64)
     }
@@ -148,21 +154,21 @@ impl ExpiringTransaction<'_> {
         mut takes: impl FnMut(&[u8], &[u8], Option<Deadline>) -> bool,
     ) -> Result<Vec<(Slice, Slice, Option<Deadline>)>> {
         self.extract(KeyRange::new(&range), |entry| {
-            takes(&entry.0, &entry.1, entry.2).then_some(entry)
+            Ok(takes(&entry.0, &entry.1, entry.2).then_some(entry))
         })
     }
 
     /// Deletes the entries of which the closure makes something, and returns what it made.
-    fn extract<T>(
+    pub(crate) fn extract<T>(
         &mut self,
         range: Option<KeyRange>,
-        mut choose: impl FnMut(Entry) -> Option<T>,
+        mut choose: impl FnMut(Entry) -> Result<Option<T>>,
     ) -> Result<Vec<T>> {
         let (mut ends, mut made) = (Vec::new(), Vec::new());
         for entry in self.living_in(range) {
             let entry = entry?;
             let end = (entry.0.clone(), entry.2);
-            if let Some(chosen) = choose(entry) {
+            if let Some(chosen) = choose(entry)? {
                 ends.push(end);
                 made.push(chosen);
             }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use adamant_medium::memory::MemoryDirectory;
 use adamant_slice::Slice;
 
 use super::{Deadline, Expiring};
@@ -14,10 +15,17 @@ use crate::error::{Error, Result};
 use crate::keyspace::handle::Keyspace;
 use crate::kind::KeyspaceKind;
 use crate::limits::KEY_BYTES_MAX;
+use crate::options::Options;
 use crate::store::handle::Store;
 
 /// Values and deadlines, by key.
 type Model = BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)>;
+
+/// A store whose entries expire by the clocks of the tests alone.
+pub(super) fn quiet() -> Store {
+    let directory = Arc::new(MemoryDirectory::new());
+    Store::open_directory(directory, Options::new().sweep_expired(false)).unwrap()
+}
 
 struct Place {
     store: Store,
@@ -28,7 +36,7 @@ struct Place {
 
 impl Place {
     fn new(engine: Engine) -> Self {
-        let store = Store::in_memory().unwrap();
+        let store = quiet();
         let now = Arc::new(AtomicU64::new(1_000));
         let clock = Arc::clone(&now);
         let options = KeyspaceOptions::new().engine(engine);
@@ -216,7 +224,7 @@ fn a_transaction_sees_one_time_and_its_own_writes() {
 
 #[test]
 fn what_is_no_keyspace_of_such_entries_is_refused() {
-    let store = Store::in_memory().unwrap();
+    let store = quiet();
     let plain = store.keyspace("plain").unwrap();
     plain.insert("k", "v").unwrap();
     let error = store.expiring("plain").unwrap_err();
@@ -244,7 +252,7 @@ fn what_is_no_keyspace_of_such_entries_is_refused() {
 
 #[test]
 fn a_keyspace_that_was_half_dropped_begins_anew() {
-    let store = Store::in_memory().unwrap();
+    let store = quiet();
     let all = store.expiring("all").unwrap().with_clock(|| 1_000);
     all.insert("a", "1", Some(Deadline::from_millis(2_000))).unwrap();
     // As left by a version that dropped one keyspace after the other.
@@ -265,7 +273,7 @@ fn a_keyspace_that_was_half_dropped_begins_anew() {
 /// dropped.
 #[test]
 fn the_kind_is_asked_within_the_commit_that_drops() {
-    let store = Store::in_memory().unwrap();
+    let store = quiet();
     store.keyspace("plain").unwrap().insert("key", "value").unwrap();
     // As if the names were exchanged between the check and the commit.
     let expected = Some(KeyspaceKind::Expiring);
@@ -315,7 +323,7 @@ fn what_is_kept_for_an_older_snapshot_costs_a_newer_one_nothing() {
 
 #[test]
 fn expired_entries_are_read_by_no_handle() {
-    let store = Store::in_memory().unwrap();
+    let store = quiet();
     for (name, engine) in [("tree", Engine::Bplus), ("lsm", Engine::Lsm)] {
         let options = KeyspaceOptions::new().engine(engine);
         let entries = store.expiring_with(name, options).unwrap().with_clock(|| 10);

@@ -244,9 +244,10 @@ impl ExpiringTransaction<'_> {
     /// use adamant::{Deadline, Error};
     ///
     /// let (sessions, log) = (store.expiring("sessions")?, store.keyspace("log")?);
-    /// sessions.put("ada", "", Some(Deadline::from_millis(1_000)))?;
+    /// sessions.put("ada", "", Some(Deadline::from_millis(4_000_000_001_000)))?;
+    /// let later = sessions.with_clock(|| 4_000_000_001_000);
     /// store.transaction(|tx| {
-    ///     let removed = sessions.within(tx).remove_expired(100)?;
+    ///     let removed = later.within(tx).remove_expired(100)?;
     ///     tx.put(&log, "today", format!("{removed} sessions have ended"))?;
     ///     Ok::<_, Error>(())
     /// })?;

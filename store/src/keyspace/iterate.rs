@@ -16,7 +16,7 @@ use std::ops::ControlFlow;
 use adamant_slice::Slice;
 
 use crate::bounds::{Direction, KeyBounds, KeyRange};
-use crate::common::shared::Shared;
+use crate::common::shared::OpenStore;
 use crate::engine::scan::{ScanItem, ScanOptions};
 use crate::engine::scan_batch::{EntryLocation, Filler, ScanBatch};
 use crate::error::{Error, Result};
@@ -298,7 +298,7 @@ impl<T> Iter<T> {
         let (keyspace, bounds) = (&self.keyspace, middle.bounds());
         let reach = ScanOptions { direction, bounds, entries_min, with_values: T::WITH_VALUES };
         let rest = match &self.snapshot {
-            Some(snapshot) => snapshot.scan(Shared::view, keyspace, &reach, &mut each)?,
+            Some(snapshot) => snapshot.scan(OpenStore::view, keyspace, &reach, &mut each)?,
             None => {
                 let view = keyspace.shared.view()?;
                 let map = keyspace.state.map(&view, keyspace.shared.catalogue())?;

@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 use adamant_slice::Slice;
 
 use crate::bounds::{Direction, KeyRange};
-use crate::common::shared::Shared;
+use crate::common::shared::OpenStore;
 use crate::engine::scan::{ScanItem, ScanOptions};
 use crate::engine::scan_batch::{EntryLocation, ScanBatch};
 use crate::engine::tree::Engine;
@@ -161,7 +161,7 @@ impl Iter {
         let reach = ScanOptions { direction, bounds, entries_min: hold, with_values: true };
         let rest = match &self.snapshot {
             Some(snapshot) => {
-                snapshot.scan(Shared::long_view, keyspace, &reach, &mut |key, met| {
+                snapshot.scan(OpenStore::long_view, keyspace, &reach, &mut |key, met| {
                     let _guard = Guard::new(keyspace.shared.number());
                     each(key, met)
                 })?

@@ -5,7 +5,7 @@
 
 use adamant_slice::Slice;
 
-use crate::common::shared::Shared;
+use crate::common::shared::OpenStore;
 use crate::error::Result;
 use crate::keyspace::handle::Keyspace;
 use crate::keyspace::snapshot::Snapshot;
@@ -68,7 +68,7 @@ impl Snapshot {
         in_holds(keys, |keys| {
             keyspace.state.counts().note_lookups(keys.len() as u64);
             self.with(
-                Shared::view,
+                OpenStore::view,
                 keyspace,
                 |seen| keys.iter().map(|key| seen.version(key.as_ref())).collect(),
                 |view, map, at, seen| map.get_many(view, keys, Some(at), seen),

@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 use adamant_slice::Slice;
 
 use crate::bounds::{Direction, KeyRange};
-use crate::common::shared::Shared;
+use crate::common::shared::OpenStore;
 use crate::engine::scan::{ScanItem, ScanOptions};
 use crate::error::Result;
 use crate::guard::Guard;
@@ -77,7 +77,7 @@ impl Keyspace {
         key: impl AsRef<[u8]>,
         reader: impl FnOnce(&[u8]) -> T,
     ) -> Result<Option<T>> {
-        self.lend_value(Shared::long_view, key.as_ref(), reader)
+        self.lend_value(OpenStore::long_view, key.as_ref(), reader)
     }
 
     /// Like [`Keyspace::get_with`], for a closure that takes some microseconds and waits for
@@ -99,7 +99,7 @@ impl Keyspace {
         key: impl AsRef<[u8]>,
         reader: impl FnOnce(&[u8]) -> T,
     ) -> Result<Option<T>> {
-        self.lend_value(Shared::view, key.as_ref(), reader)
+        self.lend_value(OpenStore::view, key.as_ref(), reader)
     }
 
     fn lend_value<T>(

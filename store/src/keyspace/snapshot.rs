@@ -18,7 +18,7 @@ use tracing::trace;
 
 use crate::bounds::Direction;
 use crate::common::seen::{SeenKeyspace, SeenVersions};
-use crate::common::shared::Shared;
+use crate::common::shared::{OpenStore, Shared};
 use crate::engine::map::Map;
 use crate::engine::scan::{ScanItem, ScanOptions};
 use crate::error::{Error, Result};
@@ -61,8 +61,8 @@ pub struct Snapshot {
     is_closed: AtomicBool,
 }
 
-/// The function that takes a view: [`Shared::view`] or [`Shared::long_view`].
-pub(crate) type ViewOf = fn(&Shared) -> Result<View<'_>>;
+/// The function that takes a view: [`OpenStore::view`] or [`OpenStore::long_view`].
+pub(crate) type ViewOf = fn(&OpenStore) -> Result<View<'_>>;
 
 impl Clone for Snapshot {
     fn clone(&self) -> Self {
@@ -141,7 +141,7 @@ impl Snapshot {
     /// the snapshot was opened; [`Error::SnapshotExpired`].
     pub fn get(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         let key = key.as_ref();
-        self.look(Shared::view, keyspace, key, |view, map, at, seen| match seen {
+        self.look(OpenStore::view, keyspace, key, |view, map, at, seen| match seen {
             Some(value) => Ok(value),
             None => map.get(view, key, Some(at)),
         })
@@ -169,7 +169,7 @@ impl Snapshot {
         key: impl AsRef<[u8]>,
         reader: impl FnOnce(&[u8]) -> T,
     ) -> Result<Option<T>> {
-        self.lend_value(Shared::long_view, keyspace, key.as_ref(), reader)
+        self.lend_value(OpenStore::long_view, keyspace, key.as_ref(), reader)
     }
 
     /// Like [`Keyspace::get_briefly`], for closures of this crate.
@@ -179,7 +179,7 @@ impl Snapshot {
         key: &[u8],
         reader: impl FnOnce(&[u8]) -> T,
     ) -> Result<Option<T>> {
-        self.lend_value(Shared::view, keyspace, key, reader)
+        self.lend_value(OpenStore::view, keyspace, key, reader)
     }
 
     /// Calls the closure with the value under a view of this kind.
@@ -216,7 +216,7 @@ impl Snapshot {
     /// As [`Snapshot::get`].
     pub fn contains(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<bool> {
         let key = key.as_ref();
-        self.look(Shared::view, keyspace, key, |view, map, at, seen| match seen {
+        self.look(OpenStore::view, keyspace, key, |view, map, at, seen| match seen {
             Some(value) => Ok(value.is_some()),
             None => map.contains(view, key, Some(at)),
         })
@@ -239,7 +239,7 @@ impl Snapshot {
     /// As [`Snapshot::get`].
     pub fn len(&self, keyspace: &Keyspace) -> Result<u64> {
         let known = self.with(
-            Shared::view,
+            OpenStore::view,
             keyspace,
             |seen| seen.len(),
             |view, map, _, seen| match seen {

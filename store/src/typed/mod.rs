@@ -64,6 +64,16 @@ mod transaction_writes;
 
 mod remove;
 
+mod expiring;
+mod expiring_change;
+
+mod expiring_snapshot;
+
+mod expiring_transaction;
+mod expiring_writes;
+
+#[cfg(test)]
+mod expiring_tests;
 #[cfg(test)]
 mod dynamic_tests;
 #[cfg(test)]
@@ -79,6 +89,9 @@ pub use bounds::{EncodedBounds, KeyBoundsFor};
 pub use change::TypedSwapped;
 pub use dynamic_type::DynamicType;
 pub use dynamic_value::DynamicValue;
+pub use expiring::{DecodedLiving, TypedExpiring};
+pub use expiring_snapshot::TypedExpiringSnapshot;
+pub use expiring_transaction::TypedExpiringTransaction;
 pub use iterate::{Decoded, DecodedKeys};
 pub use key::{Key, KeyFor, PrefixFor};
 pub use keyspace::TypedKeyspace;

@@ -38,6 +38,14 @@ pub(crate) const HANDLES: [Handle; 10] = [
     ("Batch", "batch"),
 ];
 
+/// The handles of typed expiring keyspaces, beside those of bytes.
+const TYPED_EXPIRING: [Handle; 4] = [
+    ("Expiring", "expiring keyspace"),
+    ("TypedExpiring", "typed expiring keyspace"),
+    ("TypedExpiringSnapshot", "typed in a snapshot"),
+    ("TypedExpiringTransaction", "typed in a transaction"),
+];
+
 /// The handles of multimaps.
 const MULTIMAPS: [Handle; 3] = [
     ("Multimap", "multimap"),
@@ -57,6 +65,11 @@ of the reason below why a handle does not have a method. Methods of only one kin
 
 ";
 
+const TYPED_EXPIRING_HEAD: &str = "
+A typed expiring keyspace, its snapshots and its transactions.
+
+";
+
 const MULTIMAPS_HEAD: &str = "
 A multimap has methods of its own, for keys, values and pairs of both. A batch takes pairs by its
 methods `put_into` and `delete_from`.
@@ -65,7 +78,7 @@ methods `put_into` and `delete_from`.
 
 /// All handles.
 fn handles() -> impl Iterator<Item = Handle> {
-    HANDLES.into_iter().chain(MULTIMAPS)
+    HANDLES.into_iter().chain(TYPED_EXPIRING.into_iter().skip(1)).chain(MULTIMAPS)
 }
 
 /// The public methods of each handle.
@@ -134,6 +147,8 @@ fn make(methods: &Methods) -> (String, Vec<String>) {
     let mut gaps = BTreeSet::new();
     let mut page = HEAD.to_owned();
     page.push_str(&table(&HANDLES, methods, &mut gaps, &mut problems));
+    page.push_str(TYPED_EXPIRING_HEAD);
+    page.push_str(&table(&TYPED_EXPIRING, methods, &mut gaps, &mut problems));
     page.push_str(MULTIMAPS_HEAD);
     page.push_str(&table(&MULTIMAPS, methods, &mut gaps, &mut problems));
     page.push('\n');

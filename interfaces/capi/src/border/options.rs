@@ -69,6 +69,10 @@ pub const ADAMANT_OPTION_IMAGE: c_int = 21;
 pub const ADAMANT_OPTION_BESIDE_WRITER: c_int = 22;
 /// Bytes that a writer keeps for such readers at most, of what it overwrites. Default: 1 GiB.
 pub const ADAMANT_OPTION_READER_BYTES_MAX: c_int = 23;
+/// 0 or 1: whether a thread removes expired entries of the keyspaces that were opened, by the
+/// system's clock. Default: 1. With 0 they stay until adamant_expiring_remove_expired, though none
+/// is shown.
+pub const ADAMANT_OPTION_SWEEP_EXPIRED: c_int = 24;
 
 /// Options of a store. To be freed by adamant_options_free, also after a store was opened with
 /// them.
@@ -219,6 +223,7 @@ fn set(store: &mut Options, option: c_int, value: u64) -> Result<bool> {
         }
         ADAMANT_OPTION_BESIDE_WRITER => options.beside_writer(switch(value)?),
         ADAMANT_OPTION_READER_BYTES_MAX => options.reader_bytes_max(value),
+        ADAMANT_OPTION_SWEEP_EXPIRED => options.sweep_expired(switch(value)?),
         ADAMANT_OPTION_OPEN_FILES_MAX => {
             options.open_files_max(usize::try_from(value).unwrap_or(usize::MAX))
         }

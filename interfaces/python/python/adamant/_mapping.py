@@ -424,7 +424,8 @@ class TransactionKeyspace(_native.TransactionReader[K, V], _Writable[K, V], Writ
 class Expiring(_native.Expiring[K, V], _Writable[K, V]):
     """An ordered mapping whose entries may end: from its deadline on an entry is not there.
 
-    What is set as in every mapping never ends; put() says when. What is over takes room until purge().
+    What is set as in every mapping never ends; put() says when. What is over takes room until a thread of the
+    store (sweep_expired of open()) or purge() removes it.
     """
 
     __slots__ = ()

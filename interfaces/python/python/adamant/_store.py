@@ -628,6 +628,7 @@ def open(
     log_bytes_max: int | None = None,
     deferred_ms_max: int | None = None,
     deferred_bytes_max: int | None = None,
+    sweep_expired: bool = True,
     verify_first_touch: bool = False,
     memory_bytes_max: int | None = None,
     address_bytes_max: int | None = None,
@@ -645,6 +646,8 @@ def open(
     create: whether to. read_only: beside other processes that only read. beside_writer: for reading, as
     the store is now, beside a process that may write it. durability: what commits wait for: "sync",
     survives power loss; "buffered", survives the process; "deferred", may be lost with it.
+    sweep_expired: whether a thread removes expired entries of the expiring keyspaces that were opened, by
+    the system's clock; without it they take room until purge().
     encryption_key: of an encrypted store, 32 random bytes or as many in hexadecimal digits; key_file: a
     file of either. A store that is created is encrypted by it.
     The other options are those of the Rust crate, with the same defaults.
@@ -659,6 +662,7 @@ def open(
         "log_bytes_max": log_bytes_max,
         "deferred_ms_max": deferred_ms_max,
         "deferred_bytes_max": deferred_bytes_max,
+        "sweep_expired": sweep_expired,
         "verify_first_touch": verify_first_touch,
         "memory_bytes_max": memory_bytes_max,
         "address_bytes_max": address_bytes_max,

@@ -46,7 +46,9 @@ impl CopyOptions {
     pub(super) fn local(&self) -> adamant::Options {
         let options = adamant::Options::new()
             .memory_bytes_max(MEMORY_BYTES_MAX)
-            .cache_bytes_max(CACHE_BYTES_MAX);
+            .cache_bytes_max(CACHE_BYTES_MAX)
+            // A copy has what there was, whether its time is over or not.
+            .sweep_expired(false);
         self.key.iter().cloned().fold(options, adamant::Options::encryption_key)
     }
 }

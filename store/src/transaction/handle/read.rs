@@ -8,7 +8,7 @@ use adamant_slice::Slice;
 
 use super::{Parts, Table, Transaction};
 use crate::bounds::KeyRange;
-use crate::common::shared::Shared;
+use crate::common::shared::OpenStore;
 use crate::error::Result;
 use crate::keyspace::handle::Keyspace;
 use crate::keyspace::snapshot::ViewOf;
@@ -36,7 +36,7 @@ impl Transaction {
         key: impl AsRef<[u8]>,
         reader: impl FnOnce(&[u8]) -> T,
     ) -> Result<Option<T>> {
-        self.lend_value(Shared::long_view, keyspace, key.as_ref(), reader)
+        self.lend_value(OpenStore::long_view, keyspace, key.as_ref(), reader)
     }
 
     /// Like [`Keyspace::get_briefly`], for closures of this crate.
@@ -46,7 +46,7 @@ impl Transaction {
         key: &[u8],
         reader: impl FnOnce(&[u8]) -> T,
     ) -> Result<Option<T>> {
-        self.lend_value(Shared::view, keyspace, key, reader)
+        self.lend_value(OpenStore::view, keyspace, key, reader)
     }
 
     fn lend_value<T>(

@@ -355,32 +355,60 @@ fn entries_that_end_are_removed_on_a_disk_that_others_have_filled() {
         (0..RECORDS / 50).for_each(|_| assert_eq!(later.remove_expired(50).unwrap(), 50));
     };
     type Removing<'r> = &'r dyn Fn(&Expiring);
+    // The background sweep of a store in which all has expired, by the system's clock.
+    let sweep = |path: &Path| {
+        let store = Store::open(path).unwrap();
+        let sessions = store.open_expiring("sessions").unwrap();
+        let begun = std::time::Instant::now();
+        while !sessions.keyspaces().1.is_empty().unwrap() {
+            assert!(begun.elapsed() < std::time::Duration::from_secs(120), "not swept");
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        store.close().unwrap();
+    };
     let (remove, take): (Removing<'_>, Removing<'_>) = (&remove, &take);
     let ways = [("remove", remove), ("take", take), ("clear", &clear), ("purge", &purge)];
+    let ways = ways.map(|(way, remove)| (way, Some(remove))).into_iter().chain([("sweep", None)]);
+    let ways: Vec<(&str, Option<Removing<'_>>)> = ways.collect();
     for engine in [Engine::Lsm, Engine::Bplus] {
         // Clearing creates an empty tree, for which a pool without any room has none.
         let is_tried = |(way, _): &(&str, _)| engine == Engine::Lsm || *way != "clear";
-        for (way, remove) in ways.into_iter().filter(is_tried) {
+        for (way, remove) in ways.iter().copied().filter(is_tried) {
             let (path, of) = (mounted.path().join("store"), format!("{engine}, {way}"));
-            let store = Store::open(&path).unwrap();
-            let of_engine = KeyspaceOptions::new().engine(engine);
-            let sessions = store.expiring_with("sessions", of_engine).unwrap();
-            let sessions = sessions.with_clock(|| 1_000_000);
-            let insert = |n: u32| {
+            let open = || {
+                let quiet = Options::new().sweep_expired(false);
+                let store = Store::open_with(&path, quiet).unwrap();
+                let of_engine = KeyspaceOptions::new().engine(engine);
+                let sessions = store.expiring_with("sessions", of_engine).unwrap();
+                (store, sessions.with_clock(|| 1_000_000))
+            };
+            let insert = |sessions: &Expiring, n: u32| {
                 let end = Deadline::from_millis(1_500_000 + u64::from(n));
                 sessions.insert(key(n), value(n), Some(end)).map(|_| ())
             };
-            (0..RECORDS).for_each(|n| insert(n).unwrap());
+            let (mut store, mut sessions) = open();
+            (0..RECORDS).for_each(|n| insert(&sessions, n).unwrap());
             let others = mounted.path().join("others");
             fill_up(&others);
-            let error = (RECORDS..20_000).find_map(|n| insert(n).err()).expect("no room");
+            let error =
+                (RECORDS..20_000).find_map(|n| insert(&sessions, n).err()).expect("no room");
             assert!(error.is_out_of_space() && !error.is_poisoned(), "{of}: {error}");
-            remove(&sessions);
+            match remove {
+                Some(remove) => remove(&sessions),
+                None => {
+                    drop(sessions);
+                    store.close().unwrap();
+                    sweep(&path);
+                    (store, sessions) = open();
+                }
+            }
             sessions.clear().unwrap();
             assert!(sessions.is_empty().unwrap() && sessions.keyspaces().1.is_empty().unwrap());
             sessions.keyspaces().0.compact().unwrap();
             store.shrink().unwrap();
-            (0..RECORDS).for_each(|n| insert(n).unwrap_or_else(|error| panic!("{of}: {error}")));
+            (0..RECORDS).for_each(|n| {
+                insert(&sessions, n).unwrap_or_else(|error| panic!("{of}: {error}"));
+            });
             assert!(store.check().unwrap().is_clean(), "{of}");
             store.close().unwrap();
             std::fs::remove_dir_all(&path).unwrap();
