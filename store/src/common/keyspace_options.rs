@@ -249,8 +249,8 @@ impl KeyspaceOptions {
         OwnOptions { values, durability, merge, ..self.own.into() }
     }
 
-    /// Fails if a merge operator is asked for, for a keyspace whose stored values are not its user's:
-    /// `kept` says what they are.
+    /// Fails if a merge operator is asked for, for a keyspace whose stored values are not those of
+    /// its user: `kept` says what they are.
     pub(crate) fn check_without_merge(&self, name: &str, kept: &str) -> Result<()> {
         match self.merge {
             None => Ok(()),
