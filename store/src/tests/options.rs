@@ -60,7 +60,7 @@ fn a_merge_operator_raises_the_format_and_is_recorded_by_name() {
         assert!(format_of(&store) < STORE_FORMAT_MERGE);
         store.keyspace_with("main", options.merge_operator("add")).unwrap();
         assert_eq!(format_of(&store), STORE_FORMAT_MERGE);
-        assert_eq!(&entry_of(&store, "main")[24..], b"\x08\0\x03\0add", "docs/format/store.md");
+        assert_eq!(&entry_of(&store, "main")[24..], b"\x0a\0\x03\0add", "docs/format/store.md");
     }
 }
 
