@@ -2,7 +2,8 @@
 //!
 //! Purpose: filters are given when the store is opened, by the names of keyspaces; entries of
 //! expiring keyspaces can be dropped when their deadlines have passed.
-//! Invariants: nothing of it is recorded: a store that is opened without them loses nothing.
+//! Invariants: nothing of it is recorded: a store that is opened without them loses nothing. What
+//! the library stores beside a user's values (deadlines, rows of multimaps) no filter changes.
 //! Thread safety: values, shared freely.
 
 use std::collections::BTreeMap;
@@ -12,7 +13,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use adamant_lsm::{CompactionFilter, Verdict};
 
-use crate::layout::KIND_EXPIRING;
+use crate::layout::{DEADLINE_BYTES, KIND_EXPIRING, KIND_MULTIMAP};
 
 /// A clock: milliseconds since 1970.
 type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
@@ -38,7 +39,8 @@ impl CompactionFilters {
     pub(crate) fn of(&self, name: &str, kind: u16) -> Option<Box<dyn CompactionFilter>> {
         let own = self.by_name.get(name).cloned();
         let expiry = self.expiry.clone().filter(|_| kind == KIND_EXPIRING);
-        (own.is_some() || expiry.is_some()).then(|| Box::new(KeyspaceFilter { own, expiry }) as _)
+        let is_any = own.is_some() || expiry.is_some();
+        is_any.then(|| Box::new(KeyspaceFilter { own, expiry, kind }) as _)
     }
 }
 
@@ -62,18 +64,36 @@ pub(crate) fn system_clock() -> Clock {
 struct KeyspaceFilter {
     own: Option<Arc<dyn CompactionFilter>>,
     expiry: Option<Clock>,
+    /// The number of the keyspace's kind.
+    kind: u16,
+}
+
+impl KeyspaceFilter {
+    fn has_ended(&self, deadline: &[u8]) -> bool {
+        let (Some(clock), Some(deadline)) = (&self.expiry, deadline.first_chunk()) else {
+            return false;
+        };
+        let deadline = u64::from_le_bytes(*deadline).swap_bytes();
+        deadline != 0 && deadline <= clock()
+    }
 }
 
 impl CompactionFilter for KeyspaceFilter {
-    fn filter(&self, key: &[u8], value: &[u8]) -> Verdict {
+    fn filter(&self, key: &[u8], stored: &[u8]) -> Verdict {
         // A value begins with its deadline: see `docs/format/expiring.md`.
-        if let (Some(clock), Some(deadline)) = (&self.expiry, value.first_chunk()) {
-            let deadline = u64::from_le_bytes(*deadline).swap_bytes();
-            if deadline != 0 && deadline <= clock() {
-                return Verdict::Remove;
-            }
+        let deadline_bytes = if self.kind == KIND_EXPIRING { DEADLINE_BYTES } else { 0 };
+        let Some((deadline, value)) = stored.split_at_checked(deadline_bytes) else {
+            return Verdict::Keep;
+        };
+        if self.has_ended(deadline) {
+            return Verdict::Remove;
         }
-        self.own.as_ref().map_or(Verdict::Keep, |own| own.filter(key, value))
+        match self.own.as_ref().map_or(Verdict::Keep, |own| own.filter(key, value)) {
+            // A pair is all in its row's key.
+            Verdict::Change(_) if self.kind == KIND_MULTIMAP => Verdict::Keep,
+            Verdict::Change(value) => Verdict::Change([deadline, &value].concat()),
+            verdict => verdict,
+        }
     }
 
     fn reads_blobs(&self) -> bool {

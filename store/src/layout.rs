@@ -161,6 +161,10 @@ pub const KIND_CHANGES: u16 = 4;
 /// Pairs of a multimap: a row's key is a key and one of its values, and its value is empty.
 pub const KIND_MULTIMAP: u16 = 5;
 
+/// Bytes of a deadline, before a value of the kind `KIND_EXPIRING` and before the key of a row of
+/// the kind `KIND_DEADLINES`.
+pub const DEADLINE_BYTES: usize = 8;
+
 /// The head of the history of changes.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]

@@ -481,6 +481,9 @@ impl Options {
     /// old data seldom; [`Keyspace::compact`](crate::Keyspace::compact) asks about every entry.
     /// Values in blob files are left alone unless the filter says that it reads them. A keyspace
     /// with a merge operator is not filtered: operands on top of an entry would change with it.
+    /// Of [expiring](crate::expiring) entries the filter sees the value without its deadline, which
+    /// a changed value keeps. Of a multimap it sees [rows](crate::Multimap::pair_of), whose values
+    /// are empty: it keeps or removes them, and a change keeps them.
     ///
     /// ```
     /// # let directory = tempfile::tempdir()?;

@@ -351,6 +351,11 @@ impl Lsm {
         self.filter.set(filter);
     }
 
+    /// Whether compactions ask a filter.
+    fn filters(&self) -> bool {
+        self.filter.is_set() && self.operator().is_err()
+    }
+
     /// Whether a memtable could not be flushed for lack of room, and still waits. Then values are
     /// refused, so that memtables hold no more than the reserved room can take; removals are not.
     pub fn is_short(&self) -> bool {
@@ -828,7 +833,7 @@ impl Lsm {
         *self.parked.lock() = Parked::default();
         let tree_version = self.tree_version();
         let is_changed = self.has_changed_options.swap(false, Ordering::AcqRel);
-        let is_anew = is_changed || self.filter.is_set();
+        let is_anew = is_changed || self.filters();
         let Some(job) = pick_all(&tree_version, is_anew) else { return Ok(()) };
         let done = self.run(heap, &tree_version, &job, oldest_seen()?, progress);
         if done.is_err() && is_changed {
@@ -914,10 +919,8 @@ impl Lsm {
             return Ok(is_done);
         }
         let sequences = self.context.sequences();
-        let filtering = match self.operator() {
-            Ok(_) => None,
-            Err(_) => self.filter.next(sequences.newest_held().unwrap_or(0)),
-        };
+        let after = || sequences.newest_held().unwrap_or(0);
+        let filtering = if self.filters() { self.filter.next(after()) } else { None };
         let is_filtered = filtering.is_some();
         let mut done =
             self.run_once(heap, tree_version, job, (oldest_seen, filtering), progress)?;

@@ -12,10 +12,10 @@ use adamant_slice::Slice;
 
 use crate::engine::tree::Engine;
 use crate::error::{Error, Result};
-use crate::expiring::{DEADLINE_BYTES, deadline_of, row};
+use crate::expiring::{deadline_of, row};
 use crate::keyspace::handle::Keyspace;
 use crate::kind::{deadlines_of, entries_of};
-use crate::layout::{KIND_DEADLINES, KIND_EXPIRING};
+use crate::layout::{DEADLINE_BYTES, KIND_DEADLINES, KIND_EXPIRING};
 use crate::own_options::OwnOptions;
 use crate::store::handle::Store;
 

@@ -218,7 +218,8 @@ impl KeyspaceOptions {
     /// ([`BuiltInOperator`]), or one that [`Options::merge_operator`] registers. Its name, of 1 to
     /// 32 bytes, is recorded with the keyspace, for good: a keyspace that has one cannot be opened
     /// with another, whose operands it does not hold. One that has none may get one; its values
-    /// must be of the operator's type. Keyspaces with expiring entries have none. Default: none.
+    /// must be of the operator's type. Keyspaces with expiring entries and multimaps have none.
+    /// Default: none.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -248,14 +249,14 @@ impl KeyspaceOptions {
         OwnOptions { values, durability, merge, ..self.own.into() }
     }
 
-    /// Fails if a merge operator is asked for, for a keyspace of expiring entries.
-    pub(crate) fn check_expiring(&self, name: &str) -> Result<()> {
+    /// Fails if a merge operator is asked for, for a keyspace whose stored values are not those of
+    /// its user: `kept` says what they are.
+    pub(crate) fn check_without_merge(&self, name: &str, kept: &str) -> Result<()> {
         match self.merge {
             None => Ok(()),
             Some(merge) => Err(Error::of_lsm(name)(LsmError::InvalidOption {
                 option: "merge_operator",
-                expected: "none for expiring entries, whose values begin with their deadlines"
-                    .into(),
+                expected: format!("none for {kept}"),
                 found: format!("{merge:?}"),
             })),
         }

@@ -2,13 +2,14 @@
 
 use adamant_slice::Slice;
 
-use super::deadline::{DEADLINE_BYTES, Deadline, deadline_of, rows_end};
+use super::deadline::{Deadline, deadline_of, rows_end};
 use super::entries::Living;
 use super::keyspace::Expiring;
 use crate::bounds::KeyBounds;
 use crate::error::Result;
 use crate::keyspace::iterate::Iter;
 use crate::keyspace::snapshot::Snapshot;
+use crate::layout::DEADLINE_BYTES;
 
 impl Expiring {
     /// The keyspace as a snapshot sees it. Time goes on for a snapshot too: expired entries are not

@@ -6,9 +6,7 @@ use std::time::{Duration, SystemTime};
 use adamant_slice::Slice;
 
 use crate::error::{Error, Result};
-
-/// Bytes of a deadline, before a value and before the key of a row.
-pub(crate) const DEADLINE_BYTES: usize = 8;
+use crate::layout::DEADLINE_BYTES;
 
 /// The moment at which an entry expires: milliseconds since 1970, UTC, without leap seconds.
 ///

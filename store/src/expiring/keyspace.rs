@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use adamant_heap::durability::Durability;
 use adamant_slice::Slice;
 
-use super::deadline::{DEADLINE_BYTES, Deadline, deadline_of, row, split};
+use super::deadline::{Deadline, deadline_of, row, split};
 use super::entries::Living;
 use super::sweep;
 use crate::bounds::KeyBounds;
@@ -21,6 +21,7 @@ use crate::keyspace::handle::Keyspace;
 use crate::keyspace::iterate::Iter;
 use crate::keyspace::list::{Ending, Halves};
 use crate::kind::KeyspaceKind;
+use crate::layout::DEADLINE_BYTES;
 use crate::limits::KEY_BYTES_MAX;
 use crate::store::handle::Store;
 
@@ -81,7 +82,8 @@ impl Store {
     /// # Errors
     /// As [`Store::expiring`] and [`Store::keyspace_with`].
     pub fn expiring_with(&self, name: &str, options: KeyspaceOptions) -> Result<Expiring> {
-        options.check_expiring(name)?;
+        let kept = "expiring entries, whose values begin with their deadlines";
+        options.check_without_merge(name, kept)?;
         loop {
             match self.shared.open_ending(name)? {
                 Ending::Absent => {

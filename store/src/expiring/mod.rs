@@ -54,7 +54,7 @@ mod tests;
 
 pub use at::ExpiringSnapshot;
 pub use deadline::Deadline;
-pub(crate) use deadline::{DEADLINE_BYTES, deadline_of, row, split};
+pub(crate) use deadline::{deadline_of, row, split};
 pub(crate) use entries::Entry;
 pub use entries::Living;
 pub use keyspace::Expiring;

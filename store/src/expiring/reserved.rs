@@ -5,9 +5,10 @@
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
-use super::deadline::{DEADLINE_BYTES, Deadline, write};
+use super::deadline::{Deadline, write};
 use super::keyspace::Expiring;
 use crate::error::{Error, Result};
+use crate::layout::DEADLINE_BYTES;
 use crate::reserved::ReservedValue;
 
 /// The value of an expiring entry, allocated in place, see [`Expiring::reserve`].

@@ -3,13 +3,14 @@
 use adamant_slice::Slice;
 
 use super::at::ExpiringSnapshot;
-use super::deadline::{DEADLINE_BYTES, Deadline, deadline_of};
+use super::deadline::{Deadline, deadline_of};
 use super::entries::{Entry, Living};
 use super::keyspace::Expiring;
 use super::within::ExpiringTransaction;
 use crate::bounds::{KeyBounds, KeyRange};
 use crate::error::Result;
 use crate::keyspace::iterate::Iter;
+use crate::layout::DEADLINE_BYTES;
 use crate::transaction::iterate::TransactionIter;
 
 impl Expiring {

@@ -6,12 +6,13 @@
 
 use adamant_slice::Slice;
 
-use super::deadline::{DEADLINE_BYTES, Deadline, deadline_of, join, row, rows_end, split};
+use super::deadline::{Deadline, deadline_of, join, row, rows_end, split};
 use super::entries::Living;
 use super::keyspace::Expiring;
 use super::reserved::ReservedExpiring;
 use crate::bounds::{KeyBounds, KeyRange};
 use crate::error::{Error, Result};
+use crate::layout::DEADLINE_BYTES;
 use crate::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::transaction::handle::Transaction;
 use crate::transaction::iterate::TransactionIter;

@@ -38,9 +38,7 @@ pub struct MultimapSnapshot<'s, K, V> {
 impl<K: Key, V: Key> MultimapSnapshot<'_, K, V> {
     /// The values of a key. Like [`Multimap::get`].
     pub fn get<Q: KeyFor<K> + ?Sized>(&self, key: &Q) -> Values<Keys, V> {
-        let start = rows::start_of(key);
-        let rows = self.rows_in(KeyRange::prefix(&start));
-        Values::new(rows, start.len(), &self.multimap.rows)
+        self.values_range(key, ..)
     }
 
     /// The values of a key that lie in a range. Like [`Multimap::values_range`].

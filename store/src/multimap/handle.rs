@@ -83,6 +83,7 @@ impl Store {
     /// # Errors
     /// As [`Store::multimap`] and [`Store::keyspace_with`].
     pub fn multimap_with(&self, name: &str, options: KeyspaceOptions) -> Result<Multimap> {
+        options.check_without_merge(name, "multimaps, whose pairs are all key")?;
         let state = loop {
             if let Some(state) = self.shared.open_keyspace(name)? {
                 break state;

@@ -23,9 +23,7 @@ impl<K: Key, V: Key> Multimap<K, V> {
     /// # Ok::<(), adamant::Error>(())
     /// ```
     pub fn get<Q: KeyFor<K> + ?Sized>(&self, key: &Q) -> Values<Keys, V> {
-        let start = rows::start_of(key);
-        let rows = self.rows_in(KeyRange::prefix(&start));
-        Values::new(rows, start.len(), &self.rows)
+        self.values_range(key, ..)
     }
 
     /// The values of a key that lie in a range, like [`Multimap::get`].

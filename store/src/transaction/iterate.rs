@@ -384,7 +384,10 @@ impl<'t, T: Shape> Walk<'t, T> {
             }
             let Some((key, written)) = near_own.take() else { continue };
             let Parts { keyspace, snapshot, .. } = self.tables;
-            let value = written.value(|operand| merged(snapshot, keyspace, key, operand))?;
+            let value = match T::WITH_VALUES {
+                true => written.value(|operand| merged(snapshot, keyspace, key, operand))?,
+                false => written.is_value().then_some(Slice::EMPTY),
+            };
             if let Some(value) = value {
                 self.own_yielded = true;
                 return Ok(Some(T::of_pair(key.clone(), value)));

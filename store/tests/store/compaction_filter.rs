@@ -205,6 +205,10 @@ fn blobs_panics_and_merge_operators() {
     merged.merge("key", "1").unwrap();
     merged.compact().unwrap();
     assert_eq!(text(&merged, "key").as_deref(), Some("-1"));
+    let compactions = || merged.lsm().unwrap().stats().unwrap().compactions;
+    let before = compactions();
+    merged.compact().unwrap();
+    assert_eq!(compactions(), before, "what is settled is not written anew for a filter unasked");
 }
 
 /// Expired entries give their space back, and a later entry of the same key is not confused with
@@ -249,4 +253,33 @@ fn compactions_drop_expired_entries() {
     leases.put("1", "1", Some(Deadline::from_millis(1))).unwrap();
     leases.keyspaces().0.compact().unwrap();
     assert_eq!(leases.keyspaces().0.len().unwrap(), 1);
+}
+
+/// A filter sees what its user stored, and not what the library stored with it: deadlines, and rows
+/// of multimaps.
+#[test]
+fn filters_change_nothing_that_the_library_stores_with_values() {
+    let anything = |_: &[u8], _: &[u8]| FilterVerdict::Change(b"changed".to_vec());
+    let options = small().compaction_filter("leases", by_sign).compaction_filter("words", anything);
+    let (store, _) = open(options);
+    let lsm = KeyspaceOptions::new().engine(Engine::Lsm);
+    let leases = store.expiring_with("leases", lsm).unwrap();
+    let end = Some(Deadline::from_millis(u64::MAX - 1));
+    for (key, value, end) in [("a", "+1", end), ("b", "-2", end), ("c", "+", None), ("d", "", end)]
+    {
+        leases.put(key, value, end).unwrap();
+    }
+    leases.keyspaces().0.compact().unwrap();
+    assert_eq!(leases.get_with_deadline("a").unwrap(), Some(("=1".into(), end)));
+    assert_eq!(leases.get("b").unwrap(), None);
+    assert_eq!(leases.get_with_deadline("c").unwrap(), Some(("=".into(), None)));
+    assert_eq!(leases.get_with_deadline("d").unwrap(), Some(("".into(), end)));
+
+    let words = store.multimap_with("words", lsm).unwrap();
+    words.insert("a", "1").unwrap();
+    words.untyped().compact().unwrap();
+    let rows = words.untyped().iter().collect::<adamant::Result<Vec<_>>>().unwrap();
+    assert!(rows.iter().all(|(_, value)| value.is_empty()), "{rows:?}");
+    assert_eq!(words.iter().collect::<adamant::Result<Vec<_>>>().unwrap().len(), 1);
+    assert!(store.check().unwrap().findings.is_empty());
 }
