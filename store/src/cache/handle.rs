@@ -15,7 +15,8 @@ use parking_lot::MutexGuard;
 use crate::common::cache_policy::{CachePolicy, CacheStats, bytes_of};
 use crate::common::keyspace_options::KeyspaceOptions;
 use crate::error::{Error, Result};
-use crate::expiring::{DEADLINE_BYTES, Deadline, Expiring};
+use crate::expiring::{Deadline, Expiring};
+use crate::layout::DEADLINE_BYTES;
 use crate::store::handle::Store;
 
 /// Entries that one commit evicts at most, where no put waits for them: at opening.

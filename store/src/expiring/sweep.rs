@@ -19,12 +19,13 @@ use adamant_heap::{Transaction, events};
 use adamant_slice::Slice;
 use tracing::{debug, warn};
 
-use super::deadline::{DEADLINE_BYTES, Deadline, deadline_of, rows_end};
+use super::deadline::{Deadline, deadline_of, rows_end};
 use crate::bounds::{Direction, KeyRange};
 use crate::common::shared::{KeyVisitor, OpenStore, Shared};
 use crate::common::sweeper::{Sweeper, SweptPair};
 use crate::engine::scan::ScanOptions;
 use crate::error::{Error, Result};
+use crate::layout::DEADLINE_BYTES;
 
 /// Rows that a step removes at most: some 5 ms of the write permit in a store that is in memory.
 pub(super) const STEP_ENTRIES_MAX: usize = 500;
