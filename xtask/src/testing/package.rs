@@ -18,7 +18,7 @@ const REQUIRED: [&str; 4] = ["Cargo.toml", "LICENSE-APACHE", "LICENSE-MIT", "REA
 /// Constructs that take a file by its path, up to the opening quotation mark.
 const INCLUDES: [&str; 3] = ["include_str!(\"", "include_bytes!(\"", "#[path = \""];
 /// What cargo says when it cannot ask the registry.
-const UNREACHED: [&str; 4] = ["network", "HTTP", "resolve host", "failed to query"];
+const UNREACHED: [&str; 4] = ["network", "HTTP", "failed to query", "failed to download"];
 /// The trial installation folder, below the build folder.
 const INSTALLED: &str = "package/installed";
 
