@@ -78,8 +78,7 @@ impl Server {
             return Self::start_with(opened.store(), Some(opened), options);
         }
         // The server removes what expires itself.
-        let opening =
-            adamant::Options::new().durability(options.durability).sweep_expired(false);
+        let opening = adamant::Options::new().durability(options.durability).sweep_expired(false);
         let opening =
             options.encryption_key.iter().cloned().fold(opening, adamant::Options::encryption_key);
         Self::start_on(Store::open_with(path, opening)?, options)
