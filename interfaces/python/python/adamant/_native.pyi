@@ -40,6 +40,7 @@ __all__ = [
     "encrypt",
     "get_many",
     "get_many_into",
+    "go_back",
     "put_many",
     "rekey",
     "restore",
