@@ -18,11 +18,10 @@ use adamant_medium::storage::{Directory, File, Lock};
 
 use crate::common::shared::Shared;
 use crate::engine::held_files::decode;
+use crate::engine::lsm_trees::FOLDERS;
 
 /// Name of the pool file.
 const POOL_NAME: &str = "pool";
-/// The folders of files of LSM trees.
-const FOLDERS: [&str; 2] = ["tables", "blobs"];
 
 /// The directory that a savepoint shows, or a folder in it.
 pub(crate) struct SavepointView {
@@ -58,6 +57,11 @@ impl SavepointView {
         MediumError::io("write", &self.path, None, 0, source)
     }
 
+    fn closed(&self) -> MediumError {
+        let source = io::Error::other("the store that has this savepoint was closed");
+        MediumError::io("open", &self.path, None, 0, source)
+    }
+
     fn has(&self, name: &str) -> bool {
         let number = number_of(name).filter(|(_, is_finished)| *is_finished);
         number.is_some_and(|(number, _)| self.files.contains(&number))
@@ -77,6 +81,8 @@ impl Directory for SavepointView {
 
     fn open(&self, name: &str) -> MediumResult<Option<Arc<dyn File>>> {
         match self.is_folder {
+            // Another process may give the number to another file.
+            true if !self.pool.is_open() => Err(self.closed()),
             true if self.has(name) => self.directory.open(name),
             true => Ok(None),
             false => Ok((name == POOL_NAME).then(|| self.pool.file())),

@@ -115,9 +115,7 @@ impl Store {
         // Taken before the heap is copied, so that no file which the copy names is deleted.
         let _pin = lsm_trees.pin_files();
         let sequence = heap.back_up(directory)?;
-        if lsm_trees.environment().is_some() {
-            lsm_trees.copy_files(directory, links)?;
-        }
+        lsm_trees.copy_files(directory, links)?;
         Ok(sequence)
     }
 

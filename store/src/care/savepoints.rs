@@ -10,11 +10,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use adamant_heap::{ImageKind, SavepointState};
+use adamant_heap::{Error as HeapError, ImageKind, Result as HeapResult, SavepointState};
+use adamant_lsm::{file_name, number_of};
 use adamant_medium::storage::Directory;
 
 use crate::encryption::key_of;
 use crate::engine::held_files::{decode, encode};
+use crate::engine::lsm_trees::FOLDERS;
 use crate::error::{Error, Result};
 use crate::increment::is_increment;
 use crate::options::Options;
@@ -90,7 +92,8 @@ impl Store {
         let _pin = lsm_trees.pin_files();
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let made_ms = since.map_or(0, |since| since.as_millis() as u64);
-        let files = || encode(&lsm_trees.file_numbers());
+        let unopened = lsm_trees.files_of_unopened()?;
+        let files = || encode(&[lsm_trees.file_numbers(), unopened].concat());
         let is_made = heap.create_savepoint(name, made_ms, files)?;
         self.shared.hold_savepoints()?;
         if is_made { Ok(()) } else { Err(Error::SavepointExists { name: name.into() }) }
@@ -214,7 +217,7 @@ impl Store {
 /// # Errors
 /// [`Error::UnknownSavepoint`] if there is none of that name that can be read; [`Error::Missing`]
 /// or [`Error::NotAStore`] if there is no store, [`Error::Locked`] if it is open, also beside a
-/// writer; no space, damage. Then the store is as it was.
+/// writer; no space, damage, a file of an LSM tree that is missing. Then the store is as it was.
 pub fn go_back(path: impl AsRef<Path>, name: &str) -> Result<()> {
     go_back_with(path, name, Options::new())
 }
@@ -240,8 +243,31 @@ pub fn go_back_in(directory: Arc<dyn Directory>, name: &str, options: Options) -
     }
     let options = options.create(false).read_only(false).beside_writer(false);
     let (directory, options) = plain_of(directory, &options)?;
-    match adamant_heap::go_back(directory, heap_options_of(&options), name)? {
+    let files = Arc::clone(&directory);
+    let need_files = |attached: &[u8]| need_files(&*files, attached);
+    match adamant_heap::go_back(directory, heap_options_of(&options), name, &need_files)? {
         Some(_) => Ok(()),
         None => Err(Error::UnknownSavepoint { name: name.into() }),
     }
+}
+
+/// Fails unless all files of LSM trees are in the store's directory that a savepoint lists.
+fn need_files(directory: &dyn Directory, attached: &[u8]) -> HeapResult<()> {
+    let (mut missing, names) = (decode(attached), directory.list()?);
+    for folder in FOLDERS.into_iter().filter(|folder| names.iter().any(|name| name == folder)) {
+        for name in directory.subdirectory(folder)?.list()? {
+            if let Some((number, true)) = number_of(&name) {
+                missing.remove(&number);
+            }
+        }
+    }
+    let Some(number) = missing.into_iter().min() else { return Ok(()) };
+    Err(HeapError::Damaged {
+        file: directory.path().join(FOLDERS[0]).join(file_name(number)),
+        offset: 0,
+        what:
+            "expected this file, which the savepoint needs, there or among the blob files, found \
+               none; the store is as it was: put the file back, or delete the savepoint"
+                .into(),
+    })
 }

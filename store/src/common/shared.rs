@@ -100,21 +100,22 @@ thread_local! {
 }
 
 impl OpenStore {
-    /// Opens all LSM trees, since nothing else on the heap leads to their memtables' entries. False
-    /// if one is damaged, or needs what this build lacks: the others can be used, but which files
+    /// Opens all LSM trees, since nothing else on the heap leads to their memtables' entries. One
+    /// may be damaged, or need what this build lacks: the others can be used, but which files
     /// belong to that one is unknown.
-    fn open_trees(&self) -> Result<bool> {
-        let mut are_all_open = true;
+    fn open_trees(&self) -> Result<()> {
         let view = self.view()?;
         for (name, entry) in self.catalogue.list(&view)? {
             if Engine::numbered(entry.engine.get(), entry.format.get()) == Some(Engine::Lsm) {
                 match self.catalogue.map(&view, &name, &entry) {
-                    Err(error) if is_for_others(&error) => are_all_open = false,
+                    Err(error) if is_for_others(&error) => {
+                        self.catalogue.lsm_trees().note_unopened();
+                    }
                     outcome => drop(outcome?),
                 }
             }
         }
-        Ok(are_all_open)
+        Ok(())
     }
 
     /// Keeps the files of LSM trees that persistent savepoints need, and removes those that only
@@ -690,12 +691,10 @@ impl Shared {
             opening: OPENINGS.fetch_add(1, Ordering::Relaxed) + 1,
         };
         open.find_history()?;
-        let are_all_open = open.open_trees()?;
+        open.open_trees()?;
         if !options.only_reads() {
             open.hold_savepoints()?;
-            if are_all_open {
-                open.catalogue.lsm_trees().remove_orphans(&open.heap)?;
-            }
+            open.catalogue.lsm_trees().remove_orphans(&open.heap)?;
             let retired = open.catalogue.list_retired(&open.view()?);
             // Damage there does not prevent opening the rest.
             open.destroy_retired(retired.unwrap_or_default());

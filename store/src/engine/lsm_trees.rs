@@ -9,13 +9,14 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use adamant_heap::access::Read;
 use adamant_heap::{Heap, Ptr, Salvage, Transaction};
 use adamant_lsm::{
     Cache, CacheOptions, FileCounter, HeldFiles, LostRecords, Lsm, NamedOperator,
-    Options as LsmOptions, Sequences, TreeContext, file_name, number_of,
+    Options as LsmOptions, Sequences, TreeContext, file_name, number_of, owner_of,
 };
 use adamant_medium::storage::Directory;
 use parking_lot::Mutex;
@@ -30,6 +31,7 @@ use crate::own_options::OwnOptions;
 /// Directories of tables and blob files, in the store's directory.
 const TABLES_NAME: &str = "tables";
 const BLOBS_NAME: &str = "blobs";
+pub(crate) const FOLDERS: [&str; 2] = [TABLES_NAME, BLOBS_NAME];
 /// Bytes of a file that are copied at once.
 const COPY_BYTES: usize = 1 << 20;
 
@@ -45,6 +47,8 @@ pub(crate) struct LsmTrees {
     sequences: Arc<Sequences>,
     environment: OnceLock<Arc<TreeContext>>,
     trees: Mutex<HashMap<u64, Arc<Lsm>>>,
+    /// Whether there is a tree that could not be opened: which files belong to it is not known.
+    has_unopened: AtomicBool,
     write_stall: Arc<WriteStall>,
     /// Backups in progress.
     pins: Mutex<usize>,
@@ -76,6 +80,7 @@ impl LsmTrees {
             sequences: Arc::default(),
             environment: OnceLock::new(),
             trees: Mutex::default(),
+            has_unopened: AtomicBool::new(false),
             write_stall: Arc::default(),
             pins: Mutex::default(),
             held: Mutex::default(),
@@ -140,11 +145,11 @@ impl LsmTrees {
             (self.options.clone(), Arc::clone(&self.sequences)),
             (FileCounter { block: head, at: HEAD_NEXT_FILE_AT }, next_file),
         );
+        let held = self.held.lock();
+        environment.set_held(held.clone());
         if is_first {
             environment.skip_present().map_err(Error::of_lsm(""))?;
         }
-        let held = self.held.lock();
-        environment.set_held(held.clone());
         // A backup that began before there was a tree pins its files from the start.
         let pins = self.pins.lock();
         Ok(self.environment.get_or_init(|| {
@@ -185,6 +190,43 @@ impl LsmTrees {
         self.all().iter().flat_map(|tree| tree.file_numbers()).collect()
     }
 
+    /// Notes that there is a tree that cannot be opened.
+    pub(crate) fn note_unopened(&self) {
+        self.has_unopened.store(true, Ordering::Release);
+    }
+
+    fn has_unopened(&self) -> bool {
+        self.has_unopened.load(Ordering::Acquire)
+    }
+
+    /// Numbers of the files that trees may have which could not be opened: then all that are there.
+    pub(crate) fn files_of_unopened(&self) -> Result<Vec<u64>> {
+        let mut numbers = Vec::new();
+        let folders = if self.has_unopened() { self.folders()? } else { Vec::new() };
+        for folder in folders {
+            let names = folder.list()?.into_iter();
+            let finished =
+                names.filter_map(|name| number_of(&name)).filter(|(_, finished)| *finished);
+            numbers.extend(finished.map(|(number, _)| number));
+        }
+        Ok(numbers)
+    }
+
+    /// The identity that files have which only savepoints need. A tree that is the first one again
+    /// gets it, too: otherwise its files are left for good by going back, as another store's.
+    fn held_identity(&self) -> Result<Option<[u8; 16]>> {
+        let held = self.held.lock();
+        for folder in self.folders()? {
+            for number in &held.numbers {
+                let owner = owner_of(&*folder, &file_name(*number)).map_err(Error::of_lsm(""))?;
+                if owner.is_some() {
+                    return Ok(owner);
+                }
+            }
+        }
+        Ok(None)
+    }
+
     /// Whether a tree that is open has a file.
     pub(crate) fn has_file(&self, number: u64) -> bool {
         self.all().iter().any(|tree| tree.has_file(number))
@@ -205,7 +247,7 @@ impl LsmTrees {
     fn folders(&self) -> Result<Vec<Arc<dyn Directory>>> {
         let names = self.directory.list()?;
         let mut folders = Vec::new();
-        for folder in [TABLES_NAME, BLOBS_NAME] {
+        for folder in FOLDERS {
             if names.iter().any(|name| name == folder) {
                 folders.push(self.directory.subdirectory(folder)?);
             }
@@ -219,7 +261,7 @@ impl LsmTrees {
         let mut last = self.held.lock();
         if let Some(environment) = self.environment.get() {
             environment.set_held(held.clone());
-        } else if !held.are_all {
+        } else if !held.are_all && !self.has_unopened() {
             // There is no tree at all.
             let free = last.numbers.difference(&held.numbers).map(|number| file_name(*number));
             let names: Vec<String> = free.collect();
@@ -242,13 +284,16 @@ impl LsmTrees {
         name: &str,
         own: &OwnOptions,
     ) -> Result<Arc<Lsm>> {
-        let random = || {
+        let identity = || {
+            if let Some(held) = self.held_identity()? {
+                return Ok(held);
+            }
             let mut uuid = [0; 16];
             self.directory.random(&mut uuid)?;
             Ok(uuid)
         };
         let store = heap.root(STORE_ROOT);
-        let environment = self.environment_or_new(heap, (store, true), random)?;
+        let environment = self.environment_or_new(heap, (store, true), identity)?;
         let head = Lsm::create(heap, environment).map_err(Error::of_lsm(""))?;
         let tree =
             Lsm::open_with(heap, head, environment, &own.lsm).map_err(Error::of_lsm(name))?;
@@ -328,16 +373,21 @@ impl LsmTrees {
         Ok(())
     }
 
-    /// Copies all finished files to the directory of another store, and makes them durable there.
-    /// With `links` they are hard links where that can be done: finished files never change, and
-    /// are durable.
+    /// Copies all finished files to the directory of another store, but for those that only
+    /// savepoints need, and makes them durable there. With `links` they are hard links where that
+    /// can be done: finished files never change, and are durable.
     pub(crate) fn copy_files(&self, target: &dyn Directory, links: bool) -> Result<()> {
+        let Some(environment) = self.environment.get() else { return Ok(()) };
+        let only_held = environment.only_held();
         let mut piece = vec![0; COPY_BYTES];
-        for name in [TABLES_NAME, BLOBS_NAME] {
+        for name in FOLDERS {
             let from = self.directory.subdirectory(name)?;
             let to = target.subdirectory(name)?;
-            let is_finished = |name: &String| number_of(name).is_some_and(|(_, finished)| finished);
-            for file in from.list()?.into_iter().filter(is_finished) {
+            let is_copied = |name: &String| {
+                let number = number_of(name).filter(|(_, is_finished)| *is_finished);
+                number.is_some_and(|(number, _)| !only_held.contains(&number))
+            };
+            for file in from.list()?.into_iter().filter(is_copied) {
                 if links {
                     match from.link(&file, &*to) {
                         Err(error) if error.is_unsupported() => {}
@@ -363,14 +413,15 @@ impl LsmTrees {
         Ok(target.sync()?)
     }
 
-    /// Removes files that belong to no tree, and to no reader in another process. To be called when
-    /// all trees are open.
+    /// Removes files that belong to no tree, and to no reader in another process, and ensures that
+    /// no number is reused. To be called when all trees are open that can be.
     pub(crate) fn remove_orphans(&self, heap: &Heap) -> Result<()> {
         let Some(environment) = self.environment.get() else { return Ok(()) };
         let trees = self.all();
         // Where it cannot be told, one may be there.
         let has_readers = heap.oldest_reader().map_or(true, |oldest| oldest.is_some());
-        let is_listed = |file| has_readers || trees.iter().any(|tree| tree.has_file(file));
+        let is_unknown = has_readers || self.has_unopened();
+        let is_listed = |file| is_unknown || trees.iter().any(|tree| tree.has_file(file));
         environment.remove_orphans(is_listed).map_err(Error::of_lsm(""))?;
         Ok(())
     }

@@ -28,6 +28,11 @@ impl SavepointPool {
         self.0.attached()
     }
 
+    /// Whether it can be read still.
+    pub fn is_open(&self) -> bool {
+        self.0.is_open()
+    }
+
     /// Ends it: the file is not read any more, and the savepoint can be deleted.
     pub fn close(&self) {
         self.0.close();
@@ -79,7 +84,7 @@ impl Heap {
     /// `Error::Misuse` beside a writer; those of the medium.
     pub fn savepoints(&self) -> Result<Vec<Savepoint>> {
         self.refuse_child()?;
-        self.registry()?.list()
+        Ok(self.registry()?.list())
     }
 
     /// What is attached to each savepoint that is there, in some order; `None` for one that is
@@ -124,15 +129,20 @@ impl Heap {
                        beside a writer",
             });
         }
-        let opened = Arc::new(Registry::open(&self.directory, false)?);
+        let opened = Arc::new(Registry::open(&self.directory, self.journal.pool(), false)?);
         Ok(self.savepoints.get_or_init(|| opened))
     }
 
-    fn go_back_to(&self, name: &str) -> Result<Option<u64>> {
+    fn go_back_to(
+        &self,
+        name: &str,
+        refuse_attached: &dyn Fn(&[u8]) -> Result<()>,
+    ) -> Result<Option<u64>> {
         let journal = self.journal.writable()?;
         let Some(view) = journal.savepoints().view(journal.pool().file(), name)? else {
             return Ok(None);
         };
+        refuse_attached(view.attached())?;
         let refuse_readers = || match journal.oldest_reader()? {
             None => Ok(()),
             Some(_) => Err(Error::Unsupported {
@@ -151,18 +161,24 @@ impl Heap {
 
 /// Makes the heap in a directory, which is not open, what a savepoint of it shows; returns the
 /// number of the commit that is the last one from now on. `None` if there is none of that name that
-/// can be read. All savepoints stay, that one and later ones, too.
+/// can be read. All savepoints stay, that one and later ones, too. `refuse_attached` gets what is
+/// attached to it before anything changes.
 ///
 /// The pool is made anew, and replaces the old one in one step: a crash leaves one of them. Takes
 /// as much space as the pool, and copies of the pages that differ. O(pool).
 ///
 /// # Errors
-/// As [`Heap::open`]; `Error::Unsupported` while processes read the heap beside a writer; out of
-/// space, damage of the savepoint. Then the heap is as it was.
-pub fn go_back(directory: Arc<dyn Directory>, options: Options, name: &str) -> Result<Option<u64>> {
+/// As [`Heap::open`]; those of `refuse_attached`; `Error::Unsupported` while processes read the
+/// heap beside a writer; out of space, damage of the savepoint. Then the heap is as it was.
+pub fn go_back(
+    directory: Arc<dyn Directory>,
+    options: Options,
+    name: &str,
+    refuse_attached: &dyn Fn(&[u8]) -> Result<()>,
+) -> Result<Option<u64>> {
     let options = Options { background: false, create: false, read_only: false, ..options };
     let (heap, _) = Heap::open(directory, options)?;
-    let gone = heap.go_back_to(name);
+    let gone = heap.go_back_to(name, refuse_attached);
     let closed = heap.close();
     gone.and_then(|sequence| closed.map(|()| sequence))
 }

@@ -95,7 +95,7 @@ impl Journal {
         let pool = PoolFile::open_in(directory.as_ref())?;
         let log_directory = directory.subdirectory(LOG_NAME)?;
         let bytes_max = options.recovery_bytes_max;
-        let keepers = Keepers::new(directory, options.reader_bytes_max)?;
+        let keepers = Keepers::new(directory, &pool, options.reader_bytes_max)?;
         let Recovered { applied, files, recovery } =
             recover(&pool, log_directory.as_ref(), bytes_max, &keepers)?;
         remove_if_there(directory.as_ref(), POOL_NEW_NAME)?;

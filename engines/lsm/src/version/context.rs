@@ -236,7 +236,7 @@ impl TreeContext {
             let before = removed;
             for name in directory.list()? {
                 let Some((number, is_finished)) = number_of(&name) else { continue };
-                self.next_file.fetch_max(number.saturating_add(1), Ordering::Relaxed);
+                self.skip_number(number);
                 if is_finished && is_listed(number) {
                     continue;
                 }
@@ -258,19 +258,32 @@ impl TreeContext {
         Ok(removed)
     }
 
-    /// Ensures that no number is reused of a file that is there. For the first tree of a store,
-    /// where files of earlier ones may be held.
+    fn skip_number(&self, number: u64) {
+        self.next_file.fetch_max(number.saturating_add(1), Ordering::Relaxed);
+    }
+
+    /// Ensures that no number is reused of a file that is there, and notes those that are held. For
+    /// the first tree of a store: the files are those of earlier ones.
     ///
     /// # Errors
     /// Those of the storage backend.
     pub fn skip_present(&self) -> Result<()> {
-        for directory in [&self.tables, &self.blobs] {
-            let names = directory.list()?;
-            let numbers = names.iter().filter_map(|name| Some(number_of(name)?.0));
-            let next = numbers.max().map_or(1, |last| last.saturating_add(1));
-            self.next_file.fetch_max(next, Ordering::Relaxed);
+        let mut removals = self.removals.lock();
+        for kind in [FileKind::Tables, FileKind::Blobs] {
+            for name in self.directory(kind).list()? {
+                let Some((number, is_finished)) = number_of(&name) else { continue };
+                self.skip_number(number);
+                if is_finished && removals.held.has(number) {
+                    removals.only_held.push((kind, number));
+                }
+            }
         }
         Ok(())
+    }
+
+    /// Numbers of files that no tree needs, now or later: they stay for those that hold them.
+    pub fn only_held(&self) -> HashSet<u64> {
+        self.removals.lock().only_held.iter().map(|(_, number)| *number).collect()
     }
 
     /// Says which files must stay from now on, and removes those that had to until now and that

@@ -442,3 +442,61 @@ fn a_full_disk_loses_savepoints_and_nothing_else() {
     println!("savepoints on full disks: {} whole, {} lost", counts[0], counts[1]);
     assert!(counts.iter().all(|count| *count > 5), "{counts:?}");
 }
+
+/// The death of a process in the middle of a change, then another one that goes on, then a power
+/// cut: what the first had renamed and not synced looked durable to the second.
+#[test]
+fn a_power_cut_behind_a_death_leaves_each_savepoint_at_its_commit() {
+    let (mut tally, mut found) = (Tally::new(), 0);
+    for number in [217, 218] {
+        let disk = SimDisk::new(seed(number));
+        let mut run = Run::begin(&disk, number);
+        run.workload.close().unwrap();
+        disk.begin_history();
+        run.workload.store = Some(run.workload.mix.setup.open(&disk).unwrap());
+        for act in [Create("one"), Commits(3), Shrink, Create("two"), Commits(3), Shrink] {
+            run.act(act).unwrap();
+        }
+        for act in [Delete("one"), Commits(2), Delete("two"), Commits(1), Create("three")] {
+            run.act(act).unwrap();
+        }
+        let renames = (0..disk.operation_count())
+            .filter(|point| disk.describe(*point).is_some_and(|it| it.contains("savepoint")));
+        let points: Vec<u64> = renames.flat_map(|point| [point, point + 1]).collect();
+        let mut cursor = disk.cursor();
+        for point in points {
+            if point < cursor.point() {
+                continue;
+            }
+            cursor.advance_to(point);
+            let killed = cursor.kill();
+            tally.points += 1;
+            tally.state(&disk, point, &"killed", || {
+                let setup = run.workload.mix.setup;
+                let store = setup.open(&killed).unwrap();
+                let names = |store: &Store| {
+                    let all = store.savepoints().unwrap().into_iter();
+                    all.map(|one| one.name).collect::<Vec<_>>()
+                };
+                let before = names(&store);
+                verify_savepoints(&store, &run.known, point, false);
+                for name in Content::of(&store).keyspaces.keys() {
+                    store.drop_keyspace(name).unwrap();
+                }
+                store.keyspace("new").unwrap().put("key", vec![7; 9000]).unwrap();
+                store.shrink().unwrap();
+                verify_savepoints(&store, &run.known, point, false);
+                let end = killed.operation_count();
+                drop(store);
+                for choice in [Choice::None, Choice::random(point), Choice::random(point + 1)] {
+                    let cut = killed.crash(end, &mut choice.clone());
+                    let store = setup.open(&cut).unwrap();
+                    assert_eq!(names(&store), before, "{choice:?}");
+                    found += verify_savepoints(&store, &run.known, point, false)[0];
+                }
+            });
+        }
+    }
+    tally.print("savepoints, power cuts behind deaths");
+    assert!(found > 50, "{found}");
+}

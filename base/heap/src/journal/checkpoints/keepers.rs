@@ -24,16 +24,17 @@ pub(in crate::journal) struct Keepers {
 }
 
 impl Keepers {
-    /// Those of the store in a directory, which is open for writing; at most `reader_bytes_max`
-    /// bytes are kept for readers.
+    /// Those of the store in a directory, which is open for writing, and has this pool; at most
+    /// `reader_bytes_max` bytes are kept for readers.
     ///
     /// # Errors
     /// Those of the medium.
     pub(in crate::journal) fn new(
         store: &Arc<dyn Directory>,
+        pool: &PoolFile,
         reader_bytes_max: u64,
     ) -> Result<Self> {
-        let savepoints = Arc::new(Registry::open(store, true)?);
+        let savepoints = Arc::new(Registry::open(store, pool, true)?);
         Ok(Self { readers: Keeper::new(store, reader_bytes_max), savepoints })
     }
 

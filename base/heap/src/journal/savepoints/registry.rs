@@ -69,26 +69,44 @@ pub struct Savepoint {
 #[derive(Debug)]
 pub(crate) struct Registry {
     store: Arc<dyn Directory>,
+    /// That of the pool.
+    uuid: [u8; 16],
     is_writable: bool,
     has_any: AtomicBool,
     state: Mutex<State>,
 }
 
 impl Registry {
-    /// Those of the store in a directory. Reads the names of all pages that the newest needs.
+    /// Those of the store in a directory with this pool. Reads the names of all pages that the
+    /// newest needs. A file that cannot be read does not keep the store from being opened.
     ///
     /// # Errors
-    /// Those of the medium.
-    pub(crate) fn open(store: &Arc<dyn Directory>, is_writable: bool) -> Result<Self> {
+    /// Those of the medium; `Error::Unsupported` for a savepoint of a newer format.
+    pub(crate) fn open(
+        store: &Arc<dyn Directory>,
+        pool: &PoolFile,
+        is_writable: bool,
+    ) -> Result<Self> {
         let mut state = State { next: 1, ..State::default() };
         if store.list()?.iter().any(|name| name == SAVEPOINTS_NAME) {
             let directory = store.subdirectory(SAVEPOINTS_NAME)?;
             state.directory = Some(Arc::clone(&directory));
-            state.read(directory.as_ref())?;
-            state.find_kept()?;
+            let is_ended = state.read(directory.as_ref(), pool.uuid())?;
+            if is_writable && is_ended {
+                // The process that deleted one may have died before its sync: nothing is kept for
+                // it from now on, so it must not come back.
+                directory.sync()?;
+            }
+            state.find_kept();
         }
         let has_any = AtomicBool::new(!state.savepoints.is_empty());
-        Ok(Self { store: Arc::clone(store), is_writable, has_any, state: Mutex::new(state) })
+        Ok(Self {
+            store: Arc::clone(store),
+            uuid: *pool.uuid(),
+            is_writable,
+            has_any,
+            state: Mutex::new(state),
+        })
     }
 
     /// Whether there is a savepoint that can be read. Changes only under the checkpoint lock, but
@@ -138,15 +156,19 @@ impl Registry {
             }
             renamed => renamed.map(|()| true)?,
         };
-        directory.sync()?;
+        if let Err(error) = directory.sync() {
+            // As in a deletion: it must not come back after it was listed as lost.
+            let _ = directory.rename(&lost_name(number), &name);
+            return Err(error.into());
+        }
         let oldest = state.savepoints.remove(0);
         if is_named {
             state.lost.push(Known { file: None, ..oldest });
         }
         state.end_views(number, ViewState::Lost);
         self.has_any.store(!state.savepoints.is_empty(), Ordering::Release);
-        // What cannot be told now takes space for longer, no more.
-        let _ = state.find_kept().and_then(|()| state.reclaim(&*directory));
+        // What cannot be removed now takes space for longer, no more.
+        let _ = state.reclaim(&*directory);
         Ok(true)
     }
 
@@ -182,7 +204,7 @@ impl Registry {
             debug_assert!(false, "it has its name");
             return Ok(false);
         };
-        let file = Some(Arc::new(SavepointFile::open(file, new.number)?));
+        let file = Some(Arc::new(SavepointFile::open(file, new.number, &self.uuid)?));
         let known = Known { name: new.name.into(), number: new.number, pages: new.pages, file };
         state.next += 1;
         state.savepoints.push(known);
@@ -227,17 +249,15 @@ impl Registry {
         self.has_any.store(!state.savepoints.is_empty(), Ordering::Release);
         let _ = remove_if_there(&*directory, &deleted);
         // What cannot be removed now is when another one is made or deleted.
-        let _ = state.find_kept().and_then(|()| state.reclaim(&*directory));
+        state.find_kept();
+        let _ = state.reclaim(&*directory);
         Ok(true)
     }
 
     /// All savepoints, the oldest first. O(pages that were kept).
-    ///
-    /// # Errors
-    /// Those of the medium.
-    pub(crate) fn list(&self) -> Result<Vec<Savepoint>> {
+    pub(crate) fn list(&self) -> Vec<Savepoint> {
         let state = self.state.lock();
-        let files = state.read_files(0)?;
+        let files = state.read_files(0);
         let copies = needed(&state.needing(), &files);
         let is_damaged = |known: &Known| known.file.is_none();
         let mut listed = Vec::new();
@@ -268,7 +288,7 @@ impl Registry {
             state: SavepointState::Lost,
             attached: Vec::new(),
         }));
-        Ok(listed)
+        listed
     }
 
     /// What is attached to each savepoint; `None` for one that is damaged.

@@ -103,11 +103,15 @@ fn checksum(header: &SavepointHeader) -> u32 {
 }
 
 impl SavepointFile {
-    /// Opens the file of the savepoint with a number.
+    /// Opens the file of the savepoint with a number, of a pool with this UUID.
     ///
     /// # Errors
-    /// `Error::Damaged` if it is none, or not whole; those of the medium.
-    pub(in crate::journal) fn open(file: Arc<dyn File>, number: u64) -> Result<Self> {
+    /// `Error::Damaged` if it is none, of another pool, or not whole; those of the medium.
+    pub(in crate::journal) fn open(
+        file: Arc<dyn File>,
+        number: u64,
+        uuid: &[u8; 16],
+    ) -> Result<Self> {
         let bytes = file.len()?;
         let mut head = [0; size_of::<SavepointHeader>()];
         if bytes < PAGE_BYTES {
@@ -127,6 +131,9 @@ impl SavepointFile {
                 header.version
             );
             return Err(Error::Unsupported { file: file.path().into(), what });
+        }
+        if header.uuid != *uuid {
+            return Err(damaged(&*file, 24, "the UUID of this store's pool"));
         }
         let (pages, name_bytes) = (header.pages.get(), header.name_bytes.get() as usize);
         let blocks = pool_checksums::block_count(pages.min(1 << 40));

@@ -52,8 +52,9 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Reads what is there.
-    pub(super) fn read(&mut self, directory: &dyn Directory) -> Result<()> {
+    /// Reads what is there for a pool with this UUID. Returns whether any was deleted or given up.
+    pub(super) fn read(&mut self, directory: &dyn Directory, uuid: &[u8; 16]) -> Result<bool> {
+        let mut is_ended = false;
         for name in directory.list()? {
             let (number, is_lost) = match named(&name) {
                 Named::Savepoint(number) => (number, false),
@@ -65,65 +66,64 @@ impl State {
                 }
                 Named::Deleted(number) => {
                     self.next = self.next.max(number + 1);
+                    is_ended = true;
                     continue;
                 }
                 Named::Other => continue,
             };
+            is_ended |= is_lost;
             self.next = self.next.max(number + 1);
-            let opened = match directory.open(&name) {
-                Ok(Some(file)) => SavepointFile::open(file, number),
-                Ok(None) => continue,
-                Err(error) => Err(error.into()),
+            let open = || match directory.open(&name)? {
+                Some(file) => SavepointFile::open(file, number, uuid).map(Some),
+                None => Ok(None),
             };
+            let opened = open().or_else(|error| match error {
+                // The device may have failed once.
+                Error::Medium(_) => open(),
+                error => Err(error),
+            });
             let known = match opened {
-                Ok(file) => Known {
+                Ok(None) => continue,
+                Ok(Some(file)) => Known {
                     name: file.name.clone(),
                     number,
                     pages: file.pages,
                     file: (!is_lost).then(|| Arc::new(file)),
                 },
-                // It stays, and what it may need, until it is deleted.
-                Err(Error::Damaged { .. }) => Known { name, number, pages: PAGES_MAX, file: None },
-                Err(error) => return Err(error),
+                Err(error @ Error::Unsupported { .. }) => return Err(error),
+                // It stays, and what it may need, until it is deleted, or can be read again.
+                Err(_) => Known { name, number, pages: PAGES_MAX, file: None },
             };
             if is_lost { &mut self.lost } else { &mut self.savepoints }.push(known);
         }
         self.savepoints.sort_by_key(|known| known.number);
         self.lost.sort_by_key(|known| known.number);
         self.files.sort_unstable();
-        Ok(())
+        Ok(is_ended)
     }
 
     pub(super) fn needing(&self) -> Vec<(u64, u64)> {
         self.savepoints.iter().map(|known| (known.number, known.pages)).collect()
     }
 
-    /// The pages of the files above a number. One that is damaged has none.
-    pub(super) fn read_files(&self, above: u64) -> Result<Vec<(u64, Vec<u64>)>> {
-        let Some(directory) = &self.directory else { return Ok(Vec::new()) };
-        let mut files = Vec::new();
-        for number in self.files.iter().filter(|number| **number > above) {
-            let pages = match directory.open(&kept_name(*number)) {
-                Ok(file) => file.as_ref().map(read_entries).transpose()?.flatten(),
-                Err(error) => match Error::from(error) {
-                    Error::Damaged { .. } => None,
-                    error => return Err(error),
-                },
-            };
-            files.push((*number, pages.unwrap_or_default()));
-        }
-        Ok(files)
+    /// The pages of the files above a number. One that cannot be read has none: it stays, and
+    /// its pages are kept once more.
+    pub(super) fn read_files(&self, above: u64) -> Vec<(u64, Vec<u64>)> {
+        let Some(directory) = &self.directory else { return Vec::new() };
+        let pages_of = |number| {
+            let file = directory.open(&kept_name(number)).ok()??;
+            read_entries(&file).ok()?
+        };
+        let files = self.files.iter().filter(|number| **number > above);
+        files.map(|number| (*number, pages_of(*number).unwrap_or_default())).collect()
     }
 
     /// Finds which pages were kept after the newest savepoint.
-    pub(super) fn find_kept(&mut self) -> Result<()> {
-        let mut kept = PageSet::default();
-        if let Some(newest) = self.savepoints.last() {
-            let files = self.read_files(newest.number)?;
-            files.iter().flat_map(|(_, pages)| pages).for_each(|page| kept.add(*page));
-        }
-        self.kept = kept;
-        Ok(())
+    pub(super) fn find_kept(&mut self) {
+        self.kept = PageSet::default();
+        let Some(newest) = self.savepoints.last() else { return };
+        let files = self.read_files(newest.number);
+        files.iter().flat_map(|(_, pages)| pages).for_each(|page| self.kept.add(*page));
     }
 
     /// Makes sure that names which were only read are durable. The process that gave them may have
@@ -169,11 +169,11 @@ impl State {
     /// Removes the files of pages that no savepoint needs, and makes holes of the others' pages
     /// that none needs. Needs no space.
     pub(super) fn reclaim(&mut self, directory: &dyn Directory) -> Result<()> {
-        let files = self.read_files(0)?;
+        let files = self.read_files(0);
         let copies = needed(&self.needing(), &files);
         for ((number, pages), copies) in files.iter().zip(&copies) {
             let first = self.savepoints.first().map_or(u64::MAX, |known| known.number);
-            // One that is damaged has no pages, but may have had some.
+            // One that cannot be read has no pages, but may have had some.
             let may_be_needed = pages.is_empty() && *number > first;
             if may_be_needed || copies.iter().all(|copy| *copy) && !copies.is_empty() {
                 continue;
@@ -216,7 +216,7 @@ pub(super) fn give_name(directory: &dyn Directory, name: &str, made: Result<()>)
     }
     directory.sync().map_err(|error| {
         // The name would look durable from then on, and the next sync would not write it.
-        let _ = directory.rename(name, &new);
+        let _ = directory.rename(name, &new).and_then(|()| directory.sync());
         error.into()
     })
 }

@@ -123,6 +123,11 @@ impl PoolView {
         &self.savepoint.attached
     }
 
+    /// Whether it can be read.
+    pub(crate) fn is_open(&self) -> bool {
+        self.index.is_open()
+    }
+
     /// Ends it: later reads fail.
     pub(crate) fn close(&self) {
         self.index.end(ViewState::Closed);
