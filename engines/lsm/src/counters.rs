@@ -68,7 +68,7 @@ fn take_slot(slot: &Slot) -> usize {
 #[repr(align(64))]
 struct Line<const N: usize>([AtomicU64; N]);
 
-/// Counters that are counted together, up to eight. They take 1 KiB from [`FEW_MAX`] counts on: a
+/// Counters that are counted together, up to eight. They take 1 KiB from 256 counts on: a
 /// program may have thousands of keyspaces, and most of them are hardly used.
 pub struct Counters<const N: usize> {
     /// The first counts, of all threads.
