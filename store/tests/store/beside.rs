@@ -3,24 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use adamant::{Durability, Engine, Error, Keyspace, KeyspaceOptions, LsmOptions, Options, Store};
+use adamant::{Engine, Error, Store};
+
+use crate::small::{keyspace, options};
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
-
-fn options() -> Options {
-    let mut lsm = LsmOptions::default();
-    lsm.memtable_bytes_max = 64 << 10;
-    lsm.table_bytes_max = 64 << 10;
-    lsm.base_bytes_min = 128 << 10;
-    lsm.level0_tables_max = 3;
-    lsm.level_ratio = 4;
-    lsm.blob_bytes_min = Some(1000);
-    Options::new().durability(Durability::Buffered).lsm(lsm).log_bytes_max(4 << 20)
-}
-
-fn keyspace(store: &Store, engine: Engine) -> Keyspace {
-    store.keyspace_with(engine.name(), KeyspaceOptions::new().engine(engine)).unwrap()
-}
 
 /// A reader and what it must see.
 struct Reader {

@@ -1,6 +1,8 @@
 //! Tests of the store, as one program: it is compiled and linked once. Tests that need a process of
 //! their own are beside it.
 
+mod small;
+
 mod attempts;
 mod backup;
 #[cfg(unix)]

@@ -3,29 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use adamant::{
-    Durability, Engine, Error, Keyspace, KeyspaceOptions, LsmOptions, Options, SavepointState,
-    Store,
-};
+use adamant::{Engine, Error, Keyspace, SavepointState, Store};
+
+use crate::small::{keyspace, options};
 
 type Model = [BTreeMap<Vec<u8>, Vec<u8>>; 2];
 
 const ENGINES: [Engine; 2] = [Engine::Bplus, Engine::Lsm];
-
-fn options() -> Options {
-    let mut lsm = LsmOptions::default();
-    lsm.memtable_bytes_max = 64 << 10;
-    lsm.table_bytes_max = 64 << 10;
-    lsm.base_bytes_min = 128 << 10;
-    lsm.level0_tables_max = 3;
-    lsm.level_ratio = 4;
-    lsm.blob_bytes_min = Some(1000);
-    Options::new().durability(Durability::Buffered).lsm(lsm).log_bytes_max(4 << 20)
-}
-
-fn keyspace(store: &Store, engine: Engine) -> Keyspace {
-    store.keyspace_with(engine.name(), KeyspaceOptions::new().engine(engine)).unwrap()
-}
 
 /// Panics unless a store has exactly what a model has.
 #[track_caller]
