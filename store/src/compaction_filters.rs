@@ -9,14 +9,11 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use adamant_lsm::{CompactionFilter, Verdict};
 
+use crate::clock::Clock;
 use crate::layout::{DEADLINE_BYTES, KIND_EXPIRING, KIND_MULTIMAP};
-
-/// A clock: milliseconds since 1970.
-type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
 
 /// The filters that a store is opened with.
 #[derive(Clone, Default)]
@@ -50,14 +47,6 @@ impl fmt::Debug for CompactionFilters {
         let mut debug = f.debug_struct("CompactionFilters");
         debug.field("by_name", &names).field("drops_expired", &self.expiry.is_some()).finish()
     }
-}
-
-/// Milliseconds since 1970, by the system's clock.
-pub(crate) fn system_clock() -> Clock {
-    Arc::new(|| {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-    })
 }
 
 /// The filter of one keyspace.

@@ -71,6 +71,7 @@
 #![forbid(unsafe_code)]
 
 pub mod layout;
+mod clock;
 mod kind;
 mod types;
 mod error;

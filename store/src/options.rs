@@ -6,7 +6,8 @@ use adamant_heap::durability::Durability;
 use adamant_heap::{Flushing, ImageKind};
 use adamant_lsm::{CompactionFilter, MergeOperator, Options as LsmOptions};
 
-use crate::compaction_filters::{CompactionFilters, system_clock};
+use crate::clock::system_millis;
+use crate::compaction_filters::CompactionFilters;
 use crate::encryption::EncryptionKey;
 use crate::error::{Error, Result};
 use crate::merge_operators::MergeOperators;
@@ -521,7 +522,7 @@ impl Options {
     /// have ended. Entries in blob files stay. Default: false.
     #[must_use]
     pub fn drop_expired(mut self, drops: bool) -> Self {
-        self.compaction_filters.drop_expired(drops.then(system_clock));
+        self.compaction_filters.drop_expired(drops.then(|| Arc::new(system_millis) as _));
         self
     }
 

@@ -308,7 +308,7 @@ impl Lsm {
         heap: &mut Transaction<'_>,
         operands: impl IntoIterator<Item = (&'w [u8], &'w [u8])>,
     ) -> Result<()> {
-        let (has_room, operator) = (!self.is_short(), self.current.load().operator.get()?);
+        let (has_room, operator) = (!self.is_short(), self.operator()?);
         let mut last: Option<&[u8]> = None;
         let mut operands = operands.into_iter().peekable();
         while operands.peek().is_some() {

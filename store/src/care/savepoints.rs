@@ -14,6 +14,7 @@ use adamant_heap::{Error as HeapError, ImageKind, Result as HeapResult, Savepoin
 use adamant_lsm::{file_name, number_of};
 use adamant_medium::storage::Directory;
 
+use crate::clock::system_millis;
 use crate::encryption::key_of;
 use crate::engine::held_files::{decode, encode};
 use crate::engine::lsm_trees::FOLDERS;
@@ -90,11 +91,9 @@ impl Store {
         let _one_at_a_time = self.shared.savepoints.lock();
         // Until it lists them.
         let _pin = lsm_trees.pin_files();
-        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let made_ms = since.map_or(0, |since| since.as_millis() as u64);
         let unopened = lsm_trees.files_of_unopened()?;
         let files = || encode(&[lsm_trees.file_numbers(), unopened].concat());
-        let is_made = heap.create_savepoint(name, made_ms, files)?;
+        let is_made = heap.create_savepoint(name, system_millis(), files)?;
         self.shared.hold_savepoints()?;
         if is_made { Ok(()) } else { Err(Error::SavepointExists { name: name.into() }) }
     }

@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use adamant_heap::durability::Durability;
 use adamant_slice::Slice;
@@ -14,6 +14,7 @@ use super::deadline::{Deadline, deadline_of, row, split};
 use super::entries::Living;
 use super::sweep;
 use crate::bounds::KeyBounds;
+use crate::clock::{Clock, system_millis};
 use crate::common::keyspace_options::KeyspaceOptions;
 use crate::common::sweeper::SweptPair;
 use crate::error::{Error, Result};
@@ -24,9 +25,6 @@ use crate::kind::KeyspaceKind;
 use crate::layout::DEADLINE_BYTES;
 use crate::limits::KEY_BYTES_MAX;
 use crate::store::handle::Store;
-
-/// A clock: milliseconds since 1970.
-type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
 
 /// An ordered map whose entries may have a [`Deadline`], see [`crate::expiring`]. Keys have up to
 /// 65,527 bytes, values up to 4 GiB - 9.
@@ -144,7 +142,7 @@ impl Store {
         sweep::watch(&self.shared, pair);
         let lent = |state| Keyspace::lent(&self.shared, state);
         let (entries, deadlines) = (lent(entries), lent(deadlines));
-        let clock: Clock = Arc::new(|| Deadline::from(SystemTime::now()).millis());
+        let clock: Clock = Arc::new(system_millis);
         Ok(Some(Expiring { store: self.clone(), entries, deadlines, clock }))
     }
 

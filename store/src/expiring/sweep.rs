@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use adamant_heap::durability::Durability;
 use adamant_heap::{Transaction, events};
@@ -21,6 +21,7 @@ use tracing::{debug, warn};
 
 use super::deadline::{Deadline, deadline_of, rows_end};
 use crate::bounds::{Direction, KeyRange};
+use crate::clock::system_millis;
 use crate::common::shared::{KeyVisitor, OpenStore, Shared};
 use crate::common::sweeper::{Sweeper, SweptPair};
 use crate::engine::scan::ScanOptions;
@@ -101,7 +102,7 @@ pub(super) fn sweep(
 /// Steps through a keyspace until nothing in it has expired; returns how long to sleep.
 fn sweep_one(open: &OpenStore, sweeper: &Sweeper, pair: &SweptPair) -> Result<Duration> {
     while !sweeper.is_stopped() {
-        let (begun, now) = (Instant::now(), Deadline::from(SystemTime::now()).millis());
+        let (begun, now) = (Instant::now(), system_millis());
         let stepped = match step(open, pair, now, STEP_ENTRIES_MAX) {
             Err(error) if open.makes_room_for(&error, true) => {
                 step(open, pair, now, STEP_ENTRIES_MAX)
