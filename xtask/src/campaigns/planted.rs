@@ -117,6 +117,8 @@ const DURING_RECOVERY: Test = SIMULATOR.test("heap_crashes::crashes_during_recov
 const KILLED: Test = SIMULATOR.test("heap_crashes::a_killed_process_loses_no_buffered_commit");
 const CLOSING: Test =
     SIMULATOR.test("heap_crashes::closing::a_close_that_failed_is_not_built_upon");
+const CLOSING_LONG: Test =
+    SIMULATOR.test("heap_crashes::closing::a_log_is_not_trimmed_after_a_close_that_failed");
 const LOST_CHECKPOINTS: Test =
     HEAP.test("journal::tests::recovery::lost_checkpoints_are_noticed_or_harmless");
 const MIXTURES: Test = HEAP
@@ -171,8 +173,6 @@ const BEHIND: Test =
     HEAP.test("journal::tests::beside::a_caller_that_writes_waits_while_a_checkpoint_is_behind");
 const BESIDE: Test = HEAP
     .test("journal::tests::beside::what_is_appended_beside_a_checkpoint_is_there_after_a_crash");
-const STORE_SYNC: Test =
-    SCENARIOS.test("store_crashes::a_failing_sync_poisons_and_reopening_recovers");
 const LEFT_OUT: Test =
     HEAP.test("journal::tests::beside::a_checkpoint_passes_durable_records_only");
 const FINISHED_TABLE: Test =
@@ -316,7 +316,7 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("R3.a-log-may-be-missing", &[LOST_LOG]),
     mutant("R3.files-without-header-are-passed-over", &[LOST_HEADER]),
     mutant("R3.the-log-may-be-of-an-earlier-moment", &[MIXTURES]),
-    mutant("R4.trims-beside-a-checkpoint-in-the-cache", &[STORE_SYNC]),
+    mutant("R4.trims-beside-a-checkpoint-in-the-cache", &[CLOSING_LONG]),
     mutant("R4.replays-what-is-not-durable", &[DURING_RECOVERY, KILLED]),
     mutant("R4.trusts-the-page-cache", &[FAILED_SYNC, DURING_RECOVERY]),
     mutant("R4.goes-on-in-the-same-generation", &[SMALL, LARGE, LOG_TORN]),
