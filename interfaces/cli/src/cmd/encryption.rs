@@ -1,6 +1,6 @@
 //! `adamant encrypt|decrypt|rekey STORE`, `adamant key new FILE`.
 
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -84,7 +84,7 @@ fn write_new(path: &Path, key: &EncryptionKey) -> io::Result<()> {
 #[cfg(unix)]
 fn sync_folder_of(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+    std::fs::File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
 /// Folders cannot be synced there.
