@@ -534,11 +534,12 @@ impl Options {
     /// # let path = directory.path().join("app.adamant");
     /// use adamant::{Deadline, Engine, KeyspaceOptions, Options, Store};
     ///
-    /// let store = Store::open_with(&path, Options::new().drop_expired_by(|| 1_000))?;
+    /// let clock = || 4_000_000_000_000;
+    /// let store = Store::open_with(&path, Options::new().drop_expired_by(clock))?;
     /// let options = KeyspaceOptions::new().engine(Engine::Lsm);
-    /// let leases = store.expiring_with("leases", options)?.with_clock(|| 1_000);
-    /// leases.put("printer", "ada", Some(Deadline::from_millis(999)))?;
-    /// leases.put("scanner", "bob", Some(Deadline::from_millis(1_001)))?;
+    /// let leases = store.expiring_with("leases", options)?.with_clock(clock);
+    /// leases.put("printer", "ada", Some(Deadline::from_millis(3_999_999_999_999)))?;
+    /// leases.put("scanner", "bob", Some(Deadline::from_millis(4_000_000_000_001)))?;
     /// let (entries, _) = leases.keyspaces();
     /// assert_eq!(entries.len()?, 2, "one has ended, and is there");
     /// entries.compact()?;

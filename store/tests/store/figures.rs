@@ -168,7 +168,8 @@ fn estimates_are_near_the_truth() {
     {
         let store = Store::open_directory(
             std::sync::Arc::new(adamant_heap::MemoryDirectory::new()),
-            options(),
+            // Else the estimates are those of what compactions have left to do.
+            options().background(false),
         )
         .unwrap();
         let data = made(&store, engine);
