@@ -407,6 +407,12 @@ impl Store {
         self.detached(py, |store| store.rekey(&new))
     }
 
+    /// Whether it was opened beside a writer.
+    #[getter]
+    fn beside_writer(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.store(py)?.is_beside_writer())
+    }
+
     /// Whether it was opened for reading only.
     #[getter]
     fn read_only(&self) -> bool {

@@ -285,6 +285,10 @@ class Store:
         """
 
     @property
+    def beside_writer(self) -> bool:
+        """Whether it was opened for reading beside a writer."""
+
+    @property
     def read_only(self) -> bool:
         """Whether it was opened for reading only."""
 
