@@ -22,9 +22,9 @@
  *     long as that function says: until a handle is freed, or a cursor moves. An adamant_value is a copy.
  *  6. Text. Paths and names are text that ends with a zero byte; names of keyspaces are UTF-8.
  *  7. Threads. Handles of stores, keyspaces, snapshots, values and lists may be used by any number of threads
- *     at once, those of entries that end too. Those of options, batches, transactions, cursors and feeds of
- *     changes are for one thread at a time, whichever: a second one is told ADAMANT_BUSY. Nobody frees what
- *     somebody uses.
+ *     at once, those of entries that end and of multimaps too. Those of options, batches, transactions,
+ *     cursors and feeds of changes are for one thread at a time, whichever: a second one is told
+ *     ADAMANT_BUSY. Nobody frees what somebody uses.
  *  8. Fork. The child of a fork must not use or free handles from before it: calls are ADAMANT_MISUSE, and
  *     bytes that were lent are not there. Open the store after the fork, in one of the two.
  *  9. Closing. After adamant_close every use of the store is ADAMANT_CLOSED. Handles are freed all the same.

@@ -226,6 +226,11 @@ def test_multimaps(path: Path, engine: str) -> None:
             assert [pair async for pair in snapshot[tags].items()] == pairs
             assert await tags.discard_all("a") == 3 and await snapshot[tags].count() == 4
         assert [pair async for pair in tags] == [("c", "1")] and tags.name == "tags"
+        async with db.batch() as batch:
+            tags.put_into(batch, "d", "1")
+            tags.delete_from(batch, "c", "1")
+            assert await tags.has_key("c")
+        assert [pair async for pair in tags] == [("d", "1")]
         with pytest.raises(ZeroDivisionError):
             async with db.transaction() as transaction:
                 await transaction[tags].clear()

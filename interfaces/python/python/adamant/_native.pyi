@@ -498,6 +498,12 @@ class Multimap(Generic[_K, _V]):
     def update(self, *sources: Mapping[_K, _V] | Iterable[tuple[_K, _V]]) -> None:
         """Adds pairs, in one commit: of an iterable, or of a mapping of keys to values."""
 
+    def put_into(self, batch: Batch, key: _K, value: _V, /) -> None:
+        """Will give a key one more value, at the commit of a batch."""
+
+    def delete_from(self, batch: Batch, key: _K, value: _V, /) -> None:
+        """Will take a value from a key, at the commit of a batch, if the key has it then."""
+
     def __contains__(self, pair: object, /) -> bool: ...
     def has_key(self, key: _K, /) -> bool:
         """Whether a key has a value."""

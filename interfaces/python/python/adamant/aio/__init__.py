@@ -15,13 +15,14 @@ A call that is cancelled while a thread works waits for the end of that work, mi
 and raises CancelledError then: it has happened as a whole or not at all, and nothing goes on behind it.
 """
 
+from adamant.aio._batch import AsyncBatch
 from adamant.aio._expiring import AsyncExpiring, AsyncSnapshotExpiring
 from adamant.aio._keyspace import AsyncKeyspace, AsyncTransactionKeyspace
 from adamant.aio._multimap import AsyncMultimap
 from adamant.aio._reader import AsyncReader
 from adamant.aio._store import AsyncStore, go_back, in_memory, open, restore
 from adamant.aio._threads import FETCHED_MAX, THREADS_MAX, Reads
-from adamant.aio._together import AsyncBatch, AsyncSnapshot, AsyncTransaction
+from adamant.aio._together import AsyncSnapshot, AsyncTransaction
 
 __all__ = [
     "FETCHED_MAX",

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Generic, TypeVar
 
 from adamant._native import Multimap
+from adamant.aio._batch import AsyncBatch
 from adamant.aio._threads import FETCHED_MAX, Place
 
 K = TypeVar("K")
@@ -49,6 +50,14 @@ class AsyncMultimap(Generic[K, V]):
     async def update(self, pairs: Mapping[K, V] | Iterable[tuple[K, V]]) -> None:
         """Adds pairs, in one commit. It walks over them in a thread."""
         await self._place.threads.call(self.multimap.update, pairs)
+
+    def put_into(self, batch: AsyncBatch, key: K, value: V) -> None:
+        """Will give a key one more value, at the commit of a batch."""
+        self.multimap.put_into(batch.batch, key, value)
+
+    def delete_from(self, batch: AsyncBatch, key: K, value: V) -> None:
+        """Will take a value from a key, at the commit of a batch, if the key has it then."""
+        self.multimap.delete_from(batch.batch, key, value)
 
     async def contains(self, key: K, value: V) -> bool:
         """Whether a key has a value."""

@@ -21,11 +21,12 @@ from adamant._store import (
     Store,
     Transaction,
 )
+from adamant.aio._batch import AsyncBatch
 from adamant.aio._expiring import AsyncExpiring
 from adamant.aio._keyspace import AsyncKeyspace
 from adamant.aio._multimap import AsyncMultimap
 from adamant.aio._threads import Place, Reads, Threads, in_a_thread
-from adamant.aio._together import AsyncBatch, AsyncSnapshot, AsyncTransaction
+from adamant.aio._together import AsyncSnapshot, AsyncTransaction
 
 T = TypeVar("T")
 P = ParamSpec("P")

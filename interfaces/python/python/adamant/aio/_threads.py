@@ -12,6 +12,8 @@ from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar
 T = TypeVar("T")
 P = ParamSpec("P")
 Reads: TypeAlias = Literal["thread", "loop"]
+# The class of what a block failed by; None: it did not.
+Kind: TypeAlias = type[BaseException] | None
 
 # Threads of a store: as many commits wait for one sync of the device together.
 THREADS_MAX = 8
