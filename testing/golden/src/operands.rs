@@ -77,7 +77,7 @@ fn steps(operator: &str, round: u32) -> Vec<Step> {
         _ => format!("{round}.{number}").into_bytes(),
     };
     let mut steps = Vec::new();
-    if round % 6 == 0 {
+    if round.is_multiple_of(6) {
         // A value below the operands of this round, and what was removed before it.
         let number = round / 6;
         steps.push(Step::Put(key(number), operand(100)));

@@ -187,7 +187,7 @@ fn pairs_and_leases_are_as_they_were() {
         let rounds_of = rounds_of.typed::<String, u32>().unwrap();
         assert_eq!(rounds_of.len().unwrap(), u64::from(ROUNDS * 6));
         let rounds: Vec<u32> = rounds_of.get("key 00").map(Result::unwrap).collect();
-        let is_one = |round: &u32| (0..6).any(|step| (round * 5 + step * 7) % 24 == 0);
+        let is_one = |round: &u32| (0..6).any(|step| (round * 5 + step * 7).is_multiple_of(24));
         assert_eq!(rounds, (0..ROUNDS).filter(is_one).collect::<Vec<_>>());
         assert!(rounds_of.insert("key 00", &ROUNDS).unwrap());
 
