@@ -22,9 +22,9 @@
  *     long as that function says: until a handle is freed, or a cursor moves. An adamant_value is a copy.
  *  6. Text. Paths and names are text that ends with a zero byte; names of keyspaces are UTF-8.
  *  7. Threads. Handles of stores, keyspaces, snapshots, values and lists may be used by any number of threads
- *     at once, those of entries that end too. Those of options, batches, transactions, cursors and feeds of
- *     changes are for one thread at a time, whichever: a second one is told ADAMANT_BUSY. Nobody frees what
- *     somebody uses.
+ *     at once, those of entries that end and of multimaps too. Those of options, batches, transactions,
+ *     cursors and feeds of changes are for one thread at a time, whichever: a second one is told
+ *     ADAMANT_BUSY. Nobody frees what somebody uses.
  *  8. Fork. The child of a fork must not use or free handles from before it: calls are ADAMANT_MISUSE, and
  *     bytes that were lent are not there. Open the store after the fork, in one of the two.
  *  9. Closing. After adamant_close every use of the store is ADAMANT_CLOSED. Handles are freed all the same.
@@ -1110,6 +1110,12 @@ int adamant_keyspace_list_get(const adamant_keyspace_list *list,
                               uint64_t *entries);
 
 /**
+ * The name of the merge operator of the keyspace at an index of a list, which is there until the
+ * list is freed; NULL: it has none. ADAMANT_NOT_FOUND beyond the end.
+ */
+int adamant_keyspace_list_merge_operator(const adamant_keyspace_list *list, size_t index, const char **name);
+
+/**
  * Frees a list; NULL is none.
  */
 void adamant_keyspace_list_free(adamant_keyspace_list *list);
@@ -1595,6 +1601,23 @@ int adamant_batch_merge(adamant_batch *batch,
 int adamant_batch_delete(adamant_batch *batch, const adamant_keyspace *keyspace, adamant_slice key);
 
 /**
+ * Will give a key of a multimap a value, whether it has that or not. The bytes are copied.
+ * ADAMANT_KEY_LENGTH if both are too long together.
+ */
+int adamant_batch_multimap_put(adamant_batch *batch,
+                               const adamant_multimap *multimap,
+                               adamant_slice key,
+                               adamant_slice value);
+
+/**
+ * Will take a value from a key of a multimap, whether it has that or not.
+ */
+int adamant_batch_multimap_delete(adamant_batch *batch,
+                                  const adamant_multimap *multimap,
+                                  adamant_slice key,
+                                  adamant_slice value);
+
+/**
  * Will move the value of a key to a key of the same or another keyspace, as adamant_move; nothing
  * if there is none then. Changes before and after it in the batch happen before and after it.
  */
@@ -1879,6 +1902,131 @@ int adamant_transaction_expiring_remove_expired(adamant_transaction *transaction
                                                 const adamant_expiring *expiring,
                                                 size_t entries_max,
                                                 uint64_t *removed);
+
+/**
+ * Whether a key had a value: ADAMANT_OK or ADAMANT_NOT_FOUND. O(log n).
+ */
+int adamant_snapshot_multimap_contains(const adamant_snapshot *snapshot,
+                                       const adamant_multimap *multimap,
+                                       adamant_slice key,
+                                       adamant_slice value);
+
+/**
+ * How many values a key had, which are counted.
+ */
+int adamant_snapshot_multimap_count(const adamant_snapshot *snapshot,
+                                    const adamant_multimap *multimap,
+                                    adamant_slice key,
+                                    uint64_t *values);
+
+/**
+ * How many pairs of a key and a value there were.
+ */
+int adamant_snapshot_multimap_len(const adamant_snapshot *snapshot,
+                                  const adamant_multimap *multimap,
+                                  uint64_t *pairs);
+
+/**
+ * The lowest value that a key had above another value, as adamant_multimap_next_value: a copy, to
+ * be freed by adamant_value_free.
+ */
+int adamant_snapshot_multimap_next_value(const adamant_snapshot *snapshot,
+                                         const adamant_multimap *multimap,
+                                         adamant_slice key,
+                                         adamant_slice above,
+                                         adamant_value **value);
+
+/**
+ * The lowest key above another one that had a value, as adamant_multimap_next_key: a copy, to be
+ * freed by adamant_value_free.
+ */
+int adamant_snapshot_multimap_next_key(const adamant_snapshot *snapshot,
+                                       const adamant_multimap *multimap,
+                                       adamant_slice above,
+                                       adamant_value **key);
+
+/**
+ * Gives a key a value, whether it has that or not, without reading it: so it cannot conflict.
+ */
+int adamant_transaction_multimap_put(adamant_transaction *transaction,
+                                     const adamant_multimap *multimap,
+                                     adamant_slice key,
+                                     adamant_slice value);
+
+/**
+ * Takes a value from a key, whether it has that or not, without reading it: so it cannot conflict.
+ */
+int adamant_transaction_multimap_delete(adamant_transaction *transaction,
+                                        const adamant_multimap *multimap,
+                                        adamant_slice key,
+                                        adamant_slice value);
+
+/**
+ * Like adamant_transaction_multimap_put, and says what was there, as adamant_multimap_insert.
+ */
+int adamant_transaction_multimap_insert(adamant_transaction *transaction,
+                                        const adamant_multimap *multimap,
+                                        adamant_slice key,
+                                        adamant_slice value,
+                                        int *is_new);
+
+/**
+ * Like adamant_transaction_multimap_delete, and says what was there, as adamant_multimap_remove.
+ */
+int adamant_transaction_multimap_remove(adamant_transaction *transaction,
+                                        const adamant_multimap *multimap,
+                                        adamant_slice key,
+                                        adamant_slice value);
+
+/**
+ * Takes all values from a key, as adamant_multimap_remove_all. All that it has count as read.
+ */
+int adamant_transaction_multimap_remove_all(adamant_transaction *transaction,
+                                            const adamant_multimap *multimap,
+                                            adamant_slice key,
+                                            uint64_t *values);
+
+/**
+ * Whether a key has a value: ADAMANT_OK or ADAMANT_NOT_FOUND. O(log n).
+ */
+int adamant_transaction_multimap_contains(const adamant_transaction *transaction,
+                                          const adamant_multimap *multimap,
+                                          adamant_slice key,
+                                          adamant_slice value);
+
+/**
+ * How many values a key has, which are counted and count as read.
+ */
+int adamant_transaction_multimap_count(const adamant_transaction *transaction,
+                                       const adamant_multimap *multimap,
+                                       adamant_slice key,
+                                       uint64_t *values);
+
+/**
+ * How many pairs of a key and a value there are. All of them count as read.
+ */
+int adamant_transaction_multimap_len(const adamant_transaction *transaction,
+                                     const adamant_multimap *multimap,
+                                     uint64_t *pairs);
+
+/**
+ * The lowest value of a key above another value, as adamant_multimap_next_value: a copy, to be
+ * freed by adamant_value_free. That there is none between the two counts as read.
+ */
+int adamant_transaction_multimap_next_value(const adamant_transaction *transaction,
+                                            const adamant_multimap *multimap,
+                                            adamant_slice key,
+                                            adamant_slice above,
+                                            adamant_value **value);
+
+/**
+ * The lowest key above another one that has a value, as adamant_multimap_next_key: a copy, to be
+ * freed by adamant_value_free.
+ */
+int adamant_transaction_multimap_next_key(const adamant_transaction *transaction,
+                                          const adamant_multimap *multimap,
+                                          adamant_slice above,
+                                          adamant_value **key);
 
 /**
  * A cursor on what a keyspace holds when it comes by; the range may be NULL: all keys. It stands

@@ -10,6 +10,7 @@ use crate::border::failure::{Failure, Result, run};
 use crate::border::hold::hold;
 use crate::border::options::durability_of;
 use crate::border::pointers::{Changed, In, Opaque, Out, Slice, Taken};
+use crate::multimap::MultimapHandle;
 use crate::whole::keyspace::{KeyspaceHandle, name_of};
 use crate::whole::store::StoreHandle;
 
@@ -88,6 +89,37 @@ pub extern "C" fn adamant_batch_delete(
 ) -> c_int {
     run(|| {
         batch.with(|batch| Ok(batch.delete(keyspace.keyspace()?, key.bytes()?)?))?;
+        Ok(ADAMANT_OK)
+    })
+}
+
+/// Will give a key of a multimap a value, whether it has that or not. The bytes are copied.
+/// ADAMANT_KEY_LENGTH if both are too long together.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_batch_multimap_put(
+    batch: Changed<BatchHandle>,
+    multimap: In<MultimapHandle>,
+    key: Slice,
+    value: Slice,
+) -> c_int {
+    run(|| {
+        let multimap = multimap.get()?;
+        batch.with(|batch| Ok(multimap.put_into(batch, key.bytes()?, value.bytes()?)?))?;
+        Ok(ADAMANT_OK)
+    })
+}
+
+/// Will take a value from a key of a multimap, whether it has that or not.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_batch_multimap_delete(
+    batch: Changed<BatchHandle>,
+    multimap: In<MultimapHandle>,
+    key: Slice,
+    value: Slice,
+) -> c_int {
+    run(|| {
+        let multimap = multimap.get()?;
+        batch.with(|batch| Ok(multimap.delete_from(batch, key.bytes()?, value.bytes()?)?))?;
         Ok(ADAMANT_OK)
     })
 }

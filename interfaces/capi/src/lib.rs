@@ -6,9 +6,9 @@
 //! store, and its result becomes a code. All unsafe code is in [`border`]. No panic leaves a
 //! function: it becomes `ADAMANT_PANIC`.
 //!
-//! Thread safety: handles of stores, keyspaces (expiring ones too), snapshots, values and lists may
-//! be used by any number of threads at once; those of options, batches, transactions, cursors and
-//! feeds of changes by one at a time, and a second one gets `ADAMANT_BUSY`.
+//! Thread safety: handles of stores, keyspaces (expiring ones too), multimaps, snapshots, values
+//! and lists may be used by any number of threads at once; those of options, batches, transactions,
+//! cursors and feeds of changes by one at a time, and a second one gets `ADAMANT_BUSY`.
 
 #[cfg(not(panic = "unwind"))]
 compile_error!("a panic has to become ADAMANT_PANIC: build this crate with panic = \"unwind\"");

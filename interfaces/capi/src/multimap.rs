@@ -165,7 +165,7 @@ pub extern "C" fn adamant_multimap_next_key(
 }
 
 /// The bound of what lies above bytes; none for NULL.
-fn bound_above(bytes: &Slice) -> Result<Bound<Vec<u8>>> {
+pub(crate) fn bound_above(bytes: &Slice) -> Result<Bound<Vec<u8>>> {
     if bytes.is_none() {
         return Ok(Bound::Unbounded);
     }
@@ -173,7 +173,10 @@ fn bound_above(bytes: &Slice) -> Result<Bound<Vec<u8>>> {
 }
 
 /// Gives a copy of what was found, or NULL.
-fn give(target: &Out<*mut Value>, found: adamant::Result<Option<adamant::Slice>>) -> Result<c_int> {
+pub(crate) fn give(
+    target: &Out<*mut Value>,
+    found: adamant::Result<Option<adamant::Slice>>,
+) -> Result<c_int> {
     target.need_handle()?;
     match found? {
         Some(bytes) => {

@@ -11,13 +11,14 @@ use std::sync::OnceLock;
 
 /// The programs: each gets a folder of its own as its argument, and returns 0 if all is as it
 /// should be.
-const PROGRAMS: [&str; 13] = [
+const PROGRAMS: [&str; 14] = [
     "entries",
     "figures",
     "views",
     "changes",
     "expiring",
     "multimap",
+    "multimap_views",
     "broken",
     "wrong",
     "threads",

@@ -207,6 +207,7 @@ static void test_keyspaces(adamant_store *store)
     adamant_value *dictionary;
     const char *name = NULL, *engine = NULL;
     uint64_t entries = 0;
+    size_t index;
 
     CODE(ADAMANT_UNKNOWN_KEYSPACE, adamant_keyspace_open_existing(store, "a list", &one));
     CHECK(one == NULL);
@@ -259,6 +260,17 @@ static void test_keyspaces(adamant_store *store)
     OK(adamant_transaction_commit(transaction));
     adamant_transaction_free(transaction);
     check_value(packed, "1", "one and two and three");
+    OK(adamant_keyspaces(store, &list));
+    OK(adamant_keyspace_list_merge_operator(list, 0, &name));
+    CHECK(name == NULL);
+    for (index = 0; strcmp(name == NULL ? "" : name, "merged") != 0; index++) {
+        OK(adamant_keyspace_list_get(list, index, &name, NULL, NULL));
+    }
+    OK(adamant_keyspace_list_merge_operator(list, index - 1, &name));
+    CHECK(name != NULL && strcmp(name, "append") == 0);
+    CODE(ADAMANT_NOT_FOUND, adamant_keyspace_list_merge_operator(list, 1000, &name));
+    CODE(ADAMANT_INVALID, adamant_keyspace_list_merge_operator(list, 0, NULL));
+    adamant_keyspace_list_free(list);
     CODE(ADAMANT_INVALID, adamant_merge(other, T("1"), T("2")));
     adamant_keyspace_free(packed);
     OK(adamant_keyspace_options_set_merge_operator(options, "add"));

@@ -24,7 +24,7 @@ static void test_null(adamant_store *store, adamant_keyspace *keyspace, const ch
     adamant_cursor *cursor = NULL, *no_cursor = (adamant_cursor *)1;
     adamant_value *value = NULL;
     adamant_keyspace_list *list = NULL;
-    adamant_multimap *no_multimap = (adamant_multimap *)1;
+    adamant_multimap *multimap = NULL, *no_multimap = (adamant_multimap *)1;
     adamant_expiring *expiring = NULL, *no_expiring = (adamant_expiring *)1;
     adamant_slice slice = {NULL, 0};
     uint64_t count;
@@ -82,6 +82,7 @@ static void test_null(adamant_store *store, adamant_keyspace *keyspace, const ch
     BAD(adamant_keyspaces(store, NULL));
     CHECK(adamant_keyspace_list_count(NULL) == 0);
     BAD(adamant_keyspace_list_get(NULL, 0, NULL, NULL, NULL));
+    BAD(adamant_keyspace_list_merge_operator(NULL, 0, NULL));
 
     BAD(adamant_put(NULL, T("a"), T("b")));
     BAD(adamant_insert(NULL, T("a"), T("b"), NULL));
@@ -159,6 +160,29 @@ static void test_null(adamant_store *store, adamant_keyspace *keyspace, const ch
     BAD(adamant_multimap_len(NULL, NULL));
     BAD(adamant_multimap_next_value(NULL, T("a"), T("b"), &value));
     BAD(adamant_multimap_next_key(NULL, T("a"), &value));
+    OK(adamant_multimap_open(store, "m", NULL, &multimap));
+    BAD(adamant_batch_multimap_put(NULL, multimap, T("a"), T("b")));
+    BAD(adamant_batch_multimap_put(batch, NULL, T("a"), T("b")));
+    BAD(adamant_batch_multimap_delete(batch, NULL, T("a"), T("b")));
+    BAD(adamant_batch_multimap_delete(batch, multimap, T("a"), adamant_bytes(NULL, 1)));
+    BAD(adamant_snapshot_multimap_contains(NULL, multimap, T("a"), T("b")));
+    BAD(adamant_snapshot_multimap_count(snapshot, multimap, T("a"), NULL));
+    BAD(adamant_snapshot_multimap_len(snapshot, NULL, &count));
+    BAD(adamant_snapshot_multimap_next_value(snapshot, multimap, T("a"), NOTHING, NULL));
+    BAD(adamant_snapshot_multimap_next_key(snapshot, NULL, NOTHING, &value));
+    BAD(adamant_transaction_multimap_put(transaction, NULL, T("a"), T("b")));
+    BAD(adamant_transaction_multimap_delete(NULL, multimap, T("a"), T("b")));
+    BAD(adamant_transaction_multimap_insert(transaction, NULL, T("a"), T("b"), NULL));
+    BAD(adamant_transaction_multimap_remove(NULL, multimap, T("a"), T("b")));
+    BAD(adamant_transaction_multimap_remove_all(transaction, NULL, T("a"), NULL));
+    BAD(adamant_transaction_multimap_contains(transaction, multimap, adamant_bytes(NULL, 1), T("b")));
+    BAD(adamant_transaction_multimap_count(transaction, multimap, T("a"), NULL));
+    BAD(adamant_transaction_multimap_len(transaction, multimap, NULL));
+    BAD(adamant_transaction_multimap_next_value(transaction, NULL, T("a"), NOTHING, &value));
+    BAD(adamant_transaction_multimap_next_key(transaction, multimap, NOTHING, NULL));
+    BAD(adamant_multimap_len((adamant_multimap *)(void *)keyspace, &count));
+    adamant_multimap_free(multimap);
+    adamant_multimap_free(NULL);
     BAD(adamant_expiring_open(NULL, "e", NULL, &no_expiring));
     CHECK(no_expiring == NULL);
     BAD(adamant_expiring_open(store, NULL, NULL, &no_expiring));

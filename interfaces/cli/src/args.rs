@@ -3,15 +3,17 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use adamant::{Durability, Engine, KeyspaceOptions, LevelCompression, ValueCompression};
+use adamant::{
+    BuiltInOperator, Durability, Engine, KeyspaceOptions, LevelCompression, ValueCompression,
+};
 use adamant_cli::table::Layout;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use clap::{Parser, Subcommand, ValueEnum};
 
-use crate::failure::{Code, EXIT_CODES, Failure, Result};
+use crate::failure::EXIT_CODES;
 use crate::follow_args::{ChangesArgs, WatchArgs};
 use crate::key_args::{DecryptArgs, EncryptArgs, KeyArgs, KeyVerbArgs};
+use crate::merge_args::{MergeArgs, parse_operator};
+use crate::target::{Encoding, Target};
 
 /// Looks after Adamant stores: import, export, single keys, scans, checks.
 ///
@@ -50,6 +52,8 @@ pub(crate) enum Verb {
     Get(GetArgs),
     /// Delete a key, whether it exists or not
     Delete(DeleteArgs),
+    /// Merge an operand with the value of a key, by the merge operator of its keyspace
+    Merge(MergeArgs),
     /// Set the value of a key, and say whether it had one
     Insert(PutArgs),
     /// Remove a key; fails if there is none
@@ -99,18 +103,6 @@ pub(crate) enum Verb {
 #[derive(Debug, clap::Args)]
 pub(crate) struct DemoChildArgs {
     pub(crate) store: PathBuf,
-}
-
-/// The keyspace of a store.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Target {
-    /// Folder of the store
-    #[arg(value_name = "STORE")]
-    pub(crate) store: PathBuf,
-
-    /// Name of the keyspace: 1 to 255 bytes, any characters
-    #[arg(long, value_name = "NAME", default_value = "default")]
-    pub(crate) keyspace: String,
 }
 
 /// What a change waits for.
@@ -229,6 +221,11 @@ pub(crate) struct GetArgs {
     /// The key; any bytes that the shell can pass
     #[arg(allow_negative_numbers = true)]
     pub(crate) key: OsString,
+
+    /// Print the value, an integer of 64 bits, little-endian, as merge operators keep it, in
+    /// decimal
+    #[arg(long)]
+    pub(crate) integer: bool,
 
     #[command(flatten)]
     pub(crate) encoding: Encoding,
@@ -399,6 +396,10 @@ pub(crate) struct OwnArgs {
     /// deferred; store: what the store is opened with
     #[arg(long, value_parser = parse_durability)]
     durability: Option<Own>,
+    /// For good, the operator by which the verb merge merges: add, max_u64, min_u64, max_i64 or
+    /// min_i64, whose values are integers of 64 bits; append or or, whose values are any bytes
+    #[arg(long, value_name = "NAME", value_parser = parse_operator)]
+    merge_operator: Option<BuiltInOperator>,
 }
 
 /// A durability of a keyspace's own; `None`: that of the store.
@@ -422,6 +423,7 @@ impl OwnArgs {
         (compression, block_bytes, filter_bits, hash_index, blob_bytes_min)
             == (None, None, None, None, None)
             && (self.value_compression, self.caches_data, self.durability) == (None, None, None)
+            && self.merge_operator.is_none()
     }
 
     /// Those that are given.
@@ -440,6 +442,8 @@ impl OwnArgs {
         let options = set.fold(options, KeyspaceOptions::value_compression);
         let set = self.caches_data.into_iter();
         let options = set.fold(options, KeyspaceOptions::caches_data);
+        let set = self.merge_operator.into_iter();
+        let options = set.fold(options, |options, it| options.merge_operator(it.name()));
         self.durability.into_iter().fold(options, |options, Own(own)| options.durability(own))
     }
 }
@@ -662,28 +666,4 @@ pub(crate) struct LsmTarget {
     pub(crate) store: PathBuf,
     /// Only the keyspace of this name; all of the engine lsm if not said
     pub(crate) name: Option<String>,
-}
-
-/// How keys and values on the command line are written.
-#[derive(Clone, Copy, Debug, clap::Args)]
-pub(crate) struct Encoding {
-    /// Keys and values of the command line are base64
-    #[arg(long)]
-    pub(crate) base64: bool,
-}
-
-impl Encoding {
-    /// The bytes that an argument stands for.
-    pub(crate) fn bytes(self, argument: &OsString) -> Result<Vec<u8>> {
-        let bytes = argument.as_encoded_bytes();
-        if !self.base64 {
-            return Ok(bytes.to_vec());
-        }
-        STANDARD.decode(bytes).map_err(|error| {
-            Failure::new(
-                Code::BadInput,
-                format!("expected base64, found {:?}: {error}", argument.to_string_lossy()),
-            )
-        })
-    }
 }

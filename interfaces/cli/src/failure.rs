@@ -27,7 +27,7 @@ pub(crate) enum Code {
     Locked = 6,
     /// No space on the device; what was acknowledged is there.
     OutOfSpace = 7,
-    /// The path is no store, or one of a newer version.
+    /// The path is no store, or one of a newer version; a merge operator of another program.
     Unsupported = 8,
     /// No key for an encrypted store, a wrong one, or one for a store that is not encrypted.
     Key = 9,
@@ -45,7 +45,8 @@ Exit codes:
   5  the store is damaged
   6  another process has the store open
   7  no space on the device; what was acknowledged is there
-  8  the path is no store, or one of a newer version
+  8  the path is no store, or one of a newer version; a merge operator of
+     another program
   9  no key for an encrypted store, a wrong one, none in the file, or one for
      a store that is not encrypted";
 
@@ -109,7 +110,7 @@ impl From<reading::Error> for Failure {
 
 impl From<adamant::Error> for Failure {
     fn from(error: adamant::Error) -> Self {
-        use adamant::Error;
+        use adamant::{Error, LsmError};
         let code = match &error {
             Error::KeyTooLong { .. }
             | Error::PairTooLong { .. }
@@ -127,7 +128,9 @@ impl From<adamant::Error> for Failure {
             | Error::HasSavepoints { .. }
             | Error::TargetExists { .. }
             | Error::TargetInside { .. }
-            | Error::NotAParent { .. } => Code::BadInput,
+            | Error::NotAParent { .. }
+            | Error::Lsm { error: LsmError::MergeFailed { .. }, .. } => Code::BadInput,
+            Error::Lsm { error: LsmError::NoOperator { .. }, .. } => Code::Unsupported,
             Error::UnknownKeyspace { .. }
             | Error::UnknownSavepoint { .. }
             | Error::SavepointLost { .. }

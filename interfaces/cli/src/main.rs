@@ -9,7 +9,10 @@ mod failure;
 mod figures;
 mod follow_args;
 mod key_args;
+mod target;
+mod merge_args;
 mod args;
+mod integer;
 mod output;
 mod progress;
 mod keys;
@@ -43,6 +46,7 @@ fn run(verb: Verb, key: &KeyArgs, output: &Output) -> Result<ExitCode> {
         Verb::Export(args) => cmd::transfer::export::run(&args, &stores, output),
         Verb::Get(args) => cmd::entries::get::run(&args, &stores, output),
         Verb::Put(args) => cmd::entries::put::put(&args, &stores, output),
+        Verb::Merge(args) => cmd::entries::merge::run(&args, &stores, output),
         Verb::Delete(args) => cmd::entries::delete::delete(&args, &stores, output),
         Verb::Insert(args) => cmd::entries::put::insert(&args, &stores, output),
         Verb::Remove(args) => cmd::entries::delete::remove(&args, &stores, output),

@@ -9,8 +9,8 @@ use adamant::{
     Slice, Store,
 };
 
-use crate::args::Target;
 use crate::failure::{Code, Failure, Result};
+use crate::target::Target;
 
 /// Opens stores, with the key if one was given.
 pub(crate) struct Stores {
@@ -137,6 +137,12 @@ impl Stores {
             )),
         }
     }
+}
+
+/// The merge operator that a keyspace records, by name.
+pub(crate) fn recorded_operator(store: &Store, name: &str) -> Result<Option<String>> {
+    let info = store.keyspaces()?.into_iter().find(|info| info.name == name);
+    Ok(info.and_then(|info| info.merge_operator))
 }
 
 /// Whether the keys of a multimap are texts or bytes, as far as its types are recorded: the command

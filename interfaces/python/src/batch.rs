@@ -24,7 +24,11 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    fn with(&self, work: impl FnOnce(&mut adamant::Batch) -> adamant::Result<()>) -> PyResult<()> {
+    /// Adds changes to it.
+    pub(crate) fn with(
+        &self,
+        work: impl FnOnce(&mut adamant::Batch) -> adamant::Result<()>,
+    ) -> PyResult<()> {
         let mut held = hold(self.batch.get()?);
         let outcome = held.as_mut().ok_or(Failure::BatchEnded).and_then(|it| Ok(work(it)?));
         drop(held);

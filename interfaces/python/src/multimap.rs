@@ -12,6 +12,7 @@ use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
+use crate::batch::Batch;
 use crate::convert::choices;
 use crate::convert::codec::Codec;
 use crate::convert::keyspace_options::keyspace_options;
@@ -169,6 +170,17 @@ impl Multimap {
         Ok((self.key(key)?, value))
     }
 
+    /// What a batch changes: neither what a snapshot saw, nor what a transaction sees.
+    fn written_now(&self) -> PyResult<&Pairs> {
+        let what = match self.source.get()? {
+            (multimap, Place::Now) => return Ok(multimap),
+            (_, Place::At(_)) => "a snapshot",
+            (_, Place::Within(_)) => "a transaction",
+        };
+        let words = format!("expected the multimap of the store in a batch, found that of {what}");
+        Err(errors::named("InvalidArgument", words))
+    }
+
     fn key(&self, key: &Bound<'_, PyAny>) -> PyResult<Slice> {
         Ok(self.keys.encode(key, "a key")?.as_ref().into())
     }
@@ -289,6 +301,30 @@ impl Multimap {
             batch.commit()
         };
         py.detach(commit).map_err(errors::of_store)
+    }
+
+    /// Will give a key one more value, at the commit of a batch.
+    #[pyo3(signature = (batch, key, value, /))]
+    fn put_into(
+        &self,
+        batch: &Bound<'_, Batch>,
+        key: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let ((key, value), multimap) = (self.pair(key, value)?, self.written_now()?);
+        batch.get().with(|batch| multimap.put_into(batch, &key, &value))
+    }
+
+    /// Will take a value from a key, at the commit of a batch, if the key has it then.
+    #[pyo3(signature = (batch, key, value, /))]
+    fn delete_from(
+        &self,
+        batch: &Bound<'_, Batch>,
+        key: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let ((key, value), multimap) = (self.pair(key, value)?, self.written_now()?);
+        batch.get().with(|batch| multimap.delete_from(batch, &key, &value))
     }
 
     /// Whether a pair of a key and a value is there.

@@ -29,12 +29,13 @@ pub(crate) struct Store {
     is_read_only: bool,
 }
 
-/// A keyspace's name, engine, entries, kind and recorded durability.
-type Listed = (String, &'static str, u64, &'static str, Option<&'static str>);
+/// A keyspace's name, engine, entries, kind, recorded durability and merge operator.
+type Listed = (String, &'static str, u64, &'static str, Option<&'static str>, Option<String>);
 
 fn listed(info: adamant::KeyspaceInfo) -> Listed {
     let durability = info.durability.map(choices::durability_name);
-    (info.name, info.engine.name(), info.entries, info.kind.name(), durability)
+    let (engine, kind) = (info.engine.name(), info.kind.name());
+    (info.name, engine, info.entries, kind, durability, info.merge_operator)
 }
 
 impl Store {
@@ -404,6 +405,12 @@ impl Store {
     fn rekey(&self, py: Python<'_>, new: &Bound<'_, PyAny>) -> PyResult<()> {
         let new = key_of(new)?;
         self.detached(py, |store| store.rekey(&new))
+    }
+
+    /// Whether it was opened beside a writer.
+    #[getter]
+    fn beside_writer(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.store(py)?.is_beside_writer())
     }
 
     /// Whether it was opened for reading only.

@@ -139,6 +139,40 @@ def test_failures(db: adamant.Store) -> None:
         tags.add(b"a", b"1")
 
 
+def test_a_batch_takes_pairs_beside_entries(db: adamant.Store, engine: Any) -> None:
+    names = db.keyspace("names", codec="utf-8", engine=engine)
+    tags = db.multimap("tags", codec="utf-8", engine=engine)
+    tags.update([("a", "1"), ("a", "2")])
+    with db.batch() as batch:
+        batch.put(names, "1", "a")
+        tags.put_into(batch, "a", "3")
+        tags.put_into(batch, "a", "2")
+        tags.delete_from(batch, "a", "1")
+        tags.delete_from(batch, "none", "1")
+        # The later change of a pair wins.
+        tags.put_into(batch, "b", "1")
+        tags.delete_from(batch, "b", "1")
+        assert len(batch) == 7 and list(tags) == [("a", "1"), ("a", "2")] and not names
+    assert list(tags) == [("a", "2"), ("a", "3")] and names["1"] == "a"
+    with pytest.raises(ZeroDivisionError), db.batch() as batch:
+        tags.put_into(batch, "never", "")
+        1 / 0  # noqa: B018
+    assert not tags.has_key("never")
+    with pytest.raises(adamant.Closed):
+        tags.put_into(batch, "a", "4")
+    with db.snapshot() as snapshot, db.transaction() as transaction, db.batch() as batch:
+        with pytest.raises(adamant.InvalidArgument, match="of a snapshot"):
+            snapshot[tags].put_into(batch, "a", "4")
+        with pytest.raises(adamant.InvalidArgument, match="of a transaction"):
+            transaction[tags].delete_from(batch, "a", "4")
+        with pytest.raises(adamant.InvalidArgument, match="65535|65,535"):
+            tags.put_into(batch, "a" * 40_000, "b" * 40_000)
+        wrong: Any = names
+        with pytest.raises(TypeError):
+            tags.put_into(wrong, "a", "4")
+        assert len(batch) == 0
+
+
 def test_a_change_in_the_feed_is_a_pair(db: adamant.Store) -> None:
     tags = db.multimap("tags", codec="utf-8")
     db.record_changes(1 << 20)

@@ -65,6 +65,8 @@ pub struct KeyspaceInfo {
     pub dictionary_bytes: u32,
     /// The recorded durability of commits that do not set their own; `None`: that of the store.
     pub durability: Option<Durability>,
+    /// The name of its merge operator, registered or not; `None`: it has none.
+    pub merge_operator: Option<String>,
 }
 
 /// Figures of a store at one moment.
@@ -228,6 +230,7 @@ pub(crate) fn keyspaces(shared: &Shared) -> Result<Vec<KeyspaceInfo>> {
         let (engine, values) = (map.engine(), own.values);
         let dictionary_bytes = own.dictionary.map_or(0, |place| place.bytes);
         let durability = own.durability.flatten();
+        let merge_operator = own.merge.map(|name| name.as_str().to_owned());
         found.push(KeyspaceInfo {
             name,
             engine,
@@ -237,6 +240,7 @@ pub(crate) fn keyspaces(shared: &Shared) -> Result<Vec<KeyspaceInfo>> {
             values,
             dictionary_bytes,
             durability,
+            merge_operator,
         });
     }
     Ok(found)

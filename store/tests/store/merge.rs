@@ -354,6 +354,8 @@ fn without_its_operator_a_keyspace_keeps_what_it_cannot_merge() {
         store.close().unwrap();
 
         let store = open(small());
+        let infos = store.keyspaces().unwrap();
+        assert_eq!(infos[0].merge_operator.as_deref(), Some("joined"), "registered or not");
         let kept = store.open_keyspace("kept").unwrap();
         let needs = |error: Error| {
             let said = error.to_string();

@@ -7,11 +7,25 @@ use std::fmt::Write as _;
 
 use adamant::{Compression, Engine, KeyspaceOptions, Result, Store, ValueCompression};
 
-/// Entries by keyspace: `keyspace key value` in hexadecimal, one a line, in order.
+/// Entries by keyspace, as [`entries`] has them, and, if there are persistent savepoints, those of
+/// each behind a line `savepoint` and its name.
 ///
 /// # Errors
 /// Those of reading the store.
 pub fn describe(store: &Store) -> Result<String> {
+    let mut text = entries(store)?;
+    for savepoint in store.savepoints()? {
+        let found = entries(&store.open_savepoint(&savepoint.name)?)?;
+        write!(text, "savepoint {}\n{found}", savepoint.name).expect("a String takes all");
+    }
+    Ok(text)
+}
+
+/// Entries by keyspace: `keyspace key value` in hexadecimal, one a line, in order.
+///
+/// # Errors
+/// Those of reading the store.
+pub fn entries(store: &Store) -> Result<String> {
     let mut text = String::new();
     for info in store.keyspaces()? {
         for entry in store.open_stored(&info.name)?.iter() {

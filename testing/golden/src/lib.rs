@@ -9,9 +9,9 @@
 //!   B+ trees have version 2 of that engine's format; `lsm-2/`: of one with log-structured merge
 //!   trees; `encrypted/`: of such a store whose files are encrypted; `lsm/`: of such a store with
 //!   version 1 of that engine's format, which is refused; `values/`: of one with compressed values
-//!   in trees; `words/`: of a heap with typed maps whose
-//!   nodes hold pairs of words; `undo/`: images of a store by the undo journal, which is refused,
-//!   too.
+//!   in trees; `multimaps/`: of one with multimaps; `operands/`: of one with merge operands that
+//!   are not folded, and persistent savepoints; `words/`: of a heap with typed maps whose nodes
+//!   hold pairs of words; `undo/`: images of a store by the undo journal, which is refused, too.
 //!
 //! An image is a text file, see [`image`], so that a store with holes of a mebibyte takes little
 //! room and a change of one shows in a review. Stores are compared by content.
@@ -19,6 +19,7 @@
 
 pub mod content;
 pub mod image;
+pub mod operands;
 
 pub mod words;
 

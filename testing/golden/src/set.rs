@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use adamant::{EncryptionKey, LsmOptions, Options, Result, Store};
 
 use crate::content::{fill, fill_engines, fill_lsm, fill_multimaps, fill_values};
+use crate::operands::{self, Joined};
 
 /// The key of the encrypted store.
 const KEY: [u8; 32] = *b"a key that everyone knows, 32 by";
@@ -26,11 +27,14 @@ pub enum Set {
     Values,
     /// Multimaps: of bytes, and of types that were recorded.
     Multimaps,
+    /// Merge operands that are not folded yet, with persistent savepoints between them, beside a
+    /// multimap and entries that expire: the head of the store has format 6.
+    Operands,
 }
 
 impl Set {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::First,
         Self::Engines,
         Self::Tagged,
@@ -38,6 +42,7 @@ impl Set {
         Self::Encrypted,
         Self::Values,
         Self::Multimaps,
+        Self::Operands,
     ];
 
     /// The folder of its images.
@@ -51,6 +56,7 @@ impl Set {
             Self::Encrypted => format.join("encrypted"),
             Self::Values => format.join("values"),
             Self::Multimaps => format.join("multimaps"),
+            Self::Operands => format.join("operands"),
         }
     }
 
@@ -58,7 +64,8 @@ impl Set {
     /// data makes many files.
     pub fn options(self) -> Options {
         let mut lsm = LsmOptions::default();
-        lsm.memtable_bytes_max = 3 << 10;
+        // Counters are short.
+        lsm.memtable_bytes_max = if self == Self::Operands { 600 } else { 3 << 10 };
         lsm.table_bytes_max = 2 << 10;
         lsm.block_bytes = 512;
         lsm.level0_tables_max = 2;
@@ -70,6 +77,9 @@ impl Set {
         let options = Options::new().lsm(lsm);
         match self {
             Self::Encrypted => options.encryption_key(EncryptionKey::from_bytes(&KEY)),
+            Self::Operands => {
+                options.merge_operator("joined", Joined::shared()).sweep_expired(false)
+            }
             _ => options,
         }
     }
@@ -85,6 +95,7 @@ impl Set {
             Self::Lsm | Self::Encrypted => fill_lsm(store),
             Self::Values => fill_values(store),
             Self::Multimaps => fill_multimaps(store),
+            Self::Operands => operands::fill(store),
         }
     }
 }

@@ -17,6 +17,7 @@ pub struct Entry {
     name: CString,
     engine: &'static CStr,
     entries: u64,
+    merge_operator: Option<CString>,
 }
 
 impl Opaque for List {
@@ -38,6 +39,7 @@ pub extern "C" fn adamant_keyspaces(store: In<StoreHandle>, list: Out<*mut List>
                 name: CString::new(info.name).unwrap_or_default(),
                 engine: engine_name(info.engine),
                 entries: info.entries,
+                merge_operator: info.merge_operator.and_then(|name| CString::new(name).ok()),
             })
             .collect(),
         );
@@ -67,6 +69,22 @@ pub extern "C" fn adamant_keyspace_list_get(
         name.set(entry.name.as_ptr());
         engine.set(entry.engine.as_ptr());
         entries.set(entry.entries);
+        Ok(ADAMANT_OK)
+    })
+}
+
+/// The name of the merge operator of the keyspace at an index of a list, which is there until the
+/// list is freed; NULL: it has none. ADAMANT_NOT_FOUND beyond the end.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_keyspace_list_merge_operator(
+    list: In<List>,
+    index: usize,
+    name: Out<*const c_char>,
+) -> c_int {
+    run(|| {
+        name.need("name")?;
+        let Some(entry) = list.get()?.get(index) else { return Ok(ADAMANT_NOT_FOUND) };
+        name.set(entry.merge_operator.as_ref().map_or(std::ptr::null(), |name| name.as_ptr()));
         Ok(ADAMANT_OK)
     })
 }

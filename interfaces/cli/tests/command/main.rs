@@ -12,6 +12,7 @@ mod full_disk;
 mod heap_and_repair;
 mod import_export;
 mod lsm;
+mod merge;
 mod moments;
 mod savepoints;
 mod values;

@@ -163,7 +163,7 @@ class Store:
     def __new__(
         cls, path: _Path | None, options: dict[str, Any]
     ) -> Self: ...
-    def _keyspaces(self) -> list[tuple[str, str, int, str, str | None]]: ...
+    def _keyspaces(self) -> list[tuple[str, str, int, str, str | None, str | None]]: ...
     def _check(self) -> list[tuple[str, str, bool]]: ...
     def drop_keyspace(self, name: str, /) -> bool:
         """Drops a keyspace and all that it holds, in one commit; whether there was one."""
@@ -283,6 +283,10 @@ class Store:
 
         Backups that were made before keep their key.
         """
+
+    @property
+    def beside_writer(self) -> bool:
+        """Whether it was opened for reading beside a writer."""
 
     @property
     def read_only(self) -> bool:
@@ -493,6 +497,12 @@ class Multimap(Generic[_K, _V]):
 
     def update(self, *sources: Mapping[_K, _V] | Iterable[tuple[_K, _V]]) -> None:
         """Adds pairs, in one commit: of an iterable, or of a mapping of keys to values."""
+
+    def put_into(self, batch: Batch, key: _K, value: _V, /) -> None:
+        """Will give a key one more value, at the commit of a batch."""
+
+    def delete_from(self, batch: Batch, key: _K, value: _V, /) -> None:
+        """Will take a value from a key, at the commit of a batch, if the key has it then."""
 
     def __contains__(self, pair: object, /) -> bool: ...
     def has_key(self, key: _K, /) -> bool:

@@ -72,6 +72,7 @@ class KeyspaceInfo(NamedTuple):
     entries: int
     kind: str = "plain"
     durability: str | None = None
+    merge_operator: str | None = None
 
 
 class SavepointInfo(NamedTuple):

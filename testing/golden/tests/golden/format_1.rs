@@ -1,23 +1,11 @@
 //! Stores that format 1 wrote open, hold what they held, and can be written to.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 
 use adamant::{Engine, Error, KeyspaceKind, Slice, Store};
 use adamant_golden::{Set, content, image};
-use tempfile::TempDir;
 
-fn stored(path: &Path) -> String {
-    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
-
-/// A store as an image has it, and the folder that it is in.
-fn unpacked(image: &Path) -> (TempDir, PathBuf) {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("store");
-    image::unpack(&stored(image), &path).unwrap();
-    (directory, path)
-}
+use crate::images::{stored, unpacked};
 
 /// Names and engines of the keyspaces, in the order of their names.
 fn expected_keyspaces(set: Set) -> Vec<(&'static str, Engine)> {
@@ -41,6 +29,7 @@ fn expected_keyspaces(set: Set) -> Vec<(&'static str, Engine)> {
         Set::Multimaps => {
             vec![("bplus", Engine::Bplus), ("bytes", Engine::Bplus), ("lsm", Engine::Lsm)]
         }
+        Set::Operands => unreachable!("its test is operands.rs"),
         Set::Values => {
             let mut all = content::VALUES.map(|(name, engine, ..)| (name, engine)).to_vec();
             all.sort_unstable_by_key(|(name, _)| *name);

@@ -39,7 +39,7 @@ fn list(path: &Path, stores: &Stores, output: &Output) -> Result<()> {
         let durability = keyspace.durability.map(durability_name);
         let compression = keyspace.values.map(|values| values.to_string());
         let (name, engine, entries) = (keyspace.name, keyspace.engine.name(), keyspace.entries);
-        let (kind, types) = (keyspace.kind, keyspace.types);
+        let (kind, types, operator) = (keyspace.kind, keyspace.types, keyspace.merge_operator);
         if output.is_json() {
             let of = |found: &RecordedType| json!({"name": found.name, "version": found.version});
             let types =
@@ -48,6 +48,7 @@ fn list(path: &Path, stores: &Stores, output: &Output) -> Result<()> {
                 "name": name, "engine": engine, "kind": kind.name(), "types": types,
                 "entries": entries, "value_compression": compression,
                 "dictionary_bytes": dictionary_bytes, "durability": durability,
+                "merge_operator": operator,
             });
             output.line(&object.to_string())?;
         } else {
@@ -57,8 +58,11 @@ fn list(path: &Path, stores: &Stores, output: &Output) -> Result<()> {
             let types = types.map(|types| types.to_string().escape_debug().to_string());
             let about = types.as_deref().unwrap_or(kind);
             let durability = durability.map_or_else(String::new, |it| format!("  {it}"));
+            // A program may have given it any name.
+            let operator = operator.map(|name| format!("  merges by {}", name.escape_debug()));
+            let operator = operator.unwrap_or_default();
             let line = format!(
-                "{:>15}  {engine:<8}  {name:?}  {about}  {values}{durability}",
+                "{:>15}  {engine:<8}  {name:?}  {about}  {values}{durability}{operator}",
                 thousands(entries)
             );
             output.line(line.trim_end())?;
@@ -132,7 +136,7 @@ fn options(
             "keyspace": name, "compression": compression, "block_bytes": block_bytes,
             "filter_bits": filter_bits, "hash_index": hash_index,
             "blob_bytes_min": blob_bytes_min, "caches_data": caches_data,
-            "durability": durability,
+            "durability": durability, "merge_operator": info.merge_operator,
         });
         return output.line(&object.to_string());
     }
@@ -140,11 +144,18 @@ fn options(
     let line = format!(
         "compression {compression}; block bytes {}; filter bits {filter_bits}; \
          hash index {hash_index}; blob bytes min {blobs}; caches data {caches_data}; \
-         durability {}",
+         durability {}; merge operator {}",
         thousands(block_bytes as u64),
-        durability.unwrap_or("of the store")
+        durability.unwrap_or("of the store"),
+        operator_of(&info)
     );
     output.line(&line)
+}
+
+/// The name of the merge operator, as one line.
+fn operator_of(keyspace: &KeyspaceInfo) -> String {
+    let name = keyspace.merge_operator.as_deref().unwrap_or("none");
+    name.escape_debug().to_string()
 }
 
 /// The name of a durability.
@@ -163,13 +174,16 @@ fn print_values(keyspace: &KeyspaceInfo, output: &Output) -> Result<()> {
             "keyspace": keyspace.name, "value_compression": text,
             "dictionary_bytes": keyspace.dictionary_bytes,
             "durability": keyspace.durability.map(durability_name),
+            "merge_operator": keyspace.merge_operator,
         });
         return output.line(&object.to_string());
     }
     let bytes = thousands(keyspace.dictionary_bytes.into());
     let durability = keyspace.durability.map_or("of the store", durability_name);
     output.line(&format!(
-        "value compression {text}; dictionary bytes {bytes}; durability {durability}"
+        "value compression {text}; dictionary bytes {bytes}; durability {durability}; \
+         merge operator {}",
+        operator_of(keyspace)
     ))
 }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod get;
 pub(crate) mod put;
+pub(crate) mod merge;
 pub(crate) mod delete;
 pub(crate) mod rename;
 pub(crate) mod scan;

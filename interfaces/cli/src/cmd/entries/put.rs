@@ -42,6 +42,11 @@ fn value_of(args: &PutArgs, stores: &Stores) -> Result<Vec<u8>> {
     if args.value != "-" {
         return args.encoding.bytes(&args.value);
     }
+    input(stores)
+}
+
+/// All of standard input, byte for byte.
+pub(crate) fn input(stores: &Stores) -> Result<Vec<u8>> {
     stores.need_input()?;
     let mut value = Vec::new();
     std::io::stdin()
