@@ -34,7 +34,7 @@ use crate::image::class::{Class, ClassTable};
 use crate::image::kind::ImageKind;
 use crate::image::memory_bounds::Bounds;
 use crate::image::page_state::{Memory, Pages};
-use crate::image::pool_file::verify_pages;
+use crate::image::pool_file::page_checksums::verify_pages;
 use crate::latch::image_latch::ImageLatch;
 use crate::layout::{
     DESCRIPTOR_BYTES, Descriptor, FIRST_PAGE, FLAG_OPEN, HEAP_BYTES_MAX, KIND_EXTENT, KIND_RUN,

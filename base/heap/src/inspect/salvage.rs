@@ -21,6 +21,7 @@ use crate::image::class::{ClassTable, initial_classes};
 use crate::image::kind::ImageKind;
 use crate::image::mapping::Image;
 use crate::image::memory_bounds::Bounds;
+use crate::image::pool_file::header::has_magic;
 use crate::image::pool_file::{PoolFile, find_pool};
 use crate::inspect::check::{CheckReport, Checker, Finding, Reached};
 use crate::journal::validate;
@@ -241,7 +242,7 @@ struct Pages {
 
 /// Verifies the pages and applies the log.
 fn pages_of(pool: &PoolFile, log: &dyn Directory, note: &mut dyn FnMut(Error)) -> Result<Pages> {
-    let newest = pool.read_checkpoint(&mut |_| Ok(()))?;
+    let newest = pool.newest_checkpoint()?;
     // Without a checkpoint it is unknown which tables count.
     let doubt =
         newest.map_or(Ok(Doubt::default()), |newest| Doubt::read(pool, newest.number.get()))?;
@@ -321,7 +322,7 @@ fn open_pool(
         Err(error @ Error::Medium(_)) => return Err(error),
         Err(error) => error,
     };
-    if matches!(error, Error::Unsupported { .. }) && PoolFile::has_magic(file.as_ref())? {
+    if matches!(error, Error::Unsupported { .. }) && has_magic(file.as_ref())? {
         // It has another version and is not damaged.
         return Err(error);
     }
