@@ -22,7 +22,7 @@ pub struct Stats {
     /// Bytes up to the last page ever allocated; 0 once the heap is closed.
     pub used_bytes: u64,
     /// Bytes of address space reserved; if the heap needs more while it is open, see
-    /// [`Options::address_bytes_max`].
+    /// [`Options::address_bytes_max`](crate::Options::address_bytes_max).
     pub address_bytes: u64,
     /// Freed blocks and extents that are not reusable yet because of pins.
     pub quarantined: u64,

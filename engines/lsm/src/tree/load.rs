@@ -22,7 +22,7 @@ impl Lsm {
     /// Writes pairs whose keys ascend strictly directly to tables, as part of a transaction. They
     /// replace existing pairs. Does nothing and returns false if memtables have a key between the
     /// first and the last of them, because tables are older than memtables. If the transaction is
-    /// undone, the next [`TreeContext::delete_obsolete`] removes the files.
+    /// undone, the next [`delete_obsolete`](crate::TreeContext::delete_obsolete) removes the files.
     ///
     /// # Errors
     /// `NotAscending`; those of keys, the storage backend and the heap. Then the transaction must
