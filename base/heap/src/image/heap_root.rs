@@ -40,15 +40,6 @@ fn page_of(bytes: &[u8]) -> Vec<u8> {
     page
 }
 
-/// The class table of a new heap.
-///
-/// # Errors
-/// None; as [`ClassTable::load`].
-pub(crate) fn initial_class_table(file: &Path) -> Result<ClassTable> {
-    let classes = initial_classes();
-    ClassTable::load(&page_of(classes.as_bytes()), classes.len() as u64, file)
-}
-
 /// Reads the root page and the class table.
 ///
 /// # Errors

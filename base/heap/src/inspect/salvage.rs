@@ -16,8 +16,8 @@ use adamant_medium::storage::{Directory, File, Lock};
 
 use crate::error::{Error, Result};
 use crate::image::block_location::BlockLocation;
-use crate::image::class::ClassTable;
-use crate::image::heap_root::{initial_class_table, read_root};
+use crate::image::class::{ClassTable, initial_table};
+use crate::image::heap_root::read_root;
 use crate::image::kind::ImageKind;
 use crate::image::mapping::Image;
 use crate::image::memory_bounds::Bounds;
@@ -336,5 +336,5 @@ fn load_classes(
             Err(error) => note(error),
         }
     }
-    initial_class_table(file)
+    initial_table(file)
 }
