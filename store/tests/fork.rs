@@ -573,6 +573,8 @@ fn every_public_call_is_tried() {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let files = [
         "store/handle.rs",
+        "store/keyspaces.rs",
+        "store/upkeep.rs",
         "keyspace/handle.rs",
         "keyspace/read.rs",
         "keyspace/write.rs",

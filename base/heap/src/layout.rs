@@ -374,3 +374,27 @@ pub const fn checksum_file_offset(heap_offset: u64) -> u64 {
 pub const fn descriptor_offset(page: u64) -> u64 {
     TABLE_BASE + page * DESCRIPTOR_BYTES
 }
+
+/// Data pages in a pool file of that length. The pages of a zone lie after its checksums and its
+/// table.
+pub(crate) fn pages_in(len: u64) -> u64 {
+    let zones = len.saturating_sub(HEAD_BYTES);
+    let before_data = (ZONE_SUMS_PAGES + ZONE_TABLE_PAGES) * PAGE_BYTES;
+    let in_last = (zones % ZONE_STRIDE).saturating_sub(before_data) / PAGE_BYTES;
+    (zones / ZONE_STRIDE * ZONE_PAGES + in_last).min(HEAP_BYTES_MAX / PAGE_BYTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_in_a_file_are_those_that_it_was_grown_to() {
+        for pages in [1, 2, 511, 512, ZONE_PAGES - 1, ZONE_PAGES, ZONE_PAGES + 1, 3 * ZONE_PAGES] {
+            let len = file_offset((pages - 1) * PAGE_BYTES) + PAGE_BYTES;
+            assert_eq!(pages_in(len), pages);
+        }
+        assert_eq!(pages_in(0), 0);
+        assert_eq!(pages_in(HEAD_BYTES + ZONE_STRIDE + 4096), ZONE_PAGES);
+    }
+}

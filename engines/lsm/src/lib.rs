@@ -64,6 +64,7 @@ pub use table::{
     BlobReference, Table, TableMeta, TableOptions, TableRange, TableStream, TableWriter,
     check_table,
 };
-pub use tree::{Load, Lsm, NEWEST};
+pub use tree::load::Load;
+pub use tree::{Lsm, NEWEST};
 pub use version::context::{FileCounter, HeldFiles, TreeContext};
 pub use version::later::{LaterValue, Scanned, ScannedBlob};

@@ -10,6 +10,5 @@ pub(crate) mod savepoints;
 pub(crate) mod compact;
 #[cfg(feature = "encryption")]
 pub(crate) mod encrypt;
-pub(crate) mod rescue_ending;
 pub(crate) mod rescue;
 pub(crate) mod repair;

@@ -110,6 +110,15 @@ impl Shared {
         list.state(&view, self.catalogue(), name, &entry).map(Some)
     }
 
+    /// The keyspace with this name.
+    ///
+    /// # Errors
+    /// [`Error::UnknownKeyspace`] if there is none.
+    pub(crate) fn existing_keyspace(&self, name: &str) -> Result<Arc<KeyspaceState>> {
+        let state = self.open_keyspace(name)?;
+        state.ok_or_else(|| Error::UnknownKeyspace { name: name.into() })
+    }
+
     /// Both halves of an expiring keyspace.
     ///
     /// # Errors

@@ -111,10 +111,7 @@ impl Store {
     /// [`Error::UnknownKeyspace`] if there is none with this name; otherwise as
     /// [`Store::multimap`].
     pub fn open_multimap(&self, name: &str) -> Result<Multimap> {
-        match self.shared.open_keyspace(name)? {
-            Some(state) => self.multimap_of(state, KeyspaceOptions::new()),
-            None => Err(Error::UnknownKeyspace { name: name.into() }),
-        }
+        self.multimap_of(self.shared.existing_keyspace(name)?, KeyspaceOptions::new())
     }
 
     fn multimap_of(&self, state: Arc<KeyspaceState>, options: KeyspaceOptions) -> Result<Multimap> {

@@ -4,6 +4,8 @@ pub(crate) mod inspect;
 pub(crate) mod open;
 pub(crate) mod sync_point;
 pub(crate) mod handle;
+mod keyspaces;
+mod upkeep;
 pub(crate) mod compression;
 pub(crate) mod exclusive;
 pub(crate) mod attempts;

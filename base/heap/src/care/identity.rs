@@ -8,7 +8,8 @@ use adamant_medium::storage::{Directory, File};
 use adamant_wire::checksum::crc32c;
 
 use crate::error::Result;
-use crate::image::pool_file::{PoolFile, verify_page};
+use crate::image::pool_file::PoolFile;
+use crate::image::pool_file::page_checksums::verify_page;
 use crate::layout::{UNKEPT_OFFSET, heap_offset_at};
 
 /// Identity of the pool file in a directory, and of what it holds.

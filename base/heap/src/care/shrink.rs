@@ -107,7 +107,9 @@ impl Heap {
         let mut checkpoints = journal.hold_checkpoints()?;
         self.alone(|_, image, writer| {
             prepare(writer);
-            self.recycle_all(image);
+            self.recycle(image);
+            // Without relying on the reclaim threads; each record covers a part, which bounds it.
+            while self.recycle_part(image) {}
             if journal.savepoints().has_any() {
                 // Pages that are free now may be theirs.
                 return Ok(Shrunk::default());
@@ -119,6 +121,26 @@ impl Heap {
             }
             self.allocator().shrink(image, &mut checkpoints)
         })
+    }
+
+    /// Takes the runs back from the shards: then the arena knows which runs are empty. The shards
+    /// take other runs, or the same again.
+    fn give_up_runs(&self, writer: &mut Writer) {
+        let take_back = |run, words: &[u64]| self.space.arena().take_back(run, words);
+        writer.shard.give_up(take_back);
+        self.allocator().give_up_packing(&mut writer.packing);
+        self.thread_caches.all().for_each(|mut thread_cache| thread_cache.shard.give_up(take_back));
+    }
+
+    /// Loads the bitmaps of all runs: then the arena knows which are empty. A few at a time, so
+    /// that no other thread waits long.
+    fn look_at_runs(&self) -> Result<()> {
+        loop {
+            let _image = self.read_image()?;
+            if !self.allocator().load_runs()? {
+                return Ok(());
+            }
+        }
     }
 }
 

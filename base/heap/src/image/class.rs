@@ -12,8 +12,8 @@
 use std::path::Path;
 use std::sync::OnceLock;
 
-use zerocopy::FromBytes;
 use zerocopy::little_endian::{U16, U32};
+use zerocopy::{FromBytes, IntoBytes};
 
 use crate::error::{Error, Result};
 use crate::layout::{
@@ -329,24 +329,21 @@ fn shape_with(block_bytes: u64, alignment: u64, pages: u64) -> Option<ClassEntry
 }
 
 /// The table of a new heap.
-#[cfg(test)]
-pub(crate) fn initial_table() -> ClassTable {
-    use zerocopy::IntoBytes;
-    let entries = initial_classes();
-    let mut page = vec![0; PAGE_BYTES as usize];
-    page[..entries.as_bytes().len()].copy_from_slice(entries.as_bytes());
-    ClassTable::load(&page, entries.len() as u64, Path::new("pool")).expect("valid")
+///
+/// # Errors
+/// As [`ClassTable::load`], if these classes were not valid.
+pub(crate) fn initial_table(file: &Path) -> Result<ClassTable> {
+    let classes = initial_classes();
+    ClassTable::load(classes.as_bytes(), classes.len() as u64, file)
 }
 
 #[cfg(test)]
 mod tests {
-    use zerocopy::IntoBytes;
-
     use super::*;
 
     #[test]
     fn every_size_gets_the_smallest_class_that_holds_it() {
-        let table = initial_table();
+        let table = initial_table(Path::new("pool")).expect("valid");
         for bytes in 1..=CLASS_BYTES_MAX {
             let class = table.for_bytes(bytes).expect("a class");
             assert!(table.classes[usize::from(class)].block_bytes >= bytes);
@@ -357,7 +354,7 @@ mod tests {
 
     #[test]
     fn index_at_agrees_with_division_for_every_distance() {
-        for class in &initial_table().classes {
+        for class in &initial_table(Path::new("pool")).expect("valid").classes {
             for distance in 0..class.run_pages * PAGE_BYTES + 64 {
                 let expected = distance
                     .checked_sub(class.blocks_start)
@@ -371,7 +368,7 @@ mod tests {
 
     #[test]
     fn runs_waste_little() {
-        for class in &initial_table().classes {
+        for class in &initial_table(Path::new("pool")).expect("valid").classes {
             let used = class.block_count * class.block_bytes;
             let bytes = class.run_pages * PAGE_BYTES;
             assert!(used * 100 >= bytes * 95, "{class:?} uses {used} of {bytes}");
@@ -380,7 +377,7 @@ mod tests {
 
     #[test]
     fn sizes_from_100_bytes_to_4_mib_waste_2_percent_on_average() {
-        let table = initial_table();
+        let table = initial_table(Path::new("pool")).expect("valid");
         let (mut sum, mut most, mut count) = (0.0, 0.0, 0);
         for bytes in (100..=4u64 << 20).step_by(100) {
             let class = table.for_bytes(bytes).and_then(|class| table.get(class.into()));
@@ -401,7 +398,7 @@ mod tests {
     #[test]
     fn small_objects_cost_little_more_than_their_bytes() {
         for (bytes, most) in [(8, 9.0), (64, 65.0)] {
-            let table = initial_table();
+            let table = initial_table(Path::new("pool")).expect("valid");
             let class = table.for_bytes(bytes).and_then(|class| table.get(class.into()));
             let class = class.expect("a class");
             let each = (class.run_pages * PAGE_BYTES) as f64 / class.block_count as f64;

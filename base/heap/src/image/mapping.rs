@@ -14,6 +14,8 @@
 //! is ever made over them: threads change them under the shared latch and without any.
 
 pub(crate) mod guards;
+mod locate;
+pub(crate) mod words;
 
 use std::cell::UnsafeCell;
 use std::ops::{Range, RangeInclusive};
@@ -25,21 +27,17 @@ use adamant_medium::address::region::Region;
 use adamant_medium::fork::ForkGuard;
 use adamant_medium::storage::File;
 use adamant_medium::system::memory_limit::process_memory_bytes;
-use zerocopy::FromBytes;
 
 use crate::error::{Error, Result};
 use crate::image::before_images::BeforeImages;
-use crate::image::block_location::{BlockLocation, InRun};
-use crate::image::class::{Class, ClassTable};
 use crate::image::kind::ImageKind;
 use crate::image::memory_bounds::Bounds;
 use crate::image::page_state::{Memory, Pages};
-use crate::image::pool_file::verify_pages;
+use crate::image::pool_file::page_checksums::verify_pages;
 use crate::latch::image_latch::ImageLatch;
 use crate::layout::{
-    DESCRIPTOR_BYTES, Descriptor, FIRST_PAGE, FLAG_OPEN, HEAP_BYTES_MAX, KIND_EXTENT, KIND_RUN,
-    KIND_RUN_CONTINUED, PAGE_BYTES, ROOT_COUNT, ROOT_OFFSET, ROOT_PAGES_END, ROOT_WORDS,
-    TABLE_BASE, ZONE_BYTES, ZONE_PAGES, descriptor_offset, file_offset,
+    DESCRIPTOR_BYTES, HEAP_BYTES_MAX, PAGE_BYTES, TABLE_BASE, ZONE_BYTES, ZONE_PAGES,
+    descriptor_offset, file_offset,
 };
 
 /// Memory is made usable in steps of a huge page, so that a first touch can fill a whole one:
@@ -49,11 +47,6 @@ const STEP_BYTES: u64 = 2 << 20;
 /// process has 128 TiB, and may have a thousand stores.
 const ADDRESS_BYTES: u64 = if cfg!(test) { ZONE_BYTES } else { 64 << 30 };
 const ADDRESS_FACTOR: u64 = if cfg!(test) { 1 } else { 16 };
-/// Kind and flags of the first page of a run that is not open, as they lie in its descriptor.
-const RUN: u16 = KIND_RUN as u16;
-/// The same of its later pages.
-const RUN_CONTINUED: u16 = KIND_RUN_CONTINUED as u16;
-
 /// The memory of a heap.
 #[derive(Debug)]
 pub(crate) struct Image {
@@ -338,23 +331,6 @@ impl Image {
         Ok(unsafe { std::slice::from_raw_parts(pointer.as_ptr(), len as usize) })
     }
 
-    /// The word at a heap offset, a multiple of 8: for words of the allocator.
-    #[inline]
-    fn word(&self, offset: u64) -> Result<&AtomicU64> {
-        debug_assert!(offset.is_multiple_of(8), "words are aligned");
-        let pointer = self.pointer(offset, 8)?;
-        // SAFETY: committed memory, aligned since regions are and the offset is, which lives as
-        // long as `self`. While words belong to the allocator they are accessed only here; before
-        // that, as part of free pages, they are not accessed at all.
-        Ok(unsafe { AtomicU64::from_ptr(pointer.as_ptr().cast()) })
-    }
-
-    /// The word of the allocator at a heap offset.
-    #[inline]
-    pub(crate) fn load_word(&self, offset: u64) -> Result<u64> {
-        Ok(u64::from_le(self.word(offset)?.load(Ordering::Acquire)))
-    }
-
     /// How many of some data pages this process has touched.
     pub(crate) fn touched_pages(&self, start: u64, pages: u64) -> u64 {
         self.data.touched_pages(start * PAGE_BYTES, pages * PAGE_BYTES)
@@ -402,193 +378,11 @@ impl Image {
         self.verify(descriptor_offset(page), 1)
     }
 
-    /// Sets the word of the allocator at a heap offset.
-    pub(crate) fn store_word(&self, offset: u64, value: u64) -> Result<()> {
-        self.touch(offset, 8)?;
-        self.word(offset)?.store(value.to_le(), Ordering::Release);
-        Ok(())
-    }
-
-    /// Copies the page at a heap offset out, whatever is on it, including words of the allocator.
-    /// No block of the page may be written meanwhile.
-    pub(crate) fn copy_page(&self, offset: u64) -> Result<[u8; PAGE_BYTES as usize]> {
-        let mut copy = [0; PAGE_BYTES as usize];
-        for (at, bytes) in (offset..).step_by(8).zip(copy.chunks_exact_mut(8)) {
-            bytes.copy_from_slice(&self.load_word(at)?.to_le_bytes());
-        }
-        Ok(copy)
-    }
-
     /// Asks the processor to load the cache line at a heap offset, wherever that is: a lookup in a
     /// tree asks for some 25 lines, and only a damaged pointer leads out of the heap.
     #[inline]
     pub(crate) fn prefetch(&self, offset: u64) {
         self.data.prefetch(offset);
-    }
-
-    /// The descriptor of a data page.
-    #[inline]
-    pub(crate) fn descriptor(&self, page: u64) -> Result<Descriptor> {
-        let word = self.load_word(descriptor_offset(page))?;
-        Descriptor::read_from_bytes(&word.to_le_bytes()).map_err(|_| Error::InvalidPointer {
-            offset: page * PAGE_BYTES,
-            what: "has no descriptor",
-        })
-    }
-
-    /// All bytes of the block of a run that starts at `offset`: what [`Image::locate`] would find,
-    /// for the blocks that nearly all dereferences go to. `None` only means: ask `locate`.
-    #[inline]
-    pub(crate) fn run_block(&self, classes: &ClassTable, offset: u64) -> Option<&[u8]> {
-        let (_, _, shape) = self.run_of(classes, offset)?;
-        if !self.is_there(offset, shape.block_bytes) {
-            return None;
-        }
-        // SAFETY: a block that `run_of` knows lies within its run (`ClassTable::load` checked that
-        // for the class), and the run lies below `pages`.
-        let pointer = unsafe { self.data.base().as_ptr().add(offset as usize) };
-        // SAFETY: committed, initialised memory. Only the thread that has the image exclusively
-        // writes blocks of runs that are not open; callers exclude that thread, or are it.
-        Some(unsafe { std::slice::from_raw_parts(pointer, shape.block_bytes as usize) })
-    }
-
-    /// The location of such a block.
-    #[inline]
-    pub(crate) fn in_run(&self, classes: &ClassTable, offset: u64) -> Option<InRun> {
-        let (run, class, shape) = self.run_of(classes, offset)?;
-        let index = shape.index_at(offset - run * PAGE_BYTES)?;
-        Some(InRun { run, class: class as u8, index, bytes: shape.block_bytes })
-    }
-
-    /// The run in which a block starts at `offset`, unless it is an open one: its first page and
-    /// its class.
-    #[inline]
-    fn run_of<'c>(&self, classes: &'c ClassTable, offset: u64) -> Option<(u64, u16, &'c Class)> {
-        let page = offset / PAGE_BYTES;
-        let pages = self.pages();
-        if page >= pages || !self.is_there(descriptor_offset(page), DESCRIPTOR_BYTES) {
-            return None;
-        }
-        // SAFETY: the tables hold 8 bytes for each of `pages` pages, and `page` is one of them.
-        let word = unsafe { self.tables.base().cast::<AtomicU64>().add(page as usize) };
-        // SAFETY: committed, initialised, aligned memory, which others access by atomics only.
-        let word = u64::from_le(unsafe { word.as_ref() }.load(Ordering::Acquire));
-        // Kind and flags at once: blocks of open runs are for `locate`.
-        let back = match word as u16 {
-            RUN => 0,
-            RUN_CONTINUED => word >> 32,
-            _ => return None,
-        };
-        let class = (word >> 16) as u16;
-        let shape = classes.get(class)?;
-        // A distance beyond the start wraps around, and then lies beyond the end.
-        let run = page.wrapping_sub(back);
-        if run >= pages || run < FIRST_PAGE || run + shape.run_pages > pages {
-            return None;
-        }
-        shape.index_at(offset - run * PAGE_BYTES)?;
-        Some((run, class, shape))
-    }
-
-    /// The location of the block that starts at `offset`, with its capacity in bytes. O(1): one
-    /// load from the descriptor table, no division.
-    pub(crate) fn locate(&self, classes: &ClassTable, offset: u64) -> Result<BlockLocation> {
-        let invalid = |what| Error::InvalidPointer { offset, what };
-        let page = offset / PAGE_BYTES;
-        let pages = self.pages();
-        if page >= pages {
-            return Err(invalid("lies beyond the heap"));
-        }
-        if page < FIRST_PAGE {
-            return Err(invalid("is on a page of the system"));
-        }
-        let descriptor = self.descriptor(page)?;
-        let argument = u64::from(descriptor.argument.get());
-        match descriptor.kind {
-            KIND_RUN | KIND_RUN_CONTINUED => {
-                let back = if descriptor.kind == KIND_RUN { 0 } else { argument };
-                let class = descriptor.class.get();
-                let Some(shape) = classes.get(class) else {
-                    return Err(invalid("is in a run of an unknown class"));
-                };
-                let run = page
-                    .checked_sub(back)
-                    .filter(|run| *run >= FIRST_PAGE && run + shape.run_pages <= pages);
-                let Some(run) = run else {
-                    return Err(invalid("is in a run that is cut off"));
-                };
-                let Some(index) = shape.index_at(offset - run * PAGE_BYTES) else {
-                    return Err(invalid("is not the start of a block"));
-                };
-                let is_open = descriptor.flags & FLAG_OPEN != 0;
-                let bytes = shape.block_bytes;
-                Ok(BlockLocation::Run { run, class: class as u8, index, bytes, is_open })
-            }
-            KIND_EXTENT if argument == 0 || page + argument > pages => {
-                Err(invalid("is in an extent that is cut off"))
-            }
-            KIND_EXTENT if offset.is_multiple_of(PAGE_BYTES) => {
-                Ok(BlockLocation::Extent { page, pages: argument })
-            }
-            KIND_EXTENT => Err(invalid("is not the start of an extent")),
-            _ => Err(invalid("is not in use")),
-        }
-    }
-
-    /// A word of the bitmap of the run at a page: one set bit for every allocated block.
-    #[inline]
-    pub(crate) fn bitmap_word(&self, run: u64, shape: &Class, index: usize) -> Result<u64> {
-        let (word, shift) = shape.bitmap_word(run, index);
-        Ok(self.load_word(word)? >> shift)
-    }
-
-    /// Whether the bitmap says that a block is allocated.
-    pub(crate) fn is_allocated(&self, classes: &ClassTable, place: BlockLocation) -> Result<bool> {
-        match place {
-            BlockLocation::Extent { .. } => Ok(true),
-            BlockLocation::Run { run, class, index, bytes, .. } => {
-                self.is_allocated_in(classes, InRun { run, class, index, bytes })
-            }
-        }
-    }
-
-    /// The same for a block of a run.
-    #[inline]
-    pub(crate) fn is_allocated_in(&self, classes: &ClassTable, block: InRun) -> Result<bool> {
-        let InRun { run, class, index, .. } = block;
-        // A damaged descriptor may call a page a later page of a run when it follows none: its
-        // bitmap would be bytes of another block.
-        let first = self.descriptor(run)?;
-        let class = u16::from(class);
-        let Some(shape) = classes.get(class).filter(|_| first.is_run_of(class)) else {
-            return Ok(false);
-        };
-        Ok(self.bitmap_word(run, shape, (index / 64) as usize)? >> (index % 64) & 1 != 0)
-    }
-
-    /// The word of root `index`; 0 when there is no such root.
-    pub(crate) fn root(&self, index: usize) -> u64 {
-        let Ok(offset) = root_offset(index) else { return 0 };
-        let bytes = self.bytes(offset, 8).ok().and_then(|bytes| bytes.first_chunk::<8>());
-        bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
-    }
-
-    /// One past the last data page that was ever allocated.
-    pub(crate) fn pages_end(&self) -> Result<u64> {
-        self.load_word(ROOT_PAGES_END)
-    }
-
-    /// Changes bits of the word of the allocator at a heap offset.
-    pub(crate) fn change_bits(&self, offset: u64, set: u64, clear: u64) -> Result<()> {
-        self.touch(offset, 8)?;
-        let word = self.word(offset)?;
-        if set != 0 {
-            word.fetch_or(set.to_le(), Ordering::Release);
-        }
-        if clear != 0 {
-            word.fetch_and(!clear.to_le(), Ordering::Release);
-        }
-        Ok(())
     }
 }
 
@@ -619,15 +413,4 @@ impl Memory for Image {
         // nor does before this is done: `Pages` guarantees it.
         unsafe { self.file.copy_private(&self.data, offset, len) };
     }
-}
-
-/// Heap offset of the word of root `index`.
-///
-/// # Errors
-/// `Error::Misuse` when there is no such root.
-pub(crate) fn root_offset(index: usize) -> Result<u64> {
-    if index >= ROOT_COUNT {
-        return Err(Error::Misuse { what: "a heap has 16 roots, numbered from 0" });
-    }
-    Ok(ROOT_OFFSET + ROOT_WORDS + 8 * index as u64)
 }

@@ -9,4 +9,5 @@ pub(crate) mod page_state;
 pub(crate) mod before_images;
 pub(crate) mod block_location;
 pub(crate) mod mapping;
+pub(crate) mod heap_root;
 mod filled;

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::image::class::ClassTable;
-use crate::image::mapping::{Image, root_offset};
+use crate::image::mapping::Image;
+use crate::image::mapping::words::root_offset;
 use crate::layout::{
     DIRECTORY_ROOT, FIRST_PAGE, KIND_EXTENT, KIND_EXTENT_CONTINUED, KIND_FREE, KIND_RUN,
     KIND_RUN_CONTINUED, KIND_SYSTEM, PAGE_BYTES, ZONE_PAGES, descriptor_offset, file_offset,

@@ -13,22 +13,22 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use adamant_medium::storage::{Directory, File, Lock};
-use zerocopy::{FromBytes, IntoBytes};
 
 use crate::error::{Error, Result};
 use crate::image::block_location::BlockLocation;
-use crate::image::class::{ClassTable, initial_classes};
+use crate::image::class::{ClassTable, initial_table};
+use crate::image::heap_root::read_root;
 use crate::image::kind::ImageKind;
 use crate::image::mapping::Image;
 use crate::image::memory_bounds::Bounds;
+use crate::image::pool_file::header::has_magic;
 use crate::image::pool_file::{PoolFile, find_pool};
 use crate::inspect::check::{CheckReport, Checker, Finding, Reached};
 use crate::journal::validate;
 use crate::journal::{Doubt, Private, Tail, Validated, identities};
 use crate::layout::{
-    CLASS_TABLE_OFFSET, FIRST_PAGE, HEAD_BYTES, HEAP_BYTES_MAX, HeapRoot, KIND_RUN, LOG_NAME,
-    PAGE_BYTES, ROOT_MAGIC, ROOT_OFFSET, TABLE_BASE, ZONE_STRIDE, ZONE_SUMS_PAGES,
-    ZONE_TABLE_PAGES, descriptor_offset, file_offset,
+    CLASS_TABLE_OFFSET, FIRST_PAGE, HEAP_BYTES_MAX, KIND_RUN, LOG_NAME, PAGE_BYTES, ROOT_OFFSET,
+    TABLE_BASE, descriptor_offset, file_offset, heap_offset_at,
 };
 use crate::objects::access::{Read, part_of};
 
@@ -74,7 +74,8 @@ impl Salvage {
         let blocks = report.as_ref().map(|report| report.blocks);
         let found = report.map_or_else(Vec::new, |report| report.findings);
         // A wrong descriptor says nothing reliable about its blocks, nor do its neighbours.
-        lost.extend(found.iter().filter_map(|finding| table_page_at(finding.offset)));
+        let places = found.iter().filter_map(|finding| heap_offset_at(finding.offset));
+        lost.extend(places.filter(|at| *at >= TABLE_BASE).map(|at| at - at % PAGE_BYTES));
         findings.extend(found);
         Ok(Self {
             image,
@@ -241,7 +242,7 @@ struct Pages {
 
 /// Verifies the pages and applies the log.
 fn pages_of(pool: &PoolFile, log: &dyn Directory, note: &mut dyn FnMut(Error)) -> Result<Pages> {
-    let newest = pool.read_checkpoint(&mut |_| Ok(()))?;
+    let newest = pool.newest_checkpoint()?;
     // Without a checkpoint it is unknown which tables count.
     let doubt =
         newest.map_or(Ok(Doubt::default()), |newest| Doubt::read(pool, newest.number.get()))?;
@@ -282,15 +283,6 @@ fn pages_of(pool: &PoolFile, log: &dyn Directory, note: &mut dyn FnMut(Error)) -
     Ok(Pages { image, lost, last_sequence, records })
 }
 
-/// Heap offset of the page of descriptors at an offset of the pool file, if one lies there.
-fn table_page_at(offset: u64) -> Option<u64> {
-    let zones = offset.checked_sub(HEAD_BYTES)?;
-    let within = (zones % ZONE_STRIDE).checked_sub(ZONE_SUMS_PAGES * PAGE_BYTES)?;
-    let table_bytes = ZONE_TABLE_PAGES * PAGE_BYTES;
-    let start = TABLE_BASE + zones / ZONE_STRIDE * table_bytes;
-    (within < table_bytes).then(|| start + within - within % PAGE_BYTES)
-}
-
 /// Checks descriptors, runs, extents and named roots by the rules of the allocator.
 fn structure(
     image: &Image,
@@ -321,7 +313,7 @@ fn open_pool(
         Err(error @ Error::Medium(_)) => return Err(error),
         Err(error) => error,
     };
-    if matches!(error, Error::Unsupported { .. }) && PoolFile::has_magic(file.as_ref())? {
+    if matches!(error, Error::Unsupported { .. }) && has_magic(file.as_ref())? {
         // It has another version and is not damaged.
         return Err(error);
     }
@@ -339,26 +331,10 @@ fn load_classes(
 ) -> Result<ClassTable> {
     let is_whole = !lost.contains(&ROOT_OFFSET) && !lost.contains(&CLASS_TABLE_OFFSET);
     if is_whole {
-        let root = image.bytes(ROOT_OFFSET, size_of::<HeapRoot>() as u64)?;
-        let Ok(root) = HeapRoot::read_from_bytes(root) else {
-            return Err(Error::InvalidPointer {
-                offset: ROOT_OFFSET,
-                what: "is not the root page",
-            });
-        };
-        let table = image.bytes(CLASS_TABLE_OFFSET, PAGE_BYTES)?;
-        match ClassTable::load(table, root.class_count.get(), file) {
-            Ok(classes) if root.magic == ROOT_MAGIC => return Ok(classes),
-            Ok(_) => note(Error::Damaged {
-                file: file.into(),
-                offset: file_offset(ROOT_OFFSET),
-                what: format!("expected the root page of a heap, found {:?}", root.magic),
-            }),
+        match read_root(image, file) {
+            Ok((_, classes)) => return Ok(classes),
             Err(error) => note(error),
         }
     }
-    let classes = initial_classes();
-    let mut page = vec![0; PAGE_BYTES as usize];
-    page[..size_of_val(&classes[..])].copy_from_slice(classes.as_bytes());
-    ClassTable::load(&page, classes.len() as u64, file)
+    initial_table(file)
 }

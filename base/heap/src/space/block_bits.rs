@@ -355,6 +355,7 @@ impl BlockBits {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::path::Path;
 
     use super::*;
     use crate::image::class::initial_table;
@@ -369,7 +370,7 @@ mod tests {
 
     #[test]
     fn behaves_like_a_map_from_blocks_to_numbers() {
-        let classes = initial_table();
+        let classes = initial_table(Path::new("pool")).expect("valid");
         let mut random = fastrand::Rng::with_seed(31);
         let mut marked = BlockBits::default();
         let mut outer = BlockBits::default();
@@ -424,7 +425,7 @@ mod tests {
 
     #[test]
     fn stretches_are_joined_and_found() {
-        let classes = initial_table();
+        let classes = initial_table(Path::new("pool")).expect("valid");
         let mut random = fastrand::Rng::with_seed(32);
         let (mut marked, mut model) = (BlockBits::default(), std::collections::BTreeSet::new());
         for _ in 0..700 {
@@ -450,7 +451,7 @@ mod tests {
 
     #[test]
     fn an_extent_is_found_by_its_start() {
-        let classes = initial_table();
+        let classes = initial_table(Path::new("pool")).expect("valid");
         let mut marked = BlockBits::default();
         let extent = BlockLocation::Extent { page: 5000, pages: 7 };
         marked.insert(extent);

@@ -15,7 +15,7 @@ use crate::image::before_images::BeforeImages;
 use crate::image::block_location::{BlockLocation, InRun};
 use crate::image::class::{ClassId, HEADER_BYTES};
 use crate::image::mapping::guards::Exclusive;
-use crate::image::mapping::root_offset;
+use crate::image::mapping::words::root_offset;
 use crate::latch::writer_queue::WritePermit;
 use crate::layout::DIRECTORY_ROOT;
 use crate::objects::access::{Read, Write};

@@ -11,7 +11,8 @@ use adamant_heap::ptr::Ptr;
 use adamant_wire::checksum::crc32c;
 use zerocopy::{FromZeros, IntoBytes};
 
-use super::record::{END_BYTES, Record, RecordHead, RecordPlace, Said, ValuePlace};
+use super::index_entry::ValuePlace;
+use super::record::{END_BYTES, Record, RecordHead, RecordPlace, Said};
 use crate::error::{Error, Result};
 use crate::key::EntryKind;
 use crate::layout::{

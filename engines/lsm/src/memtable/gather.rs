@@ -37,7 +37,7 @@ impl Entry {
     /// Greater for an entry that was written later. The key's location does not tell this for the
     /// empty key: two in a row have the same location.
     fn age(&self) -> (u64, usize, u32, u32) {
-        (self.place.sequence, self.start, self.place.chunk, self.place.at)
+        (self.place.sequence, self.start, self.place.value.chunk, self.place.value.at)
     }
 }
 
@@ -81,6 +81,7 @@ impl Gathered {
 
 #[cfg(test)]
 mod tests {
+    use super::super::index_entry::ValuePlace;
     use super::*;
     use crate::key::EntryKind;
 
@@ -104,7 +105,8 @@ mod tests {
                 key.extend((0..random.usize(0..12)).map(|_| random.u8(0..3)));
                 let sequence = u64::from(number) / 8;
                 let kind = if random.bool() { EntryKind::Value } else { EntryKind::Tombstone };
-                let place = Place { sequence, kind, chunk: number, at: 1, len: 2 };
+                let value = ValuePlace { chunk: number, at: 1, len: 2 };
+                let place = Place { sequence, kind, value };
                 one_by_one.insert(&key, place).unwrap();
                 gathered.add(&key, place);
             }
@@ -115,8 +117,8 @@ mod tests {
             for number in 0..100 {
                 let mut key = prefix.clone();
                 key.extend((0..random.usize(0..12)).map(|_| random.u8(0..4)));
-                let place =
-                    Place { sequence: 1000, kind: EntryKind::Value, chunk: number, at: 1, len: 2 };
+                let value = ValuePlace { chunk: number, at: 1, len: 2 };
+                let place = Place { sequence: 1000, kind: EntryKind::Value, value };
                 one_by_one.insert(&key, place).unwrap();
                 at_once.insert(&key, place).unwrap();
             }

@@ -26,16 +26,21 @@ pub(super) const FIRST_WORDS: u32 = 1 << 6;
 /// The entries.
 pub(super) type Words = Arena<AtomicU32, FIRST_WORDS>;
 
-/// The location of a version.
+/// The location of a value in the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    pub(crate) sequence: u64,
-    pub(crate) kind: EntryKind,
-    /// The chunk of the buffer that holds the value.
+pub(crate) struct ValuePlace {
     pub(crate) chunk: u32,
     /// Offset in the chunk.
     pub(crate) at: u32,
     pub(crate) len: u32,
+}
+
+/// A version and the location of its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) sequence: u64,
+    pub(crate) kind: EntryKind,
+    pub(crate) value: ValuePlace,
 }
 
 /// A key in the form in which entries are compared with it.
@@ -96,7 +101,8 @@ impl<'i> IndexEntry<'i> {
         let entry = Self::at(words, index);
         let kind = (place.kind as u32) << 24 | key.bytes.len() as u32;
         let (low, high) = (place.sequence as u32, (place.sequence >> 32) as u32);
-        let head = [place.chunk, place.at, place.len, low, high, kind];
+        let ValuePlace { chunk, at, len } = place.value;
+        let head = [chunk, at, len, low, high, kind];
         let key = (0..key_words).map(|at| key.word(at));
         for (word, value) in entry.words.iter().zip(head.into_iter().chain(key)) {
             word.store(value, Ordering::Relaxed);
@@ -123,9 +129,7 @@ impl<'i> IndexEntry<'i> {
         Place {
             sequence: self.sequence(),
             kind: kind.unwrap_or(EntryKind::Tombstone),
-            chunk: self.get(0),
-            at: self.get(1),
-            len: self.get(2),
+            value: ValuePlace { chunk: self.get(0), at: self.get(1), len: self.get(2) },
         }
     }
 

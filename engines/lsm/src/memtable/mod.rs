@@ -36,4 +36,6 @@ pub use copied_entries::CopyLimits;
 pub(crate) use key_walk::KeyWalk;
 pub(crate) use record::Said;
 pub use salvage::LostRecords;
-pub(crate) use table::{Change, Memtable, Wanted};
+pub(crate) use table::Memtable;
+pub(crate) use table::change::Change;
+pub(crate) use table::copies::Wanted;

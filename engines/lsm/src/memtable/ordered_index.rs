@@ -413,12 +413,13 @@ mod tests {
     use std::cmp::Reverse;
     use std::collections::BTreeMap;
 
+    use super::super::index_entry::ValuePlace;
     use super::*;
     use crate::key::EntryKind;
 
     fn place(sequence: u64) -> Place {
-        let (chunk, at, len) = (sequence as u32, 2, 3);
-        Place { sequence, kind: EntryKind::Value, chunk, at, len }
+        let value = ValuePlace { chunk: sequence as u32, at: 2, len: 3 };
+        Place { sequence, kind: EntryKind::Value, value }
     }
 
     fn version(at: Position<'_>) -> (Vec<u8>, Reverse<u64>) {
@@ -529,11 +530,11 @@ mod tests {
     #[test]
     fn of_equal_versions_the_last_one_is_first() {
         let index = OrderedIndex::new();
-        let place = |at| Place { at, ..place(1) };
+        let place = |at| Place { value: ValuePlace { chunk: 1, at, len: 3 }, ..place(1) };
         let entries: Vec<_> = (0..100).map(|at| index.insert(b"key", place(at)).unwrap()).collect();
         let all = || {
             let found = std::iter::successors(index.first(), |at| index.after(at));
-            found.map(|at| at.place().at).collect::<Vec<_>>()
+            found.map(|at| at.place().value.at).collect::<Vec<_>>()
         };
         assert!(all().into_iter().eq((0..100).rev()));
         for at in [99, 0, 50, 51] {

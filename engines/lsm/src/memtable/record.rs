@@ -8,6 +8,7 @@
 use adamant_wire::checksum::crc32c;
 use adamant_wire::varint;
 
+use super::index_entry::ValuePlace;
 use crate::key::{EntryKind, KEY_BYTES_MAX, SEQUENCE_MAX};
 use crate::layout::RECORD_SUM_BYTES;
 use crate::merge_operator::decode;
@@ -28,14 +29,6 @@ pub(crate) enum Said {
     Entry(EntryKind),
     /// A range is removed: the key is its start, the value its end.
     Range,
-}
-
-/// The location of a record's value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ValuePlace {
-    pub(crate) chunk: u32,
-    pub(crate) at: u32,
-    pub(crate) len: u32,
 }
 
 /// A record that was read back.

@@ -15,7 +15,8 @@ use tracing::debug;
 
 use super::{Table, Transaction};
 use crate::common::chunked::{Progress, is_large, split_piece};
-use crate::common::shared::{KeyVisitor, Shared, note_writes};
+use crate::common::shared::changes::note_writes;
+use crate::common::shared::{KeyVisitor, Shared};
 use crate::common::state::KeyspaceState;
 use crate::engine::value_codec::PreparedRun;
 use crate::error::{Error, Result};

@@ -12,7 +12,8 @@
 use adamant_wire::checksum::page_checksum;
 
 use crate::error::Result;
-use crate::image::pool_file::{PoolFile, are_sums_close};
+use crate::image::pool_file::PoolFile;
+use crate::image::pool_file::page_checksums::are_sums_close;
 use crate::journal::checkpoints::keepers::Keepers;
 use crate::journal::checkpoints::table::{self, Doubt, Name};
 use crate::journal::readers::BatchId;

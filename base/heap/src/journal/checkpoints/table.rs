@@ -17,11 +17,12 @@ use adamant_wire::checksum::{crc32c, page_checksum};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::error::Result;
-use crate::image::pool_file::{COUNTER_MAX, PoolFile};
+use crate::image::pool_file::PoolFile;
+use crate::image::pool_file::checkpoint_slots::COUNTER_MAX;
 use crate::journal::readers::BatchId;
 use crate::layout::{
-    DESCRIPTOR_BYTES, DOUBT_OF_TABLE, DOUBT_OFFSETS, DOUBT_PAGES_MAX, DoubtEntry, DoubtHeader,
-    PAGE_BYTES, TABLE_BASE, UNKEPT_OFFSET, Unkept, file_offset,
+    DOUBT_OF_TABLE, DOUBT_OFFSETS, DOUBT_PAGES_MAX, DoubtEntry, DoubtHeader, PAGE_BYTES,
+    TABLE_BASE, UNKEPT_OFFSET, Unkept, file_offset,
 };
 
 /// Bytes of a table before its checksum.
@@ -108,12 +109,10 @@ impl Doubt {
         let tables = unfinished(pool, newest)?;
         let next_batch = tables.last().map_or(0, |(header, _)| header.batch.get() + 1);
         let mut pages = BTreeMap::new();
-        let tables_end = TABLE_BASE + pool.pages_backed() * DESCRIPTOR_BYTES;
         for entry in tables.iter().flat_map(|(_, entries)| entries) {
             let page = page_of(entry.page.get());
-            let end = if page < TABLE_BASE { pool.pages_backed() * PAGE_BYTES } else { tables_end };
             // Nothing was written to pages that the file does not have: it grows durably before.
-            if page < end {
+            if pool.has_page(page) {
                 let checksums: &mut Vec<u32> = pages.entry(page).or_default();
                 checksums.extend([entry.checksum_before.get(), entry.checksum_after.get()]);
             }

@@ -17,7 +17,7 @@ use adamant_wire::checksum::crc32c;
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::error::{Error, Result};
-use crate::image::pool_file::COUNTER_MAX;
+use crate::image::pool_file::checkpoint_slots::COUNTER_MAX;
 use crate::journal::records::layout::{
     LOG_FILE_BYTES_MAX, LOG_FILE_BYTES_MIN, LOG_FORMAT_VERSION, LOG_FORMAT_VERSION_MIN,
     LOG_HEAD_BYTES, LOG_MAGIC, LogHeader,

@@ -18,7 +18,8 @@ use parking_lot::Mutex;
 use crate::collections::range_set::RangeSet;
 use crate::error::{Error, Result};
 use crate::image::mapping::Image;
-use crate::image::pool_file::{PoolFile, ReadPages};
+use crate::image::pool_file::PoolFile;
+use crate::image::pool_file::page_checksums::ReadPages;
 use crate::journal::checkpoints::batch::{BatchWriter, Copies};
 use crate::journal::checkpoints::checkpoint::CheckpointState;
 use crate::journal::records::files::Files;
@@ -26,7 +27,7 @@ use crate::journal::records::log::Log;
 use crate::journal::recovery::dirty::DirtyPages;
 use crate::journal::recovery::overlay::lay_over;
 use crate::journal::recovery::tail::Tail;
-use crate::layout::{DESCRIPTOR_BYTES, PAGE_BYTES, TABLE_BASE, checksum_file_offset, file_offset};
+use crate::layout::{PAGE_BYTES, checksum_file_offset, file_offset};
 
 /// Bytes of pages of the copy in memory while the log is applied to it.
 const PAGES_BYTES_MAX: u64 = 8 << 20;
@@ -159,36 +160,17 @@ pub(in crate::journal) fn copy_pages(
     verify: &mut dyn FnMut(u64, Error) -> Result<()>,
     go_on: &dyn Fn() -> Result<()>,
 ) -> Result<()> {
-    let mut piece = ReadPages::default();
-    for base in [TABLE_BASE, 0] {
-        let mut offset = base;
-        loop {
-            go_on()?;
-            let no_writer = pool.hold_pages();
-            // The pool may grow meanwhile, and no later record may name the new pages. And it may
-            // be cut.
-            let pages = pool.pages_backed();
-            let end = match base {
-                TABLE_BASE => TABLE_BASE + (pages * DESCRIPTOR_BYTES).next_multiple_of(PAGE_BYTES),
-                _ => pages * PAGE_BYTES,
-            };
-            if offset >= end {
-                break;
+    // The pool may grow meanwhile, and no later record may name the new pages. And it may be cut.
+    pool.read_all(u64::MAX, go_on, &mut |piece, pages| {
+        let mut verified = Ok(());
+        piece.find_damage(&**pool.file(), &mut |page, error| {
+            if verified.is_ok() {
+                verified = verify(page, error);
             }
-            pool.read_piece(offset, end, &mut piece)?;
-            drop(no_writer);
-            let mut verified = Ok(());
-            pool.verify_read_pages(&piece, &mut |page, error| {
-                if verified.is_ok() {
-                    verified = verify(page, error);
-                }
-            });
-            verified?;
-            write_piece(target, &piece, pages)?;
-            offset += piece.bytes.len() as u64;
-        }
-    }
-    Ok(())
+        });
+        verified?;
+        write_piece(target, piece, pages)
+    })
 }
 
 /// Writes the pages of a piece that are not zero, and their checksums; `pages` is the size of the

@@ -13,6 +13,7 @@ use adamant_wire::checksum::page_checksum;
 
 use crate::collections::range_set::RangeSet;
 use crate::error::Result;
+use crate::image::pool_file::page_checksums::verify_checksum;
 use crate::image::pool_file::{PoolFile, pages_end_of};
 use crate::journal::checkpoints::batch::{BATCH_PAGES_MAX, BatchWriter, PageBytes, PageCopy};
 use crate::journal::records::record::Entry;
@@ -165,7 +166,8 @@ impl<'p> DirtyPages<'p> {
         order.retain(|slot| {
             let Some((page, checksum)) = checksums.next() else { return false };
             let Some(read) = self.slots[*slot].sum_read else { return true };
-            let Err(error) = self.pool.verify_checksum(*page, read, checksum) else { return true };
+            let verified = verify_checksum(&**self.pool.file(), *page, read, checksum);
+            let Err(error) = verified else { return true };
             if validated.is_ok() {
                 validated = Err(error);
             }
@@ -197,7 +199,8 @@ impl<'p> DirtyPages<'p> {
         let mut bytes = [0; PAGE_BYTES as usize];
         let mut sum_read = None;
         if under == Under::Kept {
-            if self.has(page) {
+            // If the file does not have the page, it is zero.
+            if self.pool.has_page(page) {
                 self.pool.file().read_at(&mut bytes, file_offset(page))?;
             }
             sum_read = (!self.tail.torn).then(|| page_checksum(&bytes));
@@ -206,15 +209,6 @@ impl<'p> DirtyPages<'p> {
         self.pages.push(bytes);
         self.index.set(page, slot);
         Ok(slot)
-    }
-
-    /// Whether the file has the page at a heap offset. If not, it is zero.
-    fn has(&self, page: u64) -> bool {
-        let first = match page.checked_sub(TABLE_BASE) {
-            Some(offset) => offset / crate::layout::DESCRIPTOR_BYTES,
-            None => page / PAGE_BYTES,
-        };
-        first < self.pool.pages_backed()
     }
 }
 

@@ -14,12 +14,12 @@ use crate::collections::range_set::RangeSet;
 use crate::error::{Error, Result};
 use crate::image::mapping::guards::Exclusive;
 use crate::image::pool_file::PoolFile;
+use crate::image::pool_file::page_checksums::verify_page;
 use crate::journal::checkpoints::table::Doubt;
 use crate::journal::records::record::Entry;
 use crate::journal::recovery::tail::{OnFinding, Tail};
 use crate::layout::{
-    DESCRIPTOR_BYTES, Descriptor, KIND_EXTENT, KIND_RUN, KIND_RUN_CONTINUED, PAGE_BYTES,
-    TABLE_BASE, descriptor_offset,
+    DESCRIPTOR_BYTES, Descriptor, KIND_EXTENT, KIND_RUN, KIND_RUN_CONTINUED, PAGE_BYTES, TABLE_BASE,
 };
 
 /// The contents of a page below a change.
@@ -238,10 +238,7 @@ impl<'p, 'i> Private<'p, 'i> {
 
     /// Whether a page is as the file has it, and to be verified by the file's checksum.
     fn is_of_the_file(&self, page: u64) -> bool {
-        let pages = self.pool.pages_backed();
-        let tables_end = descriptor_offset(pages).next_multiple_of(PAGE_BYTES);
-        let end = if page < TABLE_BASE { pages * PAGE_BYTES } else { tables_end };
-        page < end && self.unlike.first_in(page, page + PAGE_BYTES).is_none()
+        self.pool.has_page(page) && self.unlike.first_in(page, page + PAGE_BYTES).is_none()
     }
 }
 
@@ -267,7 +264,7 @@ impl OverlayTarget for Laid<'_, '_, '_> {
             private.lost.remove(&page);
         } else if private.is_of_the_file(page) {
             let bytes = private.image.bytes(page, PAGE_BYTES);
-            match bytes.and_then(|bytes| private.pool.verify_page(page, bytes)) {
+            match bytes.and_then(|bytes| verify_page(&**private.pool.file(), page, bytes)) {
                 Err(Error::Damaged { .. }) => {
                     private.lost.insert(page);
                 }

@@ -19,6 +19,7 @@ use crate::image::mapping::Image;
 use crate::image::mapping::guards::Exclusive;
 use crate::image::memory_bounds::Bounds;
 use crate::image::pool_file::PoolFile;
+use crate::image::pool_file::page_checksums::verify_page;
 use crate::journal::checkpoints::table::Doubt;
 use crate::journal::records::chain::Cursor;
 use crate::journal::recovery::as_of::PoolAsOf;
@@ -226,7 +227,7 @@ impl Applied {
         if let Some(page) = lost.first() {
             let mut bytes = vec![0; PAGE_BYTES as usize];
             pool.file().read_at(&mut bytes, file_offset(*page))?;
-            pool.verify_page(*page, &bytes)?;
+            verify_page(&**pool.file(), *page, &bytes)?;
         }
         self.overlaid = overlaid;
         self.records = Some(self.records.unwrap_or(0) + tail.records());

@@ -24,7 +24,7 @@ const BATCH_ENTRIES: usize = 1000;
 
 /// A keyspace of the new store, created if there is none; its kind is given by the number in the
 /// catalogue.
-pub(crate) fn keyspace_in(
+pub(super) fn keyspace_in(
     target: &Store,
     name: &str,
     engine: Engine,
@@ -49,7 +49,7 @@ fn halves_in(target: &Store, name: &str) -> Result<(Keyspace, Keyspace)> {
 
 /// Whether all pairs belong to a half of such a keyspace: the other half, as far as it was saved or
 /// is among the lost pairs, has their counterparts.
-pub(crate) fn are_halves(
+pub(super) fn are_halves(
     target: &Store,
     name: &str,
     pairs: &[(Slice, Slice)],
@@ -97,10 +97,15 @@ fn has_entry(
 
 /// Removes rows whose entries were lost, and adds missing rows of entries; returns how many of
 /// each.
-pub(crate) fn match_deadlines(target: &Store, name: &str) -> Result<(u64, u64)> {
+pub(super) fn match_deadlines(target: &Store, name: &str) -> Result<(u64, u64)> {
     let (entries, deadlines) = halves_in(target, name)?;
     let (mut removed, mut added) = (0, 0);
-    let mut batch = target.batch();
+    let new_batch = || {
+        let mut batch = target.batch();
+        batch.durability(Durability::Deferred);
+        batch
+    };
+    let mut batch = new_batch();
     for pair in deadlines.iter() {
         let (key, value) = pair?;
         if !has_entry(&key, &value, |key| entries.get(key))? {
@@ -108,8 +113,7 @@ pub(crate) fn match_deadlines(target: &Store, name: &str) -> Result<(u64, u64)> 
             removed += 1;
         }
         if batch.len() >= BATCH_ENTRIES {
-            batch.durability(Durability::Deferred);
-            std::mem::replace(&mut batch, target.batch()).commit()?;
+            std::mem::replace(&mut batch, new_batch()).commit()?;
         }
     }
     for pair in entries.iter() {
@@ -121,11 +125,9 @@ pub(crate) fn match_deadlines(target: &Store, name: &str) -> Result<(u64, u64)> 
             added += 1;
         }
         if batch.len() >= BATCH_ENTRIES {
-            batch.durability(Durability::Deferred);
-            std::mem::replace(&mut batch, target.batch()).commit()?;
+            std::mem::replace(&mut batch, new_batch()).commit()?;
         }
     }
-    batch.durability(Durability::Deferred);
     batch.commit()?;
     Ok((removed, added))
 }
