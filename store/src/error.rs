@@ -76,7 +76,7 @@ pub enum Error {
     },
     /// The store does not record changes.
     ChangesNotRecorded,
-    /// The history of changes does not have all commits behind that one.
+    /// The history of changes does not have all commits behind that one, or it was undone.
     ChangesUnknown {
         /// The number of the commit.
         after: u64,
@@ -722,6 +722,11 @@ impl fmt::Display for Error {
                 f,
                 "expected a commit of the history of changes, up to {last}, found {after}: it is \
                  that of another store, or of a later state of this one; begin anew"
+            ),
+            Self::ChangesUnknown { after, first, .. } if after + 1 >= *first => write!(
+                f,
+                "expected a commit of the history of changes, found {after}: it was undone when \
+                 the store went back to a savepoint; begin anew"
             ),
             Self::ChangesUnknown { after, first, .. } => write!(
                 f,

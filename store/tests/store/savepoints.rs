@@ -7,13 +7,13 @@ use adamant::{Engine, Error, Keyspace, SavepointState, Store};
 
 use crate::small::{keyspace, options};
 
-type Model = [BTreeMap<Vec<u8>, Vec<u8>>; 2];
+pub(crate) type Model = [BTreeMap<Vec<u8>, Vec<u8>>; 2];
 
 const ENGINES: [Engine; 2] = [Engine::Bplus, Engine::Lsm];
 
 /// Panics unless a store has exactly what a model has.
 #[track_caller]
-fn verify(store: &Store, models: &Model, how: &str) {
+pub(crate) fn verify(store: &Store, models: &Model, how: &str) {
     for (engine, model) in ENGINES.into_iter().zip(models) {
         let Ok(keyspace) = store.open_keyspace(engine.name()) else {
             assert!(model.is_empty(), "{how}: no keyspace {engine:?}");
@@ -31,7 +31,7 @@ fn verify(store: &Store, models: &Model, how: &str) {
     assert!(report.is_clean(), "{how}: {:?}", report.findings);
 }
 
-fn change(store: &Store, models: &mut Model, random: &mut fastrand::Rng) {
+pub(crate) fn change(store: &Store, models: &mut Model, random: &mut fastrand::Rng) {
     let engine = random.usize(..2);
     let (keyspace, model) = (keyspace(store, ENGINES[engine]), &mut models[engine]);
     let mut batch = store.batch();
@@ -62,7 +62,7 @@ fn verify_all(store: &Store, made: &Made, how: &str) {
     }
 }
 
-fn open(path: &Path) -> Store {
+pub(crate) fn open(path: &Path) -> Store {
     Store::open_with(path, options()).unwrap()
 }
 

@@ -4,7 +4,8 @@
 //! next read has less to do.
 //! Invariants: each reader sees the same before and after. A newer operand that stays and stands
 //! for some of them is read together with what lies below its first commit, so nothing is folded
-//! across that commit. What the operator fails to merge stays as it is.
+//! across that commit. What the operator fails to merge stays as it is, and is not gathered beyond
+//! a bound.
 //! Thread safety: one thread at a time.
 
 use adamant_slice::Slice;
@@ -13,6 +14,9 @@ use crate::key::{Entry, EntryKind, Version};
 use crate::merge_operator::{
     NamedOperator, OPERAND_FOLDED_BYTES_MAX, OperatorSlot, decode, encode,
 };
+
+/// Bytes of operands that are gathered before they are folded, or given up.
+const GATHERED_BYTES_MAX: usize = OPERAND_FOLDED_BYTES_MAX;
 
 /// What lies below the operands of a key.
 #[derive(Debug)]
@@ -32,6 +36,14 @@ pub(crate) struct OpenChain {
     operands: Vec<Entry>,
     /// The first commits that newer operands of the key stand for, which only some readers see.
     cuts: Vec<u64>,
+    /// Bytes of the operands, and those from which on they are folded before others come.
+    bytes: usize,
+    bytes_max: usize,
+}
+
+/// Memory that an operand takes.
+fn bytes_of(operand: &Entry) -> usize {
+    size_of::<Entry>() + operand.version.value.len()
 }
 
 /// A row of operands that become one.
@@ -42,15 +54,58 @@ struct Group<'c> {
 
 impl OpenChain {
     pub(crate) fn new(newest: Entry, cuts: Vec<u64>) -> Self {
-        Self { operands: vec![newest], cuts }
+        let bytes = bytes_of(&newest);
+        Self { operands: vec![newest], cuts, bytes, bytes_max: GATHERED_BYTES_MAX }
     }
 
     pub(crate) fn key(&self) -> &Slice {
         &self.operands[0].key
     }
 
-    pub(crate) fn push(&mut self, operand: Entry) {
+    /// Adds the next older operand. What comes back is written as it is: operands that cannot be
+    /// merged, of which there may be any number, and those that belong to no later ones.
+    pub(crate) fn push(&mut self, operand: Entry, operator: &OperatorSlot) -> Vec<Entry> {
+        let written = match self.bytes {
+            bytes if bytes < self.bytes_max => Vec::new(),
+            _ => self.fold_gathered(operator),
+        };
+        self.bytes += bytes_of(&operand);
         self.operands.push(operand);
+        written
+    }
+
+    /// The same for a chain that is not to be folded: the operands before it.
+    pub(crate) fn pass(&mut self, operand: Entry) -> Vec<Entry> {
+        std::mem::replace(&mut self.operands, vec![operand])
+    }
+
+    /// Folds what was gathered, to go on with what is left in its place.
+    fn fold_gathered(&mut self, operator: &OperatorSlot) -> Vec<Entry> {
+        let operator = operator_in(operator);
+        let operands = std::mem::take(&mut self.operands);
+        let (mut written, mut rest) = (Vec::new(), &operands[..]);
+        while let Some(newest) = rest.first().map(|newest| newest.version.sequence) {
+            let is_in = |entry: &&Entry| self.joins(newest, entry.version.sequence);
+            let (group, behind) = rest.split_at(rest.iter().take_while(is_in).count().max(1));
+            rest = behind;
+            let group = Group { operator: &operator, entries: group };
+            if !rest.is_empty() {
+                written.extend(group.operand());
+                continue;
+            }
+            match group.merged() {
+                // Nothing says that the operator ever merges them.
+                None => written.extend(group.unchanged()),
+                Some(merged) if merged.len() <= OPERAND_FOLDED_BYTES_MAX => {
+                    self.operands = group.entry(EntryKind::Merge, merged.into());
+                }
+                // They become a value that is as long.
+                Some(_) => self.operands = group.unchanged(),
+            }
+        }
+        self.bytes = self.operands.iter().map(bytes_of).sum();
+        self.bytes_max = GATHERED_BYTES_MAX.max(self.bytes * 2);
+        written
     }
 
     /// Whether no newer operand is read together with what is at or below `older`, and not with
@@ -76,8 +131,7 @@ impl OpenChain {
         below: Below,
         value_of: impl FnOnce(&Entry) -> Option<Slice>,
     ) -> Vec<Entry> {
-        let unregistered = || NamedOperator::new("", None);
-        let operator = operator.get().map_or_else(|_| unregistered(), |found| (*found).clone());
+        let operator = operator_in(operator);
         let mut left = Vec::new();
         let newest_of = |group: &[Entry]| group[0].version.sequence;
         let mut rest = &self.operands[..];
@@ -114,6 +168,12 @@ impl OpenChain {
     }
 }
 
+/// The operator of a tree; one that merges nothing where none is registered.
+fn operator_in(operator: &OperatorSlot) -> NamedOperator {
+    let unregistered = || NamedOperator::new("", None);
+    operator.get().map_or_else(|_| unregistered(), |found| (*found).clone())
+}
+
 impl Group<'_> {
     fn unchanged(&self) -> Vec<Entry> {
         self.entries.to_vec()
@@ -143,14 +203,20 @@ impl Group<'_> {
         if self.entries.len() == 1 || bytes > OPERAND_FOLDED_BYTES_MAX {
             return self.unchanged();
         }
-        let folded = self.operands().and_then(|(operands, first)| {
-            let folded = self.operator.fold(&self.entries[0].key, &operands, None).ok()?;
-            Some(encode(self.entries[0].version.sequence, first, &folded))
-        });
-        match folded.filter(|folded| folded.len() <= OPERAND_FOLDED_BYTES_MAX) {
-            Some(folded) => self.entry(EntryKind::Merge, folded.into()),
+        match self.merged().filter(|merged| merged.len() <= OPERAND_FOLDED_BYTES_MAX) {
+            Some(merged) => self.entry(EntryKind::Merge, merged.into()),
             None => self.unchanged(),
         }
+    }
+
+    /// One operand, as it is stored, if they can be merged.
+    fn merged(&self) -> Option<Vec<u8>> {
+        if let [only] = self.entries {
+            return Some(only.version.value.to_vec());
+        }
+        let (operands, first) = self.operands()?;
+        let folded = self.operator.fold(&self.entries[0].key, &operands, None).ok()?;
+        Some(encode(self.entries[0].version.sequence, first, &folded))
     }
 
     /// The value that they make on another one, or on nothing, if they can be merged.
@@ -181,8 +247,9 @@ mod tests {
     /// Operands of the commits 9 (from 8 on), 6 and 4 (from 3 on).
     fn chain(cuts: &[u64]) -> OpenChain {
         let mut chain = OpenChain::new(operand(9, 8, b"c"), cuts.to_vec());
-        chain.push(operand(6, 6, b"b"));
-        chain.push(operand(4, 3, b"a"));
+        for older in [operand(6, 6, b"b"), operand(4, 3, b"a")] {
+            assert!(chain.push(older, &slot("append")).is_empty(), "they are few");
+        }
         chain
     }
 
@@ -261,8 +328,95 @@ mod tests {
     fn operands_that_would_be_too_long_together_stay_apart() {
         let half = vec![7; OPERAND_FOLDED_BYTES_MAX / 2];
         let mut chain = OpenChain::new(operand(9, 9, &half), Vec::new());
-        chain.push(operand(5, 5, &half));
+        assert!(chain.push(operand(5, 5, &half), &slot("append")).is_empty());
         let left = chain.fold(&slot("append"), Below::Other, |_| None);
         assert_eq!(left.iter().map(|entry| entry.version.sequence).collect::<Vec<_>>(), [9, 5]);
+    }
+
+    /// Merges as `append` does, once it may.
+    struct Later(std::sync::atomic::AtomicBool);
+
+    impl MergeOperator for Later {
+        fn merge(
+            &self,
+            _key: &[u8],
+            older: &[u8],
+            newer: &[u8],
+            merged: &mut Vec<u8>,
+        ) -> std::result::Result<(), MergeError> {
+            if !self.0.load(std::sync::atomic::Ordering::Relaxed) {
+                return Err(MergeError::new("not yet"));
+            }
+            merged.extend_from_slice(older);
+            merged.extend_from_slice(newer);
+            Ok(())
+        }
+    }
+
+    const MANY: u64 = 60_000;
+
+    fn many(number: u64) -> Entry {
+        operand(number, number, &[number as u8; 1000])
+    }
+
+    #[test]
+    fn operands_that_cannot_be_merged_are_not_gathered() {
+        for slot in [OperatorSlot::default(), slot("no such name")] {
+            let mut chain = OpenChain::new(many(MANY), vec![MANY / 2]);
+            let mut written = Vec::new();
+            for number in (1..MANY).rev() {
+                written.extend(chain.push(many(number), &slot));
+                let held = chain.operands.len() as u64 * 1000;
+                assert!(held <= GATHERED_BYTES_MAX as u64 + 2000, "{held} bytes at {number}");
+            }
+            let base = entry(b"key", 0, EntryKind::Value, b"0");
+            written.extend(chain.fold(&slot, Below::Base(base.clone()), |_| None));
+            let expected = (1..=MANY).rev().map(many).chain([base]);
+            assert!(written.into_iter().eq(expected), "all, in their order");
+        }
+    }
+
+    /// Some operands were written as they are; the rest becomes the value below them.
+    #[test]
+    fn what_is_merged_later_is_below_what_was_not() {
+        let later = std::sync::Arc::new(Later(false.into()));
+        let slot = OperatorSlot::default();
+        slot.set(NamedOperator::new("later", Some(later.clone())));
+        let mut chain = OpenChain::new(many(MANY), Vec::new());
+        let mut written = Vec::new();
+        for number in (1..MANY).rev() {
+            written.extend(chain.push(many(number), &slot));
+        }
+        later.0.store(true, std::sync::atomic::Ordering::Relaxed);
+        let base = entry(b"key", 0, EntryKind::Value, b"0");
+        let base = Below::Base(base);
+        written.extend(chain.fold(&slot, base, |base| Some(base.version.value.clone())));
+        let (value, operands) = written.split_last().unwrap();
+        assert!(operands.iter().cloned().eq((1..=MANY).rev().map(many).take(operands.len())));
+        let folded = value.version.sequence;
+        assert_eq!((value.version.kind, operands.len() as u64), (EntryKind::Value, MANY - folded));
+        let expected: Vec<u8> = (1..=folded).flat_map(|number| [number as u8; 1000]).collect();
+        assert!(value.version.value[1..] == expected[..], "up to {folded}");
+    }
+
+    /// Operands that stay short together are one at any time; long ones become a value.
+    #[test]
+    fn operands_that_can_be_merged_are_folded_on_the_way() {
+        let of = |name: &str, base: Entry| {
+            let slot = slot(name);
+            let mut chain = OpenChain::new(many(MANY), Vec::new());
+            for number in (1..MANY).rev() {
+                assert!(chain.push(many(number), &slot).is_empty());
+                let held = chain.bytes <= GATHERED_BYTES_MAX + 2000;
+                assert!(held || name == "append", "{} bytes at {number}", chain.bytes);
+            }
+            let mut left =
+                chain.fold(&slot, Below::Base(base), |it| Some(it.version.value.clone()));
+            (left.pop().unwrap().version.value, left.len())
+        };
+        let base = entry(b"key", 0, EntryKind::Value, &[0; 1000]);
+        assert_eq!(of("or", base.clone()), (vec![0xFF; 1000].into(), 0));
+        let (value, left) = of("append", base);
+        assert_eq!((value.len() as u64, left), ((MANY + 1) * 1000, 0));
     }
 }

@@ -7,6 +7,7 @@ mod engines;
 mod expiring_crashes;
 mod full_disk;
 mod fuzz;
+mod going_back_crashes;
 mod increment_crashes;
 mod map_crashes;
 mod multimap_crashes;
