@@ -64,7 +64,7 @@ struct Moment {
 #[test]
 fn a_follower_of_the_feed_never_mixes_two_histories() {
     let (mut backs, mut refused, mut followed, mut across) = (0, 0, 0, 0);
-    for seed in 0..6 {
+    for seed in 0..4 {
         let mut random = fastrand::Rng::with_seed(seed);
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("store");
@@ -72,14 +72,14 @@ fn a_follower_of_the_feed_never_mixes_two_histories() {
         let (mut now, mut made) = (Moment::default(), Vec::<(String, Moment)>::new());
         let (mut followers, mut numbers) = (Vec::<Follower>::new(), BTreeSet::new());
         let mut commit_max = 0;
-        for step in 0..150 {
+        for step in 0..200 {
             let how = format!("seed {seed}, step {step}");
             match random.u32(..16) {
                 0..2 if made.len() < 4 => {
                     store.create_savepoint(&how).unwrap();
                     made.push((how.clone(), now.clone()));
                 }
-                2..5 if !made.is_empty() => {
+                2 if !made.is_empty() => {
                     let (name, moment) = made[random.usize(..made.len())].clone();
                     store = back(store, &path, &name);
                     now = moment;
@@ -87,21 +87,21 @@ fn a_follower_of_the_feed_never_mixes_two_histories() {
                     verify(&store, &now.models, &how);
                     backs += 1;
                 }
-                5 if random.bool() => {
+                3 if random.bool() => {
                     let begins = now.lineage.is_none();
                     store.record_changes(begins.then_some(64 << 20)).unwrap();
                     now.lineage = begins.then(BTreeSet::new);
                 }
-                6 => {
+                4 => {
                     if store.drop_keyspace("bplus").unwrap() {
                         now.models[0].clear();
                     }
                 }
-                7 if now.lineage.is_some() => {
+                5..8 if now.lineage.is_some() => {
                     let seen = store.last_change().unwrap();
                     followers.push(Follower { models: now.models.clone(), seen });
                 }
-                8..11 if !followers.is_empty() => {
+                8..12 if !followers.is_empty() => {
                     let at = random.usize(..followers.len());
                     let follower = &mut followers[at];
                     let is_known = now.lineage.as_ref().map(|all| all.contains(&follower.seen));
@@ -137,7 +137,7 @@ fn a_follower_of_the_feed_never_mixes_two_histories() {
         }
         verify(&store, &now.models, "at the end");
     }
-    assert!(backs > 50 && refused > 20 && followed > 50, "{backs}, {refused}, {followed}");
+    assert!(backs > 20 && refused > 10 && followed > 30, "{backs}, {refused}, {followed}");
     assert!(across > 0, "none began behind what was recorded anew");
 }
 

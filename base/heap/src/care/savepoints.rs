@@ -13,9 +13,7 @@ use crate::care::new_pool::NewPool;
 use crate::error::{Error, Result};
 use crate::heap::{Heap, Options};
 use crate::image::kind::ImageKind;
-use crate::journal::{
-    Arrival, PoolView, READERS_NAME, SAVEPOINT_NAME_BYTES_MAX, Savepoint,
-};
+use crate::journal::{Arrival, PoolView, READERS_NAME, SAVEPOINT_NAME_BYTES_MAX, Savepoint};
 
 /// The pool that a savepoint shows, as long as its heap is open.
 #[derive(Clone, Debug)]

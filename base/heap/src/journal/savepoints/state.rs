@@ -135,7 +135,9 @@ impl State {
         };
         let fault_of = |number: u64| {
             let file = directory.open(&kept_name(number));
-            match file.map_err(Error::from).and_then(|file| file.as_ref().map(read_entries).transpose())
+            match file
+                .map_err(Error::from)
+                .and_then(|file| file.as_ref().map(read_entries).transpose())
             {
                 Ok(Some(Some(_))) => None,
                 Ok(_) => Some((number, None)),
