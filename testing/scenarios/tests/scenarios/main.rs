@@ -16,4 +16,5 @@ mod repair;
 mod savepoint_crashes;
 mod store_crashes;
 mod sync_points;
+mod together;
 mod type_crashes;

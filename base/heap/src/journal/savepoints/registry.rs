@@ -299,9 +299,13 @@ impl Registry {
         let state = self.state.lock();
         let Some(directory) = &state.directory else { return };
         for known in &state.savepoints {
-            if let Some(fault) = &known.fault {
-                let file = directory.path().join(savepoint_name(known.number));
-                each(Error::Damaged { file, offset: 0, what: fault.to_string() });
+            let file = directory.path().join(savepoint_name(known.number));
+            match &known.fault {
+                None => {}
+                Some(Error::Damaged { offset, what, .. }) => {
+                    each(Error::Damaged { file, offset: *offset, what: what.clone() });
+                }
+                Some(other) => each(Error::Damaged { file, offset: 0, what: other.to_string() }),
             }
         }
         for (number, fault) in state.unread_files() {
