@@ -66,6 +66,10 @@ impl Run {
         self.store = Store::open_directory(self.root(), self.options()).unwrap();
     }
 
+    fn close(&self) {
+        self.store.clone().close().unwrap();
+    }
+
     fn now(&self) -> u64 {
         self.clock.load(Ordering::Relaxed)
     }
@@ -116,7 +120,8 @@ impl Run {
             let pairs: BTreeSet<_> = handles.pairs.iter().map(|it| it.unwrap()).collect();
             let pairs = pairs.into_iter().map(|(key, value)| (key.to_vec(), value.to_vec()));
             assert!(pairs.eq(content.pairs.iter().cloned()), "{how}: {engine:?}");
-            let living = handles.expiring.iter().map(|it| bytes(it.unwrap()));
+            let living = handles.expiring.iter().map(|it| it.unwrap());
+            let living = living.map(|(key, value, _)| (key.to_vec(), value.to_vec()));
             let expected = content.expiring.iter();
             let expected = expected.filter(|(_, (_, end))| end.is_none_or(|end| end > self.now()));
             let expected = expected.map(|(key, (value, _))| (key.clone(), value.clone()));
@@ -199,7 +204,7 @@ fn random_work_with_all_kinds_is_what_was_done() {
         let store = setup.open(&disk).unwrap();
         let (model, made) = (Model::default(), Vec::new());
         let mut run = Run { disk, setup, clock, store, model, made };
-        run.store.close().unwrap();
+        run.close();
         run.open();
         let mut random = fastrand::Rng::with_seed(seed(number));
         for step in 0..300 {
@@ -217,7 +222,7 @@ fn random_work_with_all_kinds_is_what_was_done() {
                 }
                 3 if !run.made.is_empty() => {
                     let (name, old) = run.made[random.usize(..run.made.len())].clone();
-                    run.store.close().unwrap();
+                    run.close();
                     go_back_in(run.root(), &name, run.options()).unwrap();
                     run.open();
                     run.model = old;
@@ -225,7 +230,7 @@ fn random_work_with_all_kinds_is_what_was_done() {
                     counts[1] += 1;
                 }
                 4 => {
-                    run.store.close().unwrap();
+                    run.close();
                     run.open();
                 }
                 5..7 => {
