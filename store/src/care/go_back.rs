@@ -1,7 +1,7 @@
 //! Going back: a store as one of its persistent savepoints shows it.
 //!
 //! Purpose: the heap exchanges the pools, see docs/decisions/0140-savepoints.md; the store sees to
-//! its files, and to the numbers of its feed of changes (docs/decisions/0146-going-back-goes-on.md).
+//! its files, and to the numbers of its feed of changes: docs/decisions/0146-going-back-goes-on.md.
 //! Invariants: no number of a commit, and none of the feed, ever names two states of a store.
 //! Thread safety: a store that goes back is not open.
 

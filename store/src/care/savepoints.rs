@@ -41,9 +41,9 @@ pub struct PersistentSavepoint {
 
 impl Store {
     /// Makes a persistent savepoint: all keyspaces as they are after the last commit, under a name,
-    /// to be read ([`Store::open_savepoint`]) or gone back to ([`go_back`](crate::go_back)) even after the store
-    /// was closed and opened again. It is durable when this returns, and so is everything that it
-    /// shows. The name has 1 to 255 bytes.
+    /// to be read ([`Store::open_savepoint`]) or gone back to ([`go_back`](crate::go_back)) even
+    /// after the store was closed and opened again. It is durable when this returns, and so is
+    /// everything that it shows. The name has 1 to 255 bytes.
     ///
     /// A savepoint costs room for what changes: the first time that a page is overwritten after it
     /// was made, what the page was is written to a file beside the pool; and files of keyspaces of

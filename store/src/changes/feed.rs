@@ -1,8 +1,8 @@
 //! The feed of changes: commits in order, live and from the past.
 //!
 //! Purpose: reads the history commit by commit, and waits for the next one. Invariants: each commit
-//! comes once, whole, in the order of the numbers, without a gap but for what going back has undone;
-//! a reader that is behind the history, or has seen what was undone, is told.
+//! comes once, whole, in the order of the numbers, without a gap but for what going back undid; a
+//! reader that is behind the history, or has seen what was undone, is told.
 //! Thread safety: a reader has one owner; any number of them read beside each other and writers.
 
 use std::collections::VecDeque;

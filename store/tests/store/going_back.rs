@@ -1,5 +1,5 @@
-//! Going back to a savepoint: whoever kept a number, or a part of a store, never mixes two histories
-//! of it: numbers go on, and what was seen of undone commits is refused.
+//! Going back to a savepoint: who kept a number, or a part of a store, never mixes two histories of
+//! it: numbers go on, and what was seen of undone commits is refused.
 
 use std::collections::BTreeSet;
 use std::path::Path;

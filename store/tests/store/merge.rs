@@ -435,6 +435,54 @@ fn what_an_operator_fails_to_merge_stays() {
     assert_eq!((text(&tree, "key"), tree.len().unwrap()), (Some("1".into()), 1));
 }
 
+/// More operands of a key than a compaction gathers, while none can be merged: all are there, in
+/// their order, and become one value when they can be, with snapshots in between.
+#[test]
+fn more_operands_than_are_gathered_stay_until_they_can_be_merged() {
+    const BYTES: usize = 64 << 10;
+    const COUNT: usize = 600;
+    let (options, joined) = with_joined(small().background(false));
+    let mut lsm = LsmOptions::default();
+    lsm.memtable_bytes_max = 1 << 20;
+    let store = Store::open_directory(Arc::new(MemoryDirectory::new()), options.lsm(lsm)).unwrap();
+    let kept = joined_in(&store, Engine::Lsm);
+    let item = |number: usize| vec![b'a' + (number % 26) as u8; BYTES];
+    kept.put("key", "0").unwrap();
+    kept.compact().unwrap();
+    let mut snapshots = Vec::new();
+    for number in 0..COUNT {
+        // A few can be merged, in the middle.
+        let fails = !(300..305).contains(&number);
+        joined.fails.store(fails, Ordering::Relaxed);
+        kept.merge("key", item(number)).unwrap();
+        if number % 200 == 100 {
+            snapshots.push((number, store.snapshot().unwrap()));
+        }
+        if number % 150 == 149 {
+            joined.fails.store(true, Ordering::Relaxed);
+            kept.compact().unwrap();
+        }
+    }
+    let expected = |count: usize| {
+        let items: Vec<_> = [vec![b'0']].into_iter().chain((0..count).map(item)).collect();
+        items.join(&b',')
+    };
+    kept.compact().unwrap();
+    joined.fails.store(false, Ordering::Relaxed);
+    for of in ["unmerged", "merged"] {
+        assert!(kept.get("key").unwrap().unwrap() == expected(COUNT)[..], "{of}");
+        for (number, snapshot) in &snapshots {
+            let found = snapshot.get(&kept, "key").unwrap().unwrap();
+            assert!(found == expected(number + 1)[..], "{of}: at {number}");
+        }
+        kept.compact().unwrap();
+    }
+    drop(snapshots);
+    kept.compact().unwrap();
+    assert!(kept.get("key").unwrap().unwrap() == expected(COUNT)[..], "without snapshots");
+    assert!(store.check().unwrap().findings.is_empty());
+}
+
 #[test]
 fn operands_are_checked_before_they_are_written() {
     let (options, _) = with_joined(small());

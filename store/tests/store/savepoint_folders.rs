@@ -149,8 +149,8 @@ fn two_savepoints_of_one_name_are_told_apart() {
     assert_eq!(byte_of(&open(&path)).unwrap(), 1);
 }
 
-/// What a later format needs to have kept is not known, so the store is not written; reading it, and
-/// the other savepoints, takes nothing from it.
+/// What a later format needs to have kept is not known, so the store is not written; reading it,
+/// and the other savepoints, takes nothing from it.
 #[test]
 fn a_savepoint_of_a_later_format_is_not_written_past() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Going back on a disk that crashes, fails and fills up: whatever is left, no number of the feed of
-//! changes is that of two commits, and the savepoints show what they did.
+//! Going back on a disk that crashes, fails and fills up: whatever is left, no number of the feed
+//! of changes is that of two commits, and the savepoints show what they did.
 
 use std::sync::Arc;
 
