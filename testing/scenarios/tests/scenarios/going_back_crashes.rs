@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use adamant::{Directory, Engine, Error, KeyspaceOptions, Store, go_back_in};
-use adamant_scenarios::crashes::{Content, Setup, assert_clean};
+use adamant::{Directory, Engine, Error, KeyspaceOptions, Slice, Store, go_back_in};
+use adamant_scenarios::crashes::{Setup, assert_clean};
 use adamant_sim::tally::{seed, states_max};
 use adamant_sim::{Call, Choice, Fault, SimDirectory, SimDisk, Tally};
 
@@ -14,11 +14,14 @@ fn root(disk: &SimDisk) -> Arc<dyn Directory> {
     Arc::new(SimDirectory::root(disk))
 }
 
-/// The entries of a store, without those of its history.
+/// The entries of both keyspaces.
+type Content = [Vec<(Slice, Slice)>; 2];
+
 fn content_of(store: &Store) -> Content {
-    let mut content = Content::of(store);
-    content.keyspaces.remove("adamant.changes");
-    content
+    ENGINES.map(|engine| {
+        let keyspace = store.open_keyspace(engine.name()).unwrap();
+        keyspace.iter().map(|entry| entry.unwrap()).collect()
+    })
 }
 
 /// A closed store with savepoints, and what was known of it.
@@ -39,9 +42,9 @@ fn prepared(number: u64) -> Prepared {
     let setup = if number % 2 == 0 { Setup::default() } else { Setup::ENCRYPTED };
     let store = setup.open(&disk).unwrap();
     let mut random = fastrand::Rng::with_seed(seed(number));
-    let mut write = |commits: u32| {
-        for _ in 0..commits {
-            let engine = ENGINES[random.usize(..2)];
+    let mut write = |commits: usize| {
+        for number in 0..commits {
+            let engine = ENGINES[number % 2];
             let options = KeyspaceOptions::new().engine(engine);
             let keyspace = store.keyspace_with(engine.name(), options).unwrap();
             let key = [random.u8(..40)];
