@@ -563,6 +563,46 @@ fn an_operator_that_uses_the_store_gets_an_error() {
 }
 
 /// A merge is a write of its key, and no read.
+/// Another operator by a copy that gets the name, as the guide has it: operands that were not
+/// merged yet are never merged by another operator than theirs.
+#[test]
+fn a_copy_that_gets_the_name_has_another_operator() {
+    for engine in [Engine::Lsm, Engine::Bplus] {
+        let store = Store::in_memory().unwrap();
+        let with = |name: &str, operator: &str| {
+            let options = KeyspaceOptions::new().engine(engine).merge_operator(operator);
+            store.keyspace_with(name, options).unwrap()
+        };
+        let number = |number: u64| number.to_le_bytes();
+        let best = with("best", "add");
+        best.merge("ada", number(7)).unwrap();
+        best.merge("ada", number(2)).unwrap();
+        let mut transaction = store.begin().unwrap();
+        transaction.merge(&best, "ada", number(100)).unwrap();
+        let mut batch = store.batch();
+        batch.merge(&best, "ada", number(100)).unwrap();
+
+        let copy = with("best.copy", "max_u64");
+        copy.load_sorted(best.iter().collect::<Result<Vec<_>, _>>().unwrap()).unwrap();
+        store.swap_keyspaces("best", "best.copy").unwrap();
+        assert!(store.drop_keyspace("best.copy").unwrap());
+        for failed in [
+            transaction.commit().unwrap_err(),
+            batch.commit().unwrap_err(),
+            best.merge("ada", number(100)).unwrap_err(),
+            best.get("ada").unwrap_err(),
+        ] {
+            assert!(matches!(failed, Error::KeyspaceDropped { .. }), "{engine:?}: {failed}");
+        }
+        let best = store.open_keyspace("best").unwrap();
+        assert_eq!(best.get("ada").unwrap(), Some(number(9).into()));
+        best.merge("ada", number(8)).unwrap();
+        assert_eq!(best.get("ada").unwrap(), Some(number(9).into()));
+        best.merge("ada", number(10)).unwrap();
+        assert_eq!(best.get("ada").unwrap(), Some(number(10).into()));
+    }
+}
+
 #[test]
 fn transactions_conflict_by_what_they_read_alone() {
     for engine in [Engine::Lsm, Engine::Bplus] {

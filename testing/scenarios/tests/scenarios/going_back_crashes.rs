@@ -39,7 +39,7 @@ struct Prepared {
 
 fn prepared(number: u64) -> Prepared {
     let disk = SimDisk::new(seed(number));
-    let setup = if number % 2 == 0 { Setup::default() } else { Setup::ENCRYPTED };
+    let setup = if number.is_multiple_of(2) { Setup::default() } else { Setup::ENCRYPTED };
     let store = setup.open(&disk).unwrap();
     let mut random = fastrand::Rng::with_seed(seed(number));
     let mut write = |commits: usize| {
