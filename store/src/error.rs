@@ -78,7 +78,7 @@ pub enum Error {
     },
     /// The store does not record changes.
     ChangesNotRecorded,
-    /// The history of changes does not have all commits behind that one.
+    /// The history of changes does not have all commits behind that one, or it was undone.
     ChangesUnknown {
         /// The number of the commit.
         after: u64,

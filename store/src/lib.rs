@@ -130,10 +130,11 @@ pub use cache::{Cache, CacheStats};
 pub use care::compact::{Compacted, compact, compact_with};
 #[cfg(feature = "encryption")]
 pub use care::encrypt::{encrypt, rekey};
+pub use care::go_back::{go_back, go_back_in, go_back_with};
 pub use care::repair::{repair, repair_into, repair_with};
 pub use care::rescue::{KeyspaceRepair, RepairReport};
 pub use care::restore::{restore, restore_with};
-pub use care::savepoints::{PersistentSavepoint, go_back, go_back_in, go_back_with};
+pub use care::savepoints::PersistentSavepoint;
 pub use changes::feed::{Changes, Commit};
 pub use changes::info::ChangesInfo;
 pub use common::change::{Change, ChangedKeyspace};

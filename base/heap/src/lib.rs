@@ -67,7 +67,7 @@ pub use adamant_slice::Slice;
 pub use adamant_medium::address::persist::Flushing;
 pub use care::identity::{PoolIdentity, verify_file_page};
 pub use care::leaks::{Leak, LeakFinding, LeakReport};
-pub use care::savepoints::{SavepointPool, go_back};
+pub use care::savepoints::{GoBack, SavepointPool, go_back};
 pub use care::shrink::Shrunk;
 pub use durability::Durability;
 pub use error::{Error, Result};

@@ -140,6 +140,7 @@ impl Node {
         sweep(&directory, &current)?;
         remove_if_there(&directory, BUILDING)?;
         let state = State::open(open_store(&directory, &current, &options.state)?)?;
+        refuse_older(&state, log.purged()?)?;
         let snapshots = Snapshots::open(snapshots)?;
         let (state, building) = (RwLock::new(Arc::new(state)), Mutex::new(()));
         let watcher = OnceLock::new();
@@ -318,6 +319,18 @@ fn create(
     let taken_back = parent.rename(name, &unfinished);
     let _ = taken_back.and_then(|()| parent.sync());
     Err(adamant::Error::from(error).into())
+}
+
+/// Fails for a state machine that lacks entries which the log does not have any more: what follows
+/// would be applied without them. It was made durable before they were purged, so it was put back,
+/// or has gone back to a savepoint.
+fn refuse_older(state: &State, purged: Option<LogId>) -> Result<()> {
+    let (applied, purged) = (state.applied_index(), purged.map(|purged| purged.index));
+    if applied >= purged {
+        return Ok(());
+    }
+    let of = |index: Option<u64>| index.map_or("none".into(), |index| format!("up to {index}"));
+    Err(Error::damaged("the state machine", format!("entries {}", of(purged)), of(applied)))
 }
 
 /// The options of a store of a node. Entries are removed by commands of the log alone: the clocks

@@ -115,7 +115,7 @@ impl Store {
         // Taken before the heap is copied, so that no file which the copy names is deleted.
         let _pin = lsm_trees.pin_files();
         let sequence = heap.back_up(directory)?;
-        lsm_trees.copy_files(directory, links)?;
+        lsm_trees.copy_files(directory, (links, self.shared.options().only_reads()))?;
         Ok(sequence)
     }
 

@@ -7,6 +7,7 @@ pub(crate) mod backup;
 pub(crate) mod backup_since;
 pub(crate) mod restore;
 pub(crate) mod savepoints;
+pub(crate) mod go_back;
 pub(crate) mod compact;
 #[cfg(feature = "encryption")]
 pub(crate) mod encrypt;

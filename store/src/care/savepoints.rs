@@ -6,24 +6,17 @@
 //! Thread safety: any thread; one savepoint is made or deleted at a time.
 
 use std::collections::HashSet;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use adamant_heap::{Error as HeapError, ImageKind, Result as HeapResult, SavepointState};
-use adamant_lsm::{file_name, number_of};
-use adamant_medium::storage::Directory;
+use adamant_heap::{ImageKind, SavepointState};
 
 use crate::clock::system_millis;
 use crate::encryption::key_of;
 use crate::engine::held_files::{decode, encode};
-use crate::engine::lsm_trees::FOLDERS;
 use crate::error::{Error, Result};
-use crate::increment::is_increment;
-use crate::options::Options;
 use crate::savepoint_view::SavepointView;
 use crate::store::handle::Store;
-use crate::store::open::{directory_at, heap_options_of, plain_of, resolved};
 
 /// The most bytes of the name of a savepoint.
 const NAME_BYTES_MAX: usize = 255;
@@ -48,9 +41,9 @@ pub struct PersistentSavepoint {
 
 impl Store {
     /// Makes a persistent savepoint: all keyspaces as they are after the last commit, under a name,
-    /// to be read ([`Store::open_savepoint`]) or gone back to ([`go_back`]) even after the store
-    /// was closed and opened again. It is durable when this returns, and so is everything that it
-    /// shows. The name has 1 to 255 bytes.
+    /// to be read ([`Store::open_savepoint`]) or gone back to ([`go_back`](crate::go_back)) even
+    /// after the store was closed and opened again. It is durable when this returns, and so is
+    /// everything that it shows. The name has 1 to 255 bytes.
     ///
     /// A savepoint costs room for what changes: the first time that a page is overwritten after it
     /// was made, what the page was is written to a file beside the pool; and files of keyspaces of
@@ -185,88 +178,4 @@ impl Store {
         options.key = key_of(heap.directory().as_ref());
         Self::open_directory(Arc::new(view), options.create(false).image(ImageKind::Filled))
     }
-}
-
-/// Makes a store what one of its persistent savepoints shows: all later commits are undone. The
-/// store must not be open. All savepoints stay, later ones too: make one first, and there is a way
-/// forward again.
-///
-/// The pool is made anew and takes the place of the old one in one step, so a crash leaves the
-/// store as it was, or as the savepoint shows it. Takes as much space as the pool, and for pages
-/// that later savepoints need. O(pool). Numbers of commits go back, too, and with them what is
-/// recorded of [changes](Store::changes).
-///
-/// ```
-/// # let directory = tempfile::tempdir()?;
-/// # let path = directory.path().join("app.adamant");
-/// use adamant::Store;
-///
-/// let store = Store::open(&path)?;
-/// store.keyspace("towns")?.put("Bern", "134,000")?;
-/// store.create_savepoint("before the import")?;
-/// store.keyspace("towns")?.put("Bern", "0")?;
-/// store.close()?;
-///
-/// adamant::go_back(&path, "before the import")?;
-/// let store = Store::open(&path)?;
-/// assert_eq!(store.keyspace("towns")?.get("Bern")?, Some("134,000".into()));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-///
-/// # Errors
-/// [`Error::UnknownSavepoint`] if there is none of that name that can be read; [`Error::Missing`]
-/// or [`Error::NotAStore`] if there is no store, [`Error::Locked`] if it is open, also beside a
-/// writer; no space, damage, a file of an LSM tree that is missing. Then the store is as it was.
-pub fn go_back(path: impl AsRef<Path>, name: &str) -> Result<()> {
-    go_back_with(path, name, Options::new())
-}
-
-/// As [`go_back`], for a store that is opened with these options, such as an encrypted one.
-///
-/// # Errors
-/// As [`go_back`].
-pub fn go_back_with(path: impl AsRef<Path>, name: &str, options: Options) -> Result<()> {
-    let path = resolved(path.as_ref())?;
-    let options = options.create(false).read_only(false).beside_writer(false);
-    go_back_in(directory_at(&path, &options)?, name, options)
-}
-
-/// As [`go_back`], for the store in a directory of any storage backend. The simulator of
-/// `testing/sim` uses this in place of a file system; programs use [`go_back`].
-///
-/// # Errors
-/// As [`go_back`].
-pub fn go_back_in(directory: Arc<dyn Directory>, name: &str, options: Options) -> Result<()> {
-    if is_increment(&directory.list()?) {
-        return Err(Error::Increment { path: directory.path().into() });
-    }
-    let options = options.create(false).read_only(false).beside_writer(false);
-    let (directory, options) = plain_of(directory, &options)?;
-    let files = Arc::clone(&directory);
-    let need_files = |attached: &[u8]| need_files(&*files, attached);
-    match adamant_heap::go_back(directory, heap_options_of(&options), name, &need_files)? {
-        Some(_) => Ok(()),
-        None => Err(Error::UnknownSavepoint { name: name.into() }),
-    }
-}
-
-/// Fails unless all files of LSM trees are in the store's directory that a savepoint lists.
-fn need_files(directory: &dyn Directory, attached: &[u8]) -> HeapResult<()> {
-    let (mut missing, names) = (decode(attached), directory.list()?);
-    for folder in FOLDERS.into_iter().filter(|folder| names.iter().any(|name| name == folder)) {
-        for name in directory.subdirectory(folder)?.list()? {
-            if let Some((number, true)) = number_of(&name) {
-                missing.remove(&number);
-            }
-        }
-    }
-    let Some(number) = missing.into_iter().min() else { return Ok(()) };
-    Err(HeapError::Damaged {
-        file: directory.path().join(FOLDERS[0]).join(file_name(number)),
-        offset: 0,
-        what:
-            "expected this file, which the savepoint needs, there or among the blob files, found \
-               none; the store is as it was: put the file back, or delete the savepoint"
-                .into(),
-    })
 }

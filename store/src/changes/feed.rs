@@ -1,19 +1,23 @@
 //! The feed of changes: commits in order, live and from the past.
 //!
 //! Purpose: reads the history commit by commit, and waits for the next one. Invariants: each commit
-//! comes once, whole, in the order of the numbers, without a gap; a reader that is behind the
-//! history is told.
+//! comes once, whole, in the order of the numbers, without a gap but for what going back undid; a
+//! reader that is behind the history, or has seen what was undone, is told.
 //! Thread safety: a reader has one owner; any number of them read beside each other and writers.
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::ops::{Bound, ControlFlow};
+use std::ops::{Bound, ControlFlow, Range};
 use std::time::{Duration, Instant};
+
+use adamant_heap::access::Read;
 
 use crate::bounds::Direction;
 use crate::common::change::Change;
 use crate::common::change_codec::decode;
-use crate::common::history::{part_key, part_of, read_head};
+use crate::common::history::{HistoryHead, part_key, part_of, read_head};
+use crate::common::undone_changes::undone_behind;
+use crate::engine::map::Map;
 use crate::error::{Error, Result};
 use crate::store::handle::Store;
 
@@ -25,7 +29,8 @@ const BYTES_MAX: usize = 1 << 20;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Commit {
-    /// Its number: commits are numbered one by one, in the order in which they became visible.
+    /// Its number: commits are numbered one by one, in the order in which they became visible. No
+    /// number is given twice: behind [`go_back`](crate::go_back) they go on above all others.
     pub number: u64,
     /// What it changed: of each key what it left, in any order; what was done to keyspaces, and
     /// moves, as they are.
@@ -69,27 +74,43 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::ChangesNotRecorded`]; [`Error::ChangesUnknown`] if the history does not have all
-    /// commits behind it, or it is of the future; the store is closed.
+    /// commits behind it, or it is of the future, or was undone by [`go_back`](crate::go_back); the
+    /// store is closed.
     pub fn changes(&self, after: u64) -> Result<Changes> {
         let mut store = self.clone();
         if self.shared.options().beside_writer {
             let directory = self.shared.heap()?.directory();
             store = Self::open_beside_again(directory, self.shared.options())?;
         }
-        let history = store.shared.history().state().ok_or(Error::ChangesNotRecorded)?.id;
-        let head = store.shared.history_head()?;
-        check_after(after, head.first, head.next)?;
-        Ok(Changes { store, history, after, ready: VecDeque::new() })
+        let state = store.shared.history().state().ok_or(Error::ChangesNotRecorded)?;
+        {
+            let view = store.shared.view()?;
+            next_behind(after, &view, &*state.map(&view, store.shared.catalogue())?)?;
+        }
+        Ok(Changes { store, history: state.id, after, ready: VecDeque::new() })
     }
 }
 
-/// Fails unless all commits behind one are there.
-fn check_after(after: u64, first: u64, next: u64) -> Result<()> {
-    let last = next - 1;
-    if after > last || after + 1 < first {
-        return Err(Error::ChangesUnknown { after, first, last });
+/// The numbers from that of the next commit behind one to the end of those that follow each other;
+/// none if there is none yet.
+///
+/// # Errors
+/// `Error::ChangesUnknown` unless all commits behind it are there, or if it was undone.
+fn next_behind<R: Read>(after: u64, heap: &R, map: &Map) -> Result<Range<u64>> {
+    let HistoryHead { first, next, .. } = read_head(heap, map)?;
+    let unknown = || Error::ChangesUnknown { after, first, last: next - 1 };
+    if after >= next || after + 1 < first {
+        return Err(unknown());
     }
-    Ok(())
+    let mut seen = after;
+    while let Some(undone) = undone_behind(heap, map, seen)? {
+        match undone.left {
+            left if seen < left => return Ok(seen + 1..left + 1),
+            left if seen == left => seen = undone.last,
+            _ => return Err(unknown()),
+        }
+    }
+    Ok(seen + 1..next)
 }
 
 impl Changes {
@@ -155,10 +176,8 @@ impl Changes {
         let state = state.ok_or(Error::ChangesNotRecorded)?;
         let view = shared.long_view()?;
         let map = state.map(&view, shared.catalogue())?;
-        let head = read_head(&view, &map)?;
-        check_after(self.after, head.first, head.next)?;
-        let first = self.after + 1;
-        let end = head.next.min(first.saturating_add(COMMITS_MAX));
+        let next = next_behind(self.after, &view, &map)?;
+        let (first, end) = (next.start, next.end.min(next.start.saturating_add(COMMITS_MAX)));
         let Some(tree) = map.tree().filter(|_| first < end) else { return Ok(()) };
         let keys = (part_key(first, 0), part_key(end, 0));
         let range = (Bound::Included(&keys.0[..]), Bound::Excluded(&keys.1[..]));

@@ -111,7 +111,6 @@ impl Catalogue {
     }
 
     /// The format in the head.
-    #[cfg(test)]
     pub(crate) fn format<R: Read>(&self, heap: &R) -> Result<u32> {
         Ok(heap.read(self.head)?.format.get())
     }
@@ -263,6 +262,11 @@ impl Catalogue {
             _ if entry.has_options() => STORE_FORMAT_OPTIONS,
             _ => STORE_FORMAT,
         };
+        self.raise_format_to(heap, needed)
+    }
+
+    /// Raises the format to one, if it is below.
+    pub(crate) fn raise_format_to<W: Write>(&self, heap: &mut W, needed: u32) -> Result<()> {
         if heap.read(self.head)?.format.get() < needed {
             heap.write_as(self.head)?.format = needed.into();
         }

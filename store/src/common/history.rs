@@ -58,9 +58,9 @@ pub(crate) struct HistoryHead {
 }
 
 impl HistoryHead {
-    /// That of a history without a commit.
-    pub(crate) fn new(bytes_max: u64) -> Self {
-        Self { first: 1, next: 1, bytes: 0, bytes_max }
+    /// That of a history without a commit, whose first one has a number.
+    pub(crate) fn new(first: u64, bytes_max: u64) -> Self {
+        Self { first, next: first, bytes: 0, bytes_max }
     }
 
     fn stored(&self) -> ChangesHead {

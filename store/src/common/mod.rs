@@ -15,6 +15,7 @@ pub(crate) mod state;
 pub(crate) mod change;
 pub(crate) mod change_codec;
 pub(crate) mod history;
+pub(crate) mod undone_changes;
 pub(crate) mod cache_policy;
 pub(crate) mod sweeper;
 pub(crate) mod shared;

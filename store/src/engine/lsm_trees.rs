@@ -375,17 +375,28 @@ impl LsmTrees {
 
     /// Copies all finished files to the directory of another store, but for those that only
     /// savepoints need, and makes them durable there. With `links` they are hard links where that
-    /// can be done: finished files never change, and are durable.
-    pub(crate) fn copy_files(&self, target: &dyn Directory, links: bool) -> Result<()> {
+    /// can be done: finished files never change, and are durable. `is_still`: no commit follows,
+    /// so a file that no tree has is needed by none.
+    pub(crate) fn copy_files(
+        &self,
+        target: &dyn Directory,
+        (links, is_still): (bool, bool),
+    ) -> Result<()> {
         let Some(environment) = self.environment.get() else { return Ok(()) };
         let only_held = environment.only_held();
+        let own = (is_still && !self.has_unopened())
+            .then(|| self.file_numbers().into_iter().collect::<HashSet<u64>>());
+        let is_needed = |number: &u64| match &own {
+            Some(own) => own.contains(number),
+            None => !only_held.contains(number),
+        };
         let mut piece = vec![0; COPY_BYTES];
         for name in FOLDERS {
             let from = self.directory.subdirectory(name)?;
             let to = target.subdirectory(name)?;
             let is_copied = |name: &String| {
                 let number = number_of(name).filter(|(_, is_finished)| *is_finished);
-                number.is_some_and(|(number, _)| !only_held.contains(&number))
+                number.is_some_and(|(number, _)| is_needed(&number))
             };
             for file in from.list()?.into_iter().filter(is_copied) {
                 if links {

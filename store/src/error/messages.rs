@@ -219,6 +219,11 @@ impl fmt::Display for Error {
                 "expected a commit of the history of changes, up to {last}, found {after}: it is \
                  that of another store, or of a later state of this one; begin anew"
             ),
+            Self::ChangesUnknown { after, first, .. } if after + 1 >= *first => write!(
+                f,
+                "expected a commit of the history of changes, found {after}: it was undone when \
+                 the store went back to a savepoint; begin anew"
+            ),
             Self::ChangesUnknown { after, first, .. } => write!(
                 f,
                 "expected the commits behind {after}, found those from {first} on: the others were \

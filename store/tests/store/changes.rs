@@ -281,9 +281,15 @@ fn history_is_bounded_and_readers_behind_are_told() {
     assert!(matches!(changes.try_next(), Err(Error::ChangesNotRecorded)));
     towns.put("Bern", "1").unwrap();
     store.record_changes(Some(1 << 20)).unwrap();
-    assert_eq!(store.last_change().unwrap(), 0);
+    // Above all numbers that were given: whoever has one of them is told.
+    let begun = store.last_change().unwrap();
+    assert!(begun > last + 11, "{begun}");
     towns.put("Bern", "2").unwrap();
-    assert_eq!(store.own_change(), Some(1));
+    assert_eq!(store.own_change(), Some(begun + 1));
+    for seen in [0, last, last + 11] {
+        assert!(matches!(store.changes(seen), Err(Error::ChangesUnknown { .. })), "{seen}");
+    }
+    assert_eq!(store.changes(begun).unwrap().try_next().unwrap().unwrap().number, begun + 1);
     assert!(store.check().unwrap().is_clean());
 }
 

@@ -19,6 +19,7 @@ mod doors;
 mod encryption;
 mod exclusive;
 mod figures;
+mod going_back;
 mod kinds;
 mod lent;
 mod load;

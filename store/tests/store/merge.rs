@@ -437,6 +437,54 @@ fn what_an_operator_fails_to_merge_stays() {
     assert_eq!((text(&tree, "key"), tree.len().unwrap()), (Some("1".into()), 1));
 }
 
+/// More operands of a key than a compaction gathers, while none can be merged: all are there, in
+/// their order, and become one value when they can be, with snapshots in between.
+#[test]
+fn more_operands_than_are_gathered_stay_until_they_can_be_merged() {
+    const BYTES: usize = 64 << 10;
+    const COUNT: usize = 600;
+    let (options, joined) = with_joined(small().background(false));
+    let mut lsm = LsmOptions::default();
+    lsm.memtable_bytes_max = 1 << 20;
+    let store = Store::open_directory(Arc::new(MemoryDirectory::new()), options.lsm(lsm)).unwrap();
+    let kept = joined_in(&store, Engine::Lsm);
+    let item = |number: usize| vec![b'a' + (number % 26) as u8; BYTES];
+    kept.put("key", "0").unwrap();
+    kept.compact().unwrap();
+    let mut snapshots = Vec::new();
+    for number in 0..COUNT {
+        // A few can be merged, in the middle.
+        let fails = !(300..305).contains(&number);
+        joined.fails.store(fails, Ordering::Relaxed);
+        kept.merge("key", item(number)).unwrap();
+        if number % 200 == 100 {
+            snapshots.push((number, store.snapshot().unwrap()));
+        }
+        if number % 150 == 149 {
+            joined.fails.store(true, Ordering::Relaxed);
+            kept.compact().unwrap();
+        }
+    }
+    let expected = |count: usize| {
+        let items: Vec<_> = [vec![b'0']].into_iter().chain((0..count).map(item)).collect();
+        items.join(&b',')
+    };
+    kept.compact().unwrap();
+    joined.fails.store(false, Ordering::Relaxed);
+    for of in ["unmerged", "merged"] {
+        assert!(kept.get("key").unwrap().unwrap() == expected(COUNT)[..], "{of}");
+        for (number, snapshot) in &snapshots {
+            let found = snapshot.get(&kept, "key").unwrap().unwrap();
+            assert!(found == expected(number + 1)[..], "{of}: at {number}");
+        }
+        kept.compact().unwrap();
+    }
+    drop(snapshots);
+    kept.compact().unwrap();
+    assert!(kept.get("key").unwrap().unwrap() == expected(COUNT)[..], "without snapshots");
+    assert!(store.check().unwrap().findings.is_empty());
+}
+
 #[test]
 fn operands_are_checked_before_they_are_written() {
     let (options, _) = with_joined(small());
@@ -517,6 +565,46 @@ fn an_operator_that_uses_the_store_gets_an_error() {
 }
 
 /// A merge is a write of its key, and no read.
+/// Another operator by a copy that gets the name, as the guide has it: operands that were not
+/// merged yet are never merged by another operator than theirs.
+#[test]
+fn a_copy_that_gets_the_name_has_another_operator() {
+    for engine in [Engine::Lsm, Engine::Bplus] {
+        let store = Store::in_memory().unwrap();
+        let with = |name: &str, operator: &str| {
+            let options = KeyspaceOptions::new().engine(engine).merge_operator(operator);
+            store.keyspace_with(name, options).unwrap()
+        };
+        let number = |number: u64| number.to_le_bytes();
+        let best = with("best", "add");
+        best.merge("ada", number(7)).unwrap();
+        best.merge("ada", number(2)).unwrap();
+        let mut transaction = store.begin().unwrap();
+        transaction.merge(&best, "ada", number(100)).unwrap();
+        let mut batch = store.batch();
+        batch.merge(&best, "ada", number(100)).unwrap();
+
+        let copy = with("best.copy", "max_u64");
+        copy.load_sorted(best.iter().collect::<Result<Vec<_>, _>>().unwrap()).unwrap();
+        store.swap_keyspaces("best", "best.copy").unwrap();
+        assert!(store.drop_keyspace("best.copy").unwrap());
+        for failed in [
+            transaction.commit().unwrap_err(),
+            batch.commit().unwrap_err(),
+            best.merge("ada", number(100)).unwrap_err(),
+            best.get("ada").unwrap_err(),
+        ] {
+            assert!(matches!(failed, Error::KeyspaceDropped { .. }), "{engine:?}: {failed}");
+        }
+        let best = store.open_keyspace("best").unwrap();
+        assert_eq!(best.get("ada").unwrap(), Some(number(9).into()));
+        best.merge("ada", number(8)).unwrap();
+        assert_eq!(best.get("ada").unwrap(), Some(number(9).into()));
+        best.merge("ada", number(10)).unwrap();
+        assert_eq!(best.get("ada").unwrap(), Some(number(10).into()));
+    }
+}
+
 #[test]
 fn transactions_conflict_by_what_they_read_alone() {
     for engine in [Engine::Lsm, Engine::Bplus] {

@@ -117,6 +117,29 @@ fn a_backup_leaves_out_files_that_only_savepoints_need() {
         store.close().unwrap();
         store = open(&path);
     }
+    // Nor is what no tree has, of a store that is only read.
+    let beside = Store::open_beside(&path).unwrap();
+    fill(&store, "data", 5);
+    for (name, reader, byte) in
+        [("beside", beside, 4), ("still", Store::open_beside(&path).unwrap(), 5)]
+    {
+        let copy = directory.path().join(name);
+        reader.backup(&copy).unwrap();
+        assert_eq!(tables(&copy).len(), of_one, "{name}");
+        verify(&open(&copy), "data", byte);
+    }
+    store.close().unwrap();
+    let (copy, linked) = (directory.path().join("read only"), directory.path().join("linked"));
+    let reader = Store::open_read_only(&path).unwrap();
+    reader.backup(&copy).unwrap();
+    reader.backup_linked(&linked).unwrap();
+    drop(reader);
+    for copy in [copy, linked] {
+        assert_eq!(tables(&copy).len(), of_one, "{copy:?}");
+        verify(&open(&copy), "data", 5);
+    }
+    store = open(&path);
+    fill(&store, "data", 4);
     let of_savepoint = directory.path().join("of savepoint");
     store.open_savepoint("2").unwrap().backup(&of_savepoint).unwrap();
     assert_eq!(tables(&of_savepoint).len(), of_one);

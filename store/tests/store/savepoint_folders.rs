@@ -103,6 +103,98 @@ fn a_file_that_cannot_be_read_does_not_stop_the_store() {
     }
 }
 
+/// The only savepoint of a closed store, as its file.
+fn only_savepoint(path: &Path) -> std::path::PathBuf {
+    let mut files = path.join("savepoints").read_dir().unwrap().map(|it| it.unwrap().path());
+    files.find(|file| file.extension().is_some_and(|it| it == "savepoint")).unwrap()
+}
+
+/// One that cannot be read has no name that could be taken: it is told from another one of that
+/// name when it can be read again.
+#[test]
+fn two_savepoints_of_one_name_are_told_apart() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let store = open(&path);
+    fill(&store, 1);
+    store.create_savepoint("one").unwrap();
+    fill(&store, 2);
+    store.close().unwrap();
+    let file = only_savepoint(&path);
+    let bytes = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &bytes[..bytes.len() - 4096]).unwrap();
+
+    let store = open(&path);
+    assert_eq!(states(&store), [SavepointState::Damaged]);
+    let findings = store.check().unwrap().findings;
+    assert_eq!(findings.len(), 1, "{findings:?}");
+    assert!(findings[0].to_string().contains("this savepoint cannot be read"), "{findings:?}");
+    store.create_savepoint("one").unwrap();
+    fill(&store, 3);
+    store.close().unwrap();
+    std::fs::write(&file, &bytes).unwrap();
+
+    let store = open(&path);
+    assert!(store.check().unwrap().is_clean());
+    assert_eq!(states(&store), [SavepointState::Whole; 2]);
+    let names: Vec<String> = store.savepoints().unwrap().into_iter().map(|it| it.name).collect();
+    assert_eq!(names, [file.file_name().unwrap().to_str().unwrap(), "one"]);
+    for (name, byte) in names.iter().zip(1..) {
+        assert_eq!(byte_of(&store.open_savepoint(name).unwrap()).unwrap(), byte);
+    }
+    assert!(store.delete_savepoint("one").unwrap());
+    store.close().unwrap();
+    // Its own name again, as it is the only one.
+    adamant::go_back_with(&path, "one", options()).unwrap();
+    assert_eq!(byte_of(&open(&path)).unwrap(), 1);
+}
+
+/// What a later format needs to have kept is not known, so the store is not written; reading it,
+/// and the other savepoints, takes nothing from it.
+#[test]
+fn a_savepoint_of_a_later_format_is_not_written_past() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let store = open(&path);
+    fill(&store, 1);
+    store.create_savepoint("one").unwrap();
+    store.close().unwrap();
+    let file = only_savepoint(&path);
+    let store = open(&path);
+    fill(&store, 2);
+    store.create_savepoint("two").unwrap();
+    fill(&store, 3);
+    store.close().unwrap();
+    let bytes = std::fs::read(&file).unwrap();
+    let mut later = bytes.clone();
+    later[8] += 1;
+    let checksum = adamant_wire::checksum::crc32c(0, &later[..76]);
+    later[76..80].copy_from_slice(&checksum.to_le_bytes());
+    std::fs::write(&file, &later).unwrap();
+
+    for error in [
+        Store::open_with(&path, options()).unwrap_err(),
+        adamant::go_back_with(&path, "two", options()).unwrap_err(),
+    ] {
+        assert!(error.is_unsupported(), "{error}");
+        assert!(error.to_string().contains("open the store for reading only"), "{error}");
+    }
+    let store = Store::open_read_only(&path).unwrap();
+    assert_eq!(byte_of(&store).unwrap(), 3);
+    assert_eq!(states(&store), [SavepointState::Damaged, SavepointState::Whole]);
+    assert_eq!(byte_of(&store.open_savepoint("two").unwrap()).unwrap(), 2);
+    let findings = store.check().unwrap().findings;
+    assert_eq!(findings.len(), 1, "{findings:?}");
+    assert!(findings[0].to_string().contains("found format 2"), "{findings:?}");
+    let copy = directory.path().join("copy");
+    store.backup(&copy).unwrap();
+    assert_eq!(byte_of(&open(&copy)).unwrap(), 3);
+    drop(store);
+    std::fs::write(&file, &bytes).unwrap();
+    let store = open(&path);
+    assert_eq!(byte_of(&store.open_savepoint("one").unwrap()).unwrap(), 1);
+}
+
 fn copy(from: &Path, to: &Path) {
     let _ = std::fs::remove_dir_all(to);
     std::fs::create_dir(to).unwrap();

@@ -7,13 +7,20 @@ use adamant::{Engine, Error, Keyspace, SavepointState, Store};
 
 use crate::small::{keyspace, options};
 
-type Model = [BTreeMap<Vec<u8>, Vec<u8>>; 2];
+pub(crate) type Model = [BTreeMap<Vec<u8>, Vec<u8>>; 2];
 
 const ENGINES: [Engine; 2] = [Engine::Bplus, Engine::Lsm];
 
 /// Panics unless a store has exactly what a model has.
 #[track_caller]
-fn verify(store: &Store, models: &Model, how: &str) {
+pub(crate) fn verify(store: &Store, models: &Model, how: &str) {
+    verify_entries(store, models, how);
+    let report = store.check().unwrap();
+    assert!(report.is_clean(), "{how}: {:?}", report.findings);
+}
+
+#[track_caller]
+fn verify_entries(store: &Store, models: &Model, how: &str) {
     for (engine, model) in ENGINES.into_iter().zip(models) {
         let Ok(keyspace) = store.open_keyspace(engine.name()) else {
             assert!(model.is_empty(), "{how}: no keyspace {engine:?}");
@@ -27,11 +34,9 @@ fn verify(store: &Store, models: &Model, how: &str) {
         }
         assert!(expected.next().is_none(), "{how}: {engine:?} ends too soon");
     }
-    let report = store.check().unwrap();
-    assert!(report.is_clean(), "{how}: {:?}", report.findings);
 }
 
-fn change(store: &Store, models: &mut Model, random: &mut fastrand::Rng) {
+pub(crate) fn change(store: &Store, models: &mut Model, random: &mut fastrand::Rng) {
     let engine = random.usize(..2);
     let (keyspace, model) = (keyspace(store, ENGINES[engine]), &mut models[engine]);
     let mut batch = store.batch();
@@ -62,7 +67,7 @@ fn verify_all(store: &Store, made: &Made, how: &str) {
     }
 }
 
-fn open(path: &Path) -> Store {
+pub(crate) fn open(path: &Path) -> Store {
     Store::open_with(path, options()).unwrap()
 }
 
@@ -360,7 +365,9 @@ fn damage_is_never_a_wrong_value() {
     assert_eq!((found.len(), found[0].state), (1, SavepointState::Damaged));
     (0..5).for_each(|_| change(&store, &mut models, &mut random));
     store.compact().unwrap();
-    verify(&store, &models, "beside a damaged savepoint");
+    verify_entries(&store, &models, "beside a damaged savepoint");
+    let findings = store.check().unwrap().findings;
+    assert!(findings.len() == 1 && findings[0].place.contains(".savepoint"), "{findings:?}");
     assert!(store.delete_savepoint(&found[0].name).unwrap());
     assert_eq!(path.join("savepoints").read_dir().unwrap().count(), 0);
     verify(&store, &models, "without it");

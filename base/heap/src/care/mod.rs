@@ -6,4 +6,5 @@ pub(crate) mod backup;
 pub(crate) mod identity;
 pub(crate) mod leaks;
 pub(crate) mod readers;
+mod new_pool;
 pub(crate) mod savepoints;

@@ -9,9 +9,11 @@ use std::sync::Arc;
 
 use adamant_medium::storage::{Directory, File};
 
+use crate::care::new_pool::NewPool;
 use crate::error::{Error, Result};
 use crate::heap::{Heap, Options};
-use crate::journal::{PoolView, READERS_NAME, Registry, SAVEPOINT_NAME_BYTES_MAX, Savepoint};
+use crate::image::kind::ImageKind;
+use crate::journal::{Arrival, PoolView, READERS_NAME, SAVEPOINT_NAME_BYTES_MAX, Savepoint};
 
 /// The pool that a savepoint shows, as long as its heap is open.
 #[derive(Clone, Debug)]
@@ -119,30 +121,16 @@ impl Heap {
         Ok(view.map(|view| SavepointPool(Arc::new(view))))
     }
 
-    fn registry(&self) -> Result<&Arc<Registry>> {
-        if let Some(registry) = self.savepoints.get() {
-            return Ok(registry);
-        }
-        if self.journal.is_beside_writer() {
-            return Err(Error::Misuse {
-                what: "savepoints are read by the process that writes, or while none does; not \
-                       beside a writer",
-            });
-        }
-        let opened = Arc::new(Registry::open(&self.directory, self.journal.pool(), false)?);
-        Ok(self.savepoints.get_or_init(|| opened))
-    }
-
     fn go_back_to(
         &self,
-        name: &str,
-        refuse_attached: &dyn Fn(&[u8]) -> Result<()>,
+        (name, options): (&str, &Options),
+        user: &dyn GoBack,
     ) -> Result<Option<u64>> {
         let journal = self.journal.writable()?;
         let Some(view) = journal.savepoints().view(journal.pool().file(), name)? else {
             return Ok(None);
         };
-        refuse_attached(view.attached())?;
+        user.refuse(view.attached())?;
         let refuse_readers = || match journal.oldest_reader()? {
             None => Ok(()),
             Some(_) => Err(Error::Unsupported {
@@ -154,31 +142,70 @@ impl Heap {
             }),
         };
         refuse_readers()?;
+        let is_changed = user.leave(self)?;
         journal.close()?;
-        journal.go_back(Arc::new(view), &refuse_readers).map(Some)
+        let change = || match is_changed {
+            true => self.change_new(options, user),
+            false => Ok(Vec::new()),
+        };
+        let arrival = Arrival { change: &change, refuse: &refuse_readers };
+        journal.go_back(Arc::new(view), &arrival).map(Some)
+    }
+
+    /// Has the user change the new pool; returns the heap offsets of the pages that were written.
+    fn change_new(&self, options: &Options, user: &dyn GoBack) -> Result<Vec<u64>> {
+        let directory = Arc::new(NewPool::new(Arc::clone(&self.directory)));
+        // The files that are written through know nothing of mappings.
+        let options = Options { image: ImageKind::Filled, ..options.clone() };
+        let (heap, _) = Heap::open(Arc::clone(&directory) as Arc<dyn Directory>, options)?;
+        let arrived = user.arrive(&heap);
+        arrived.and(heap.close())?;
+        Ok(directory.written())
     }
 }
 
-/// Makes the heap in a directory, which is not open, what a savepoint of it shows; returns the
-/// number of the commit that is the last one from now on. `None` if there is none of that name that
-/// can be read. All savepoints stay, that one and later ones, too. `refuse_attached` gets what is
-/// attached to it before anything changes.
+/// What the heap's user does when it goes back to a savepoint.
+pub trait GoBack {
+    /// Gets what is attached to the savepoint, before anything changes.
+    ///
+    /// # Errors
+    /// The heap must not go back: it is as it was then.
+    fn refuse(&self, attached: &[u8]) -> Result<()>;
+
+    /// Looks at the heap as it is, for the last time; whether [`GoBack::arrive`] is to be called.
+    ///
+    /// # Errors
+    /// As of [`GoBack::refuse`].
+    fn leave(&self, heap: &Heap) -> Result<bool>;
+
+    /// Changes the heap as the savepoint shows it: what is committed now is there, durably, with
+    /// all of it, or not at all. To be called for heaps alone that nobody else has.
+    ///
+    /// # Errors
+    /// As of [`GoBack::refuse`].
+    fn arrive(&self, heap: &Heap) -> Result<()>;
+}
+
+/// Makes the heap in a directory, which is not open, what a savepoint of it shows. That is a commit
+/// behind all that it ever had; returns its number, or one above it if `user` changed
+/// something. `None` if there is no savepoint of that name that can be read. All savepoints stay,
+/// that one and later ones, too.
 ///
 /// The pool is made anew, and replaces the old one in one step: a crash leaves one of them. Takes
 /// as much space as the pool, and copies of the pages that differ. O(pool).
 ///
 /// # Errors
-/// As [`Heap::open`]; those of `refuse_attached`; `Error::Unsupported` while processes read the
-/// heap beside a writer; out of space, damage of the savepoint. Then the heap is as it was.
+/// As [`Heap::open`]; those of `user`; `Error::Unsupported` while processes read the heap
+/// beside a writer; out of space, damage of the savepoint. Then the heap is as it was.
 pub fn go_back(
     directory: Arc<dyn Directory>,
     options: Options,
     name: &str,
-    refuse_attached: &dyn Fn(&[u8]) -> Result<()>,
+    user: &dyn GoBack,
 ) -> Result<Option<u64>> {
     let options = Options { background: false, create: false, read_only: false, ..options };
-    let (heap, _) = Heap::open(directory, options)?;
-    let gone = heap.go_back_to(name, refuse_attached);
+    let (heap, _) = Heap::open(directory, options.clone())?;
+    let gone = heap.go_back_to((name, &options), user);
     let closed = heap.close();
     gone.and_then(|sequence| closed.map(|()| sequence))
 }

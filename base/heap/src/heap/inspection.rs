@@ -4,12 +4,13 @@
 //! Thread safety: any thread; other threads go on meanwhile.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::Heap;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::inspect::check::{CheckReport, Checker, Reached};
 use crate::inspect::occupancy::{Occupancy, occupancy};
-use crate::journal::JournalStats;
+use crate::journal::{JournalStats, Registry};
 use crate::layout::PAGE_BYTES;
 use crate::memory::evictor::MemoryStats;
 
@@ -35,7 +36,26 @@ pub struct Stats {
 }
 
 impl Heap {
-    /// Verifies every page of the pool file and every rule of the allocator. Commits go on
+    /// The savepoints.
+    ///
+    /// # Errors
+    /// `Error::Misuse` beside a writer; those of the medium.
+    pub(crate) fn registry(&self) -> Result<&Arc<Registry>> {
+        if let Some(registry) = self.savepoints.get() {
+            return Ok(registry);
+        }
+        if self.journal.is_beside_writer() {
+            return Err(Error::Misuse {
+                what: "savepoints are read by the process that writes, or while none does; not \
+                       beside a writer",
+            });
+        }
+        let opened = Arc::new(Registry::open(&self.directory, self.journal.pool(), false)?);
+        Ok(self.savepoints.get_or_init(|| opened))
+    }
+
+    /// Verifies every page of the pool file and every rule of the allocator, and names the
+    /// savepoints, and the files of pages for them, that cannot be read. Commits go on
     /// meanwhile: each waits for some 100 us of it, and for a millisecond at an extent of a GiB.
     /// Pages and blocks are counted as of one moment only if nothing was committed between the call
     /// and its end. O(pool).
@@ -48,6 +68,9 @@ impl Heap {
         let file: PathBuf = self.journal.pool().file().path().into();
         let mut report = CheckReport::default();
         report.pages_verified = self.journal.verify(&mut |error| report.note(error, &file))?;
+        if !self.journal.is_beside_writer() {
+            self.registry()?.faults(&mut |error| report.note(error, &file));
+        }
         let mut reached = Reached::default();
         loop {
             // No other thread is within a commit, and no run is made.

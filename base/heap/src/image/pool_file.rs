@@ -232,6 +232,17 @@ impl PoolFile {
         Ok(self.file.write_at(checkpoint.as_bytes(), at)?)
     }
 
+    /// Says to all that have the file open that it is no pool any more: it has no checkpoint.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(crate) fn retire(&self) -> Result<()> {
+        for offset in CHECKPOINT_OFFSETS {
+            self.file.write_at(&[0; size_of::<Checkpoint>()], offset)?;
+        }
+        Ok(())
+    }
+
     fn cut(&self, len: u64, pages: u64) -> Error {
         Error::Damaged {
             file: self.file.path().into(),

@@ -36,7 +36,7 @@ use crate::journal::records::log_file::remove_if_there;
 use crate::journal::records::options::JournalOptions;
 use crate::journal::records::record::RecordBuilder;
 use crate::journal::recovery::backup::{Source, back_up};
-use crate::journal::recovery::go_back::go_back;
+use crate::journal::recovery::go_back::{Arrival, go_back};
 use crate::journal::recovery::recover::{Recovered, Recovery, recover};
 use crate::journal::savepoints::registry::Registry;
 use crate::journal::savepoints::savepoint_file::NewSavepoint;
@@ -305,20 +305,16 @@ impl Journal {
         shared.keepers.savepoints.create(&shared.pool, new)
     }
 
-    /// Makes the pool of a closed journal what a savepoint shows; returns the number of its last
-    /// commit. `refuse` is asked last. Nothing may be called afterwards but what ends this.
+    /// Makes the pool of a closed journal what a savepoint shows, as a new commit; returns its
+    /// number. Nothing may be called afterwards but what ends this.
     ///
     /// # Errors
     /// As [`go_back`].
-    pub(crate) fn go_back(
-        &self,
-        view: Arc<PoolView>,
-        refuse: &dyn Fn() -> Result<()>,
-    ) -> Result<u64> {
+    pub(crate) fn go_back(&self, view: Arc<PoolView>, arrival: &Arrival<'_>) -> Result<u64> {
         let Shared { directory, pool, keepers, applied, .. } = &*self.shared;
         debug_assert!(self.shared.log.is_closed(), "nothing is appended any more");
         let of_store = (pool, &*keepers.savepoints);
-        go_back(&**directory, of_store, &applied.lock(), view, refuse)
+        go_back(&**directory, of_store, &applied.lock(), view, arrival)
     }
 
     /// Bytes that are kept for readers at most.

@@ -32,6 +32,7 @@ pub(crate) use records::log_file::remove_if_there;
 pub(crate) use records::options::{JournalOptions, RECOVERY_BYTES};
 pub(crate) use records::record::RecordBuilder;
 pub use recovery::beside::Refresh;
+pub(crate) use recovery::go_back::Arrival;
 pub(crate) use recovery::overlay::Private;
 pub(crate) use recovery::read_only::ReadOnly;
 pub use recovery::recover::Recovery;

@@ -4,7 +4,8 @@
 //! next read has less to do.
 //! Invariants: each reader sees the same before and after. A newer operand that stays and stands
 //! for some of them is read together with what lies below its first commit, so nothing is folded
-//! across that commit. What the operator fails to merge stays as it is.
+//! across that commit. What the operator fails to merge stays as it is, and is not gathered beyond
+//! a bound.
 //! Thread safety: one thread at a time.
 
 use adamant_slice::Slice;
@@ -13,6 +14,9 @@ use crate::key::{Entry, EntryKind, Version};
 use crate::merge_operator::{
     NamedOperator, OPERAND_FOLDED_BYTES_MAX, OperatorSlot, decode, encode,
 };
+
+/// Bytes of operands that are gathered before they are folded, or given up.
+const GATHERED_BYTES_MAX: usize = OPERAND_FOLDED_BYTES_MAX;
 
 /// What lies below the operands of a key.
 #[derive(Debug)]
@@ -32,6 +36,14 @@ pub(crate) struct OpenChain {
     operands: Vec<Entry>,
     /// The first commits that newer operands of the key stand for, which only some readers see.
     cuts: Vec<u64>,
+    /// Bytes of the operands, and those from which on they are folded before others come.
+    bytes: usize,
+    bytes_max: usize,
+}
+
+/// Memory that an operand takes.
+fn bytes_of(operand: &Entry) -> usize {
+    size_of::<Entry>() + operand.version.value.len()
 }
 
 /// A row of operands that become one.
@@ -42,15 +54,58 @@ struct Group<'c> {
 
 impl OpenChain {
     pub(crate) fn new(newest: Entry, cuts: Vec<u64>) -> Self {
-        Self { operands: vec![newest], cuts }
+        let bytes = bytes_of(&newest);
+        Self { operands: vec![newest], cuts, bytes, bytes_max: GATHERED_BYTES_MAX }
     }
 
     pub(crate) fn key(&self) -> &Slice {
         &self.operands[0].key
     }
 
-    pub(crate) fn push(&mut self, operand: Entry) {
+    /// Adds the next older operand. What comes back is written as it is: operands that cannot be
+    /// merged, of which there may be any number, and those that belong to no later ones.
+    pub(crate) fn push(&mut self, operand: Entry, operator: &OperatorSlot) -> Vec<Entry> {
+        let written = match self.bytes {
+            bytes if bytes < self.bytes_max => Vec::new(),
+            _ => self.fold_gathered(operator),
+        };
+        self.bytes += bytes_of(&operand);
         self.operands.push(operand);
+        written
+    }
+
+    /// The same for a chain that is not to be folded: the operands before it.
+    pub(crate) fn pass(&mut self, operand: Entry) -> Vec<Entry> {
+        std::mem::replace(&mut self.operands, vec![operand])
+    }
+
+    /// Folds what was gathered, to go on with what is left in its place.
+    fn fold_gathered(&mut self, operator: &OperatorSlot) -> Vec<Entry> {
+        let operator = operator_in(operator);
+        let operands = std::mem::take(&mut self.operands);
+        let (mut written, mut rest) = (Vec::new(), &operands[..]);
+        while let Some(newest) = rest.first().map(|newest| newest.version.sequence) {
+            let is_in = |entry: &&Entry| self.joins(newest, entry.version.sequence);
+            let (group, behind) = rest.split_at(rest.iter().take_while(is_in).count().max(1));
+            rest = behind;
+            let group = Group { operator: &operator, entries: group };
+            if !rest.is_empty() {
+                written.extend(group.operand());
+                continue;
+            }
+            match group.merged() {
+                // Nothing says that the operator ever merges them.
+                None => written.extend(group.unchanged()),
+                Some(merged) if merged.len() <= OPERAND_FOLDED_BYTES_MAX => {
+                    self.operands = group.entry(EntryKind::Merge, merged.into());
+                }
+                // They become a value that is as long.
+                Some(_) => self.operands = group.unchanged(),
+            }
+        }
+        self.bytes = self.operands.iter().map(bytes_of).sum();
+        self.bytes_max = GATHERED_BYTES_MAX.max(self.bytes * 2);
+        written
     }
 
     /// Whether no newer operand is read together with what is at or below `older`, and not with
@@ -76,8 +131,7 @@ impl OpenChain {
         below: Below,
         value_of: impl FnOnce(&Entry) -> Option<Slice>,
     ) -> Vec<Entry> {
-        let unregistered = || NamedOperator::new("", None);
-        let operator = operator.get().map_or_else(|_| unregistered(), |found| (*found).clone());
+        let operator = operator_in(operator);
         let mut left = Vec::new();
         let newest_of = |group: &[Entry]| group[0].version.sequence;
         let mut rest = &self.operands[..];
@@ -114,6 +168,12 @@ impl OpenChain {
     }
 }
 
+/// The operator of a tree; one that merges nothing where none is registered.
+fn operator_in(operator: &OperatorSlot) -> NamedOperator {
+    let unregistered = || NamedOperator::new("", None);
+    operator.get().map_or_else(|_| unregistered(), |found| (*found).clone())
+}
+
 impl Group<'_> {
     fn unchanged(&self) -> Vec<Entry> {
         self.entries.to_vec()
@@ -143,14 +203,20 @@ impl Group<'_> {
         if self.entries.len() == 1 || bytes > OPERAND_FOLDED_BYTES_MAX {
             return self.unchanged();
         }
-        let folded = self.operands().and_then(|(operands, first)| {
-            let folded = self.operator.fold(&self.entries[0].key, &operands, None).ok()?;
-            Some(encode(self.entries[0].version.sequence, first, &folded))
-        });
-        match folded.filter(|folded| folded.len() <= OPERAND_FOLDED_BYTES_MAX) {
-            Some(folded) => self.entry(EntryKind::Merge, folded.into()),
+        match self.merged().filter(|merged| merged.len() <= OPERAND_FOLDED_BYTES_MAX) {
+            Some(merged) => self.entry(EntryKind::Merge, merged.into()),
             None => self.unchanged(),
         }
+    }
+
+    /// One operand, as it is stored, if they can be merged.
+    fn merged(&self) -> Option<Vec<u8>> {
+        if let [only] = self.entries {
+            return Some(only.version.value.to_vec());
+        }
+        let (operands, first) = self.operands()?;
+        let folded = self.operator.fold(&self.entries[0].key, &operands, None).ok()?;
+        Some(encode(self.entries[0].version.sequence, first, &folded))
     }
 
     /// The value that they make on another one, or on nothing, if they can be merged.
@@ -163,106 +229,4 @@ impl Group<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::merge_operator::{MergeError, MergeOperator, built_in};
-    use crate::read::merge::tests::entry;
-
-    fn operand(sequence: u64, first: u64, bytes: &[u8]) -> Entry {
-        entry(b"key", sequence, EntryKind::Merge, &encode(sequence, first, bytes))
-    }
-
-    fn slot(name: &str) -> OperatorSlot {
-        let slot = OperatorSlot::default();
-        slot.set(NamedOperator::new(name, built_in(name)));
-        slot
-    }
-
-    /// Operands of the commits 9 (from 8 on), 6 and 4 (from 3 on).
-    fn chain(cuts: &[u64]) -> OpenChain {
-        let mut chain = OpenChain::new(operand(9, 8, b"c"), cuts.to_vec());
-        chain.push(operand(6, 6, b"b"));
-        chain.push(operand(4, 3, b"a"));
-        chain
-    }
-
-    fn folded(cuts: &[u64], below: Below) -> Vec<Entry> {
-        let value_of = |base: &Entry| match base.version.kind {
-            EntryKind::Value => Some(base.version.value.clone()),
-            _ => None,
-        };
-        chain(cuts).fold(&slot("append"), below, value_of)
-    }
-
-    #[test]
-    fn operands_become_one_or_a_value() {
-        assert_eq!(folded(&[], Below::Other), [operand(9, 3, b"abc")]);
-        let value = |bytes: &[u8]| entry(b"key", 9, EntryKind::Value, bytes);
-        assert_eq!(folded(&[], Below::Nothing), [value(b"abc")]);
-        let base = entry(b"key", 2, EntryKind::Value, b"0");
-        assert_eq!(folded(&[], Below::Base(base)), [value(b"0abc")]);
-        let removed = entry(b"key", 2, EntryKind::Tombstone, b"");
-        assert_eq!(folded(&[], Below::Base(removed)), [value(b"abc")]);
-        let elsewhere = entry(b"key", 2, EntryKind::Blob, &[1; 20]);
-        let kept = [operand(9, 3, b"abc"), elsewhere.clone()];
-        assert_eq!(folded(&[], Below::Base(elsewhere)), kept);
-    }
-
-    #[test]
-    fn nothing_is_folded_across_what_a_newer_operand_goes_on_below() {
-        let base = entry(b"key", 2, EntryKind::Value, b"0");
-        // It goes on below 8, with the operand of commit 6.
-        assert_eq!(folded(&[8], Below::Other), [operand(9, 8, b"c"), operand(6, 3, b"ab")]);
-        let value = entry(b"key", 6, EntryKind::Value, b"0ab");
-        assert_eq!(folded(&[8], Below::Base(base.clone())), [operand(9, 8, b"c"), value]);
-        // Below 3: it stands for all of these, and not for the value.
-        let kept = [operand(9, 3, b"abc"), base.clone()];
-        assert_eq!(folded(&[3], Below::Base(base)), kept);
-        let removed = entry(b"key", 2, EntryKind::Tombstone, b"");
-        let kept = [operand(9, 3, b"abc"), removed.clone()];
-        assert_eq!(folded(&[3], Below::Base(removed)), kept);
-        let value = entry(b"key", 9, EntryKind::Value, b"abc");
-        assert_eq!(folded(&[3], Below::Nothing), [value], "there is nothing below, for anyone");
-        let all = [operand(9, 8, b"c"), operand(6, 6, b"b"), operand(4, 3, b"a")];
-        assert_eq!(folded(&[8, 6], Below::Other), all);
-    }
-
-    #[test]
-    fn what_cannot_be_merged_stays_with_what_is_below() {
-        struct Never;
-        impl MergeOperator for Never {
-            fn merge(
-                &self,
-                _key: &[u8],
-                _older: &[u8],
-                _newer: &[u8],
-                merged: &mut Vec<u8>,
-            ) -> std::result::Result<(), MergeError> {
-                merged.push(1);
-                Err(MergeError::new("never"))
-            }
-        }
-        let slots = [slot("no such name"), OperatorSlot::default(), slot("append")];
-        slots[2].set(NamedOperator::new("never", Some(std::sync::Arc::new(Never))));
-        for slot in &slots {
-            for kind in [EntryKind::Value, EntryKind::Tombstone] {
-                let base = entry(b"key", 2, kind, b"");
-                let expected = chain(&[]).into_entries(Below::Base(base.clone()));
-                let value_of = |base: &Entry| Some(base.version.value.clone());
-                assert_eq!(chain(&[]).fold(slot, Below::Base(base), value_of), expected);
-            }
-            let expected = chain(&[]).into_entries(Below::Nothing);
-            assert_eq!(chain(&[]).fold(slot, Below::Nothing, |_| None), expected);
-            assert_eq!(chain(&[]).fold(slot, Below::Other, |_| None), expected);
-        }
-    }
-
-    #[test]
-    fn operands_that_would_be_too_long_together_stay_apart() {
-        let half = vec![7; OPERAND_FOLDED_BYTES_MAX / 2];
-        let mut chain = OpenChain::new(operand(9, 9, &half), Vec::new());
-        chain.push(operand(5, 5, &half));
-        let left = chain.fold(&slot("append"), Below::Other, |_| None);
-        assert_eq!(left.iter().map(|entry| entry.version.sequence).collect::<Vec<_>>(), [9, 5]);
-    }
-}
+mod tests;

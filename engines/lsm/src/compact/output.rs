@@ -270,13 +270,15 @@ impl<'o> Output<'o> {
                 self.end_chain(Below::Nothing)
             }
             Fate::Operand => {
-                match &mut self.chain {
-                    Some(chain) => chain.push(entry),
+                let written = match &mut self.chain {
+                    Some(chain) if self.folds => chain.push(entry, &self.tree_version.operator),
+                    Some(chain) => chain.pass(entry),
                     None => {
-                        self.chain = Some(OpenChain::new(entry.clone(), self.take_cuts(&entry)))
+                        self.chain = Some(OpenChain::new(entry.clone(), self.take_cuts(&entry)));
+                        Vec::new()
                     }
-                }
-                Ok(())
+                };
+                written.into_iter().try_for_each(|entry| self.write(entry))
             }
             Fate::Base => self.end_chain(Below::Base(entry)),
         }

@@ -1,3 +1,4 @@
 //! Tests of the crate's internals.
 
+mod going_back;
 mod power_cuts;

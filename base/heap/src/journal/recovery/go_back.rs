@@ -3,7 +3,8 @@
 //! Purpose: the pool is made anew from what a savepoint shows, as a backup is.
 //! Invariants: the old pool stays whole until the new one is durable; one step exchanges them. The
 //! log of the old one is of an earlier generation than the new one's checkpoint says, so none of
-//! its records is ever replayed over the new one; and none that comes over the old one.
+//! its records is ever replayed over the new one; and none that comes over the old one. Numbers of
+//! commits go on: none names two states of a heap.
 //! Thread safety: runs alone, under the store's lock; the journal is closed.
 
 use std::sync::Arc;
@@ -16,27 +17,37 @@ use crate::journal::checkpoints::checkpoint::CheckpointState;
 use crate::journal::records::log_file::remove_if_there;
 use crate::journal::recovery::backup::copy_pages;
 use crate::journal::savepoints::registry::Registry;
+use crate::journal::savepoints::savepoint_file::covers;
 use crate::journal::savepoints::view::PoolView;
 use crate::layout::{
     Checkpoint, DESCRIPTOR_BYTES, PAGE_BYTES, POOL_NAME, POOL_NEW_NAME, TABLE_BASE, file_offset,
 };
 
-/// Makes the pool in a directory what a savepoint shows; returns the number of its last commit.
-/// `refuse` is asked right before the exchange.
+/// What is done with the new pool while it is under the name of a new one.
+pub(crate) struct Arrival<'a> {
+    /// Changes it; returns the heap offsets of the pages that it has written.
+    pub(crate) change: &'a dyn Fn() -> Result<Vec<u64>>,
+    /// Is asked last, right before the exchange.
+    pub(crate) refuse: &'a dyn Fn() -> Result<()>,
+}
+
+/// Makes the pool in a directory what a savepoint shows, as a commit behind all that there were;
+/// returns its number.
 ///
 /// # Errors
-/// Those of `refuse`; `Error::Damaged` for a damaged page of the savepoint; those of the medium.
+/// Those of `arrival`; `Error::Damaged` for a damaged page of the savepoint; those of the medium.
 /// Then the pool is as it was.
 pub(in crate::journal) fn go_back(
     directory: &dyn Directory,
     (pool, registry): (&PoolFile, &Registry),
     closed: &CheckpointState,
     view: Arc<PoolView>,
-    refuse: &dyn Fn() -> Result<()>,
+    arrival: &Arrival<'_>,
 ) -> Result<u64> {
     keep_for_later(pool, registry, &view)?;
     let shown = PoolFile::open(view as Arc<dyn File>)?;
-    let sequence = shown.newest_checkpoint()?.map_or(0, |newest| newest.applied.get());
+    // Above those of savepoints, too: an earlier version had numbers go back with the pool.
+    let sequence = closed.cursor.sequence.max(registry.sequence_max()) + 1;
     remove_if_there(directory, POOL_NEW_NAME)?;
     let made = make(directory, pool.uuid(), &shown, &|pages| Checkpoint {
         number: (closed.number + 1).into(),
@@ -44,12 +55,19 @@ pub(in crate::journal) fn go_back(
         ordinal: closed.cursor.ordinal.into(),
         ..closed_checkpoint(sequence, pages)
     });
-    let exchanged = made.and_then(|()| refuse()).and_then(|()| exchange(directory));
+    let exchanged = made
+        .and_then(|()| (arrival.change)())
+        .and_then(|written| keep_written(pool, registry, written))
+        .and_then(|()| (arrival.refuse)())
+        .and_then(|()| exchange(directory));
     if exchanged.is_err() {
         // Best effort: it is not the pool, and its name says so.
         let _ = remove_if_there(directory, POOL_NEW_NAME);
         return exchanged.map(|()| sequence);
     }
+    // A reader that was being opened meanwhile, or was overtaken, may have the old one, and would
+    // find nothing new in it for good. Best effort: it holds no lock that anything waits for.
+    let _ = pool.retire();
     // The old one; opening the heap removes it, too.
     let _ = remove_if_there(directory, POOL_NEW_NAME);
     Ok(sequence)
@@ -65,6 +83,16 @@ fn keep_for_later(pool: &PoolFile, registry: &Registry, view: &PoolView) -> Resu
     let behind = behind.chain(tables.map(|page| TABLE_BASE + page * PAGE_BYTES));
     let mut pages = view.index().kept_pages();
     pages.extend(behind);
+    pages.sort_unstable_by_key(|page| file_offset(*page));
+    pages.dedup();
+    registry.keep(pool, &pages)
+}
+
+/// Keeps what the pool has in place of pages that were written to the new one: those that it has as
+/// the savepoint has them were not kept yet.
+fn keep_written(pool: &PoolFile, registry: &Registry, mut pages: Vec<u64>) -> Result<()> {
+    let end = pool.pages_backed();
+    pages.retain(|page| covers(end, *page));
     pages.sort_unstable_by_key(|page| file_offset(*page));
     pages.dedup();
     registry.keep(pool, &pages)

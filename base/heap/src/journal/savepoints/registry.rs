@@ -42,7 +42,8 @@ pub enum SavepointState {
     Whole,
     /// There was no space for what it needs, so it was given up. Deleting it removes its name.
     Lost,
-    /// Its file is not what was written.
+    /// It cannot be read: its file is not what was written, or of a later version of the format,
+    /// which [`Heap::check`](crate::Heap::check) tells.
     Damaged,
 }
 
@@ -81,7 +82,8 @@ impl Registry {
     /// newest needs. A file that cannot be read does not keep the store from being opened.
     ///
     /// # Errors
-    /// Those of the medium; `Error::Unsupported` for a savepoint of a newer format.
+    /// Those of the medium; `Error::Unsupported` for a savepoint of a newer format, if the heap is
+    /// to be written.
     pub(crate) fn open(
         store: &Arc<dyn Directory>,
         pool: &PoolFile,
@@ -91,7 +93,7 @@ impl Registry {
         if store.list()?.iter().any(|name| name == SAVEPOINTS_NAME) {
             let directory = store.subdirectory(SAVEPOINTS_NAME)?;
             state.directory = Some(Arc::clone(&directory));
-            let is_ended = state.read(directory.as_ref(), pool.uuid())?;
+            let is_ended = state.read(directory.as_ref(), (pool.uuid(), is_writable))?;
             if is_writable && is_ended {
                 // The process that deleted one may have died before its sync: nothing is kept for
                 // it from now on, so it must not come back.
@@ -205,7 +207,8 @@ impl Registry {
             return Ok(false);
         };
         let file = Some(Arc::new(SavepointFile::open(file, new.number, &self.uuid)?));
-        let known = Known { name: new.name.into(), number: new.number, pages: new.pages, file };
+        let (name, number, pages) = (new.name.into(), new.number, new.pages);
+        let known = Known { name, number, pages, file, fault: None };
         state.next += 1;
         state.savepoints.push(known);
         state.kept = PageSet::default();
@@ -291,6 +294,25 @@ impl Registry {
         listed
     }
 
+    /// Names each file that cannot be read, with what is wrong. O(pages that were kept).
+    pub(crate) fn faults(&self, each: &mut dyn FnMut(Error)) {
+        let state = self.state.lock();
+        let Some(directory) = &state.directory else { return };
+        for known in &state.savepoints {
+            let file = directory.path().join(savepoint_name(known.number));
+            match &known.fault {
+                None => {}
+                Some(Error::Damaged { offset, what, .. }) => {
+                    each(Error::Damaged { file, offset: *offset, what: what.clone() });
+                }
+                Some(other) => each(Error::Damaged { file, offset: 0, what: other.to_string() }),
+            }
+        }
+        for (number, fault) in state.unread_files() {
+            each(fault.unwrap_or_else(|| not_kept(&**directory, number)));
+        }
+    }
+
     /// What is attached to each savepoint; `None` for one that is damaged.
     pub(crate) fn attached(&self) -> Vec<Option<Vec<u8>>> {
         let state = self.state.lock();
@@ -316,13 +338,7 @@ impl Registry {
             let file = directory.open(&kept_name(*number))?;
             let entries = file.as_ref().map(read_entries).transpose()?.flatten();
             let Some(pages) = entries else {
-                return Err(Error::Damaged {
-                    file: directory.path().join(kept_name(*number)),
-                    offset: 0,
-                    what: "expected pages that were kept for savepoints, found other bytes: those \
-                           before it cannot be read; put the file back, or delete them"
-                        .into(),
-                });
+                return Err(not_kept(&*directory, *number));
             };
             index.note(*number, &pages);
         }
@@ -334,6 +350,13 @@ impl Registry {
     /// Data pages of the largest pool that a savepoint shows.
     pub(in crate::journal) fn pages_max(&self) -> u64 {
         self.state.lock().savepoints.iter().map(|known| known.pages).max().unwrap_or(0)
+    }
+
+    /// Number of the last commit that a savepoint shows; 0 if there is none.
+    pub(in crate::journal) fn sequence_max(&self) -> u64 {
+        let state = self.state.lock();
+        let files = state.savepoints.iter().filter_map(|known| known.file.as_deref());
+        files.map(|file| file.sequence).max().unwrap_or(0)
     }
 
     /// Ends all that is open: another process may write from now on.
@@ -363,5 +386,15 @@ impl Registry {
         self.store.sync()?;
         state.directory = Some(Arc::clone(&directory));
         Ok(directory)
+    }
+}
+
+fn not_kept(directory: &dyn Directory, number: u64) -> Error {
+    Error::Damaged {
+        file: directory.path().join(kept_name(number)),
+        offset: 0,
+        what: "expected pages that were kept for savepoints, found other bytes: those before it \
+               cannot be read; put the file back, or delete them"
+            .into(),
     }
 }

@@ -126,8 +126,10 @@ impl SavepointFile {
         }
         if header.version.get() > SAVEPOINT_VERSION {
             let what = format!(
-                "expected a savepoint of format {SAVEPOINT_VERSION} at most, found format {}; open \
-                 it with the version of this program that wrote it",
+                "expected a savepoint of format {SAVEPOINT_VERSION} at most, found format {}: what \
+                 has to be kept for it while the store is written is not known here; open the \
+                 store for reading only, or with the version of this program that wrote it, which \
+                 can delete it",
                 header.version
             );
             return Err(Error::Unsupported { file: file.path().into(), what });

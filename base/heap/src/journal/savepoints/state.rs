@@ -4,6 +4,7 @@
 //! Invariants: those of `registry.rs`.
 //! Thread safety: none of its own; the registry has a lock.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Weak};
 
 use adamant_medium::storage::{Directory, File};
@@ -12,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::image::pool_file::PoolFile;
 use crate::journal::records::log_file::remove_if_there;
 use crate::journal::savepoints::kept_file::{self, read_entries};
-use crate::journal::savepoints::names::{Named, kept_name, named, new_name};
+use crate::journal::savepoints::names::{Named, kept_name, named, new_name, savepoint_name};
 use crate::journal::savepoints::needed::needed;
 use crate::journal::savepoints::page_set::PageSet;
 use crate::journal::savepoints::savepoint_file::SavepointFile;
@@ -28,8 +29,10 @@ pub(super) struct Known {
     pub(super) name: String,
     pub(super) number: u64,
     pub(super) pages: u64,
-    /// `None`: it is damaged.
+    /// `None`: it cannot be read, or is lost.
     pub(super) file: Option<Arc<SavepointFile>>,
+    /// Why it cannot be read.
+    pub(super) fault: Option<Error>,
 }
 
 #[derive(Debug, Default)]
@@ -53,7 +56,15 @@ pub(super) struct State {
 
 impl State {
     /// Reads what is there for a pool with this UUID. Returns whether any was deleted or given up.
-    pub(super) fn read(&mut self, directory: &dyn Directory, uuid: &[u8; 16]) -> Result<bool> {
+    ///
+    /// # Errors
+    /// Those of the medium; `Error::Unsupported` for a savepoint of a newer format where pages are
+    /// to be overwritten: what has to be kept for it is not known here.
+    pub(super) fn read(
+        &mut self,
+        directory: &dyn Directory,
+        (uuid, is_writable): (&[u8; 16], bool),
+    ) -> Result<bool> {
         let mut is_ended = false;
         for name in directory.list()? {
             let (number, is_lost) = match named(&name) {
@@ -89,17 +100,52 @@ impl State {
                     number,
                     pages: file.pages,
                     file: (!is_lost).then(|| Arc::new(file)),
+                    fault: None,
                 },
-                Err(error @ Error::Unsupported { .. }) => return Err(error),
+                Err(error @ Error::Unsupported { .. }) if is_writable => return Err(error),
                 // It stays, and what it may need, until it is deleted, or can be read again.
-                Err(_) => Known { name, number, pages: PAGES_MAX, file: None },
+                Err(error) => {
+                    Known { name, number, pages: PAGES_MAX, file: None, fault: Some(error) }
+                }
             };
             if is_lost { &mut self.lost } else { &mut self.savepoints }.push(known);
         }
         self.savepoints.sort_by_key(|known| known.number);
         self.lost.sort_by_key(|known| known.number);
         self.files.sort_unstable();
+        self.tell_apart();
         Ok(is_ended)
+    }
+
+    /// Gives all but the newest of savepoints of one name the names of their files: one could not
+    /// be read while another one got its name.
+    fn tell_apart(&mut self) {
+        let mut names = HashSet::new();
+        for known in self.savepoints.iter_mut().rev() {
+            if !names.insert(known.name.clone()) {
+                known.name = savepoint_name(known.number);
+            }
+        }
+    }
+
+    /// Numbers of the files of kept pages that cannot be read and may be needed.
+    pub(super) fn unread_files(&self) -> Vec<(u64, Option<Error>)> {
+        let (Some(directory), Some(first)) = (&self.directory, self.savepoints.first()) else {
+            return Vec::new();
+        };
+        let fault_of = |number: u64| {
+            let file = directory.open(&kept_name(number));
+            match file
+                .map_err(Error::from)
+                .and_then(|file| file.as_ref().map(read_entries).transpose())
+            {
+                Ok(Some(Some(_))) => None,
+                Ok(_) => Some((number, None)),
+                Err(error) => Some((number, Some(error))),
+            }
+        };
+        let files = self.files.iter().filter(|number| **number > first.number);
+        files.filter_map(|number| fault_of(*number)).collect()
     }
 
     pub(super) fn needing(&self) -> Vec<(u64, u64)> {
