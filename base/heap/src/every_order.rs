@@ -11,30 +11,14 @@
 use std::sync::Arc;
 
 use loom::cell::UnsafeCell;
-use loom::thread;
 
 use crate::latch::image_latch::ImageLatch;
 use crate::space::pin::Pins;
-use crate::sync::{AtomicBool, Mutex, Ordering};
+use crate::sync::{self, AtomicBool, Mutex, Ordering};
 
 fn explore<S: Send + Sync + 'static>(make: fn() -> S, threads: &'static [fn(&S)], last: fn(&S)) {
-    let mut builder = loom::model::Builder::new();
-    // There are too many orders of waiting for each other to explore all of them.
-    builder.preemption_bound = Some(2);
-    builder.check(move || {
-        let shared = Arc::new(make());
-        let threads: Vec<_> = threads
-            .iter()
-            .map(|work| {
-                let shared = Arc::clone(&shared);
-                thread::spawn(move || work(&shared))
-            })
-            .collect();
-        last(&shared);
-        for thread in threads {
-            thread.join().expect("no panic");
-        }
-    });
+    let work = move |shared: &S, at| threads.get(at).unwrap_or(&last)(shared);
+    sync::explore(2, threads.len(), make, work, |_, _| {});
 }
 
 /// Two blocks, one of which the root names; what readers see of it is what the commit said.

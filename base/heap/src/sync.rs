@@ -162,3 +162,32 @@ pub(crate) fn in_total_order() {
     #[cfg(loom)]
     loom::sync::atomic::fence(Ordering::SeqCst);
 }
+
+/// Runs a model in every order in which its threads can meet, as memory may show it to them. Each
+/// of `threads` and the calling thread, which is the last one, calls `work` with its number; then
+/// `end` gets what they returned. Threads are preempted `preemptions_max` times at most: there are
+/// too many orders of waiting for each other to explore all of them.
+#[cfg(all(test, loom))]
+pub(crate) fn explore<S: Send + Sync + 'static, T: 'static>(
+    preemptions_max: usize,
+    threads: usize,
+    make: impl Fn() -> S + Send + Sync + 'static,
+    work: impl Fn(&S, usize) -> T + Copy + Send + Sync + 'static,
+    end: impl Fn(&S, &[T]) + Send + Sync + 'static,
+) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions_max);
+    builder.check(move || {
+        let shared = std::sync::Arc::new(make());
+        let spawn = |number| {
+            let shared = std::sync::Arc::clone(&shared);
+            loom::thread::spawn(move || work(&shared, number))
+        };
+        let others: Vec<_> = (0..threads).map(spawn).collect();
+        let last = work(&shared, threads);
+        let mut done: Vec<T> =
+            others.into_iter().map(|other| other.join().expect("no panic")).collect();
+        done.push(last);
+        end(&shared, &done);
+    });
+}

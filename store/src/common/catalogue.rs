@@ -43,6 +43,13 @@ pub(crate) struct Catalogue {
     pub(crate) looks: Arc<std::sync::atomic::AtomicU64>,
 }
 
+/// Whether there was a keyspace with a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NameWas {
+    Free,
+    Taken,
+}
+
 impl Catalogue {
     /// Makes an empty catalogue and returns the heap offset of its head, for the heap's root.
     pub(crate) fn create<W: Write>(heap: &mut W) -> Result<u64> {
@@ -191,9 +198,7 @@ impl Catalogue {
         self.lsm_trees.give_filter(map.lsm(), name, kind);
         let fixed = map.entry(id);
         let entry = CatalogueEntry::new(KeyspaceEntry { kind: kind.into(), ..fixed }, own);
-        self.raise_format(heap, &entry)?;
-        let replaced = self.tree.insert(heap, name.as_bytes(), &entry.to_bytes())?;
-        assert!(!replaced, "a keyspace is added where none was found under the same lock");
+        self.put(heap, name, &entry, NameWas::Free)?;
         Ok(entry)
     }
 
@@ -205,11 +210,7 @@ impl Catalogue {
         entry: &CatalogueEntry,
         kind: KeyspaceKind,
     ) -> Result<()> {
-        let entry = entry.with_kind(kind);
-        self.raise_format(heap, &entry)?;
-        let replaced = self.tree.insert(heap, name.as_bytes(), &entry.to_bytes())?;
-        assert!(replaced, "a keyspace gets a kind that was found under the same lock");
-        Ok(())
+        self.put(heap, name, &entry.with_kind(kind), NameWas::Taken)
     }
 
     /// Records the types of a keyspace's keys and values.
@@ -219,11 +220,7 @@ impl Catalogue {
         (name, entry): (&str, &CatalogueEntry),
         types: &KeyspaceTypes,
     ) -> Result<()> {
-        let entry = entry.with_types(types)?;
-        self.raise_format(heap, &entry)?;
-        let replaced = self.tree.insert(heap, name.as_bytes(), &entry.to_bytes())?;
-        assert!(replaced, "a keyspace gets types that was found under the same lock");
-        Ok(())
+        self.put(heap, name, &entry.with_types(types)?, NameWas::Taken)
     }
 
     /// Gives a keyspace these options of its own, in place of what it has. An open tree has them
@@ -236,10 +233,7 @@ impl Catalogue {
     ) -> Result<()> {
         own.check(name)?;
         let tree = self.map(heap, name, entry)?.lsm().map(Arc::clone);
-        let entry = entry.with_options(name, own)?;
-        self.raise_format(heap, &entry)?;
-        let replaced = self.tree.insert(heap, name.as_bytes(), &entry.to_bytes())?;
-        assert!(replaced, "a keyspace gets options that was found under the same lock");
+        self.put(heap, name, &entry.with_options(name, own)?, NameWas::Taken)?;
         if let Some(tree) = tree {
             let (lsm, operator) = (own.lsm, self.lsm_trees.operator(own));
             heap.on_commit(move |_| {
@@ -249,6 +243,24 @@ impl Catalogue {
                 }
             });
         }
+        Ok(())
+    }
+
+    /// Writes the entry of a name, where the caller has found this under the same lock.
+    fn put<W: Write>(
+        &self,
+        heap: &mut W,
+        name: &str,
+        entry: &CatalogueEntry,
+        was: NameWas,
+    ) -> Result<()> {
+        self.raise_format(heap, entry)?;
+        let replaced = self.tree.insert(heap, name.as_bytes(), &entry.to_bytes())?;
+        assert_eq!(
+            replaced,
+            was == NameWas::Taken,
+            "the name {name:?} was {was:?} under this lock"
+        );
         Ok(())
     }
 
@@ -306,9 +318,7 @@ impl Catalogue {
         target.fill(heap, tree.tree())?;
         tree.tree().destroy(heap)?;
         let target = Map::Tree(TreeMap::new(target, codec, operator));
-        let replaced =
-            self.tree.insert(heap, name.as_bytes(), &entry.with_map(&target).to_bytes())?;
-        assert!(replaced, "a keyspace is converted that was found under the same lock");
+        self.put(heap, name, &entry.with_map(&target), NameWas::Taken)?;
         Ok(None)
     }
 
@@ -320,8 +330,7 @@ impl Catalogue {
         new_name: &str,
         entry: &CatalogueEntry,
     ) -> Result<()> {
-        let replaced = self.tree.insert(heap, new_name.as_bytes(), &entry.to_bytes())?;
-        assert!(!replaced, "a keyspace gets a name that was free under the same lock");
+        self.put(heap, new_name, entry, NameWas::Free)?;
         let removed = self.tree.remove(heap, name.as_bytes())?;
         assert!(removed, "a keyspace is renamed that was found under the same lock");
         Ok(())
@@ -335,8 +344,7 @@ impl Catalogue {
         (other_name, other_entry): (&str, &CatalogueEntry),
     ) -> Result<()> {
         for (name, entry) in [(name, other_entry), (other_name, entry)] {
-            let replaced = self.tree.insert(heap, name.as_bytes(), &entry.to_bytes())?;
-            assert!(replaced, "keyspaces exchange names that were found under the same lock");
+            self.put(heap, name, entry, NameWas::Taken)?;
         }
         Ok(())
     }
@@ -359,12 +367,7 @@ impl Catalogue {
         name: &str,
         entry: &CatalogueEntry,
     ) -> Result<()> {
-        let hidden = hidden_name(entry.head.get());
-        let replaced = self.tree.insert(heap, hidden.as_bytes(), &entry.to_bytes())?;
-        assert!(!replaced, "a keyspace is dropped once");
-        let removed = self.tree.remove(heap, name.as_bytes())?;
-        assert!(removed, "a keyspace is dropped that was found under the same lock");
-        Ok(())
+        self.rename(heap, name, &hidden_name(entry.head.get()), entry)
     }
 
     /// Gives a keyspace an empty tree of the same engine and keeps the old one, as by `retire`.
@@ -403,9 +406,7 @@ impl Catalogue {
         if own != before {
             entry = entry.with_options(name, &own)?;
         }
-        self.raise_format(heap, &entry)?;
-        let replaced = self.tree.insert(heap, name.as_bytes(), &entry.to_bytes())?;
-        assert!(!replaced, "its entry was just taken away");
+        self.put(heap, name, &entry, NameWas::Free)?;
         Ok(map)
     }
 

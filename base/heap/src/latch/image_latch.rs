@@ -162,12 +162,10 @@ mod tests {
 /// Every order in which threads can go through the latch, under the memory model.
 #[cfg(all(test, loom))]
 mod every_order {
-    use std::sync::Arc;
-
     use loom::cell::UnsafeCell;
-    use loom::thread;
 
     use super::*;
+    use crate::sync;
 
     /// The value behind the latch: loom reports a read that overlaps a write.
     struct Behind {
@@ -193,21 +191,9 @@ mod every_order {
     }
 
     fn explore(threads: [fn(&Behind); 2], last: fn(&Behind)) {
-        let mut builder = loom::model::Builder::new();
-        // The orders in which threads wait for each other are too many to explore all.
-        builder.preemption_bound = Some(3);
-        builder.check(move || {
-            let behind =
-                Arc::new(Behind { latch: ImageLatch::default(), value: UnsafeCell::new(0) });
-            let threads = threads.map(|work| {
-                let behind = Arc::clone(&behind);
-                thread::spawn(move || work(&behind))
-            });
-            last(&behind);
-            for thread in threads {
-                thread.join().expect("no panic");
-            }
-        });
+        let make = || Behind { latch: ImageLatch::default(), value: UnsafeCell::new(0) };
+        let work = move |behind: &Behind, at| threads.get(at).unwrap_or(&last)(behind);
+        sync::explore(3, threads.len(), make, work, |_, _| {});
     }
 
     fn write(behind: &Behind) {

@@ -414,31 +414,20 @@ mod tests {
 /// Every order in which threads can take permits, under the memory model.
 #[cfg(all(test, loom))]
 mod every_order {
-    use std::sync::Arc;
-
     use loom::cell::UnsafeCell;
-    use loom::thread;
 
     use super::*;
+    use crate::sync;
 
     /// The value that the permit's holder changes: loom reports two changes at once, and a deadlock
     /// of sleepers.
     type Counted = WriterQueue<UnsafeCell<u32>>;
 
     fn explore<const N: usize>(threads: [fn(&Counted) -> bool; N], last: fn(&Counted) -> bool) {
-        let mut builder = loom::model::Builder::new();
-        // The orders in which threads wait for each other are too many to explore all.
-        builder.preemption_bound = Some(2);
-        builder.check(move || {
-            let writer_queue = Arc::new(Counted::new(UnsafeCell::new(0)));
-            let threads = threads.map(|work| {
-                let writer_queue = Arc::clone(&writer_queue);
-                thread::spawn(move || work(&writer_queue))
-            });
-            let mut had = u32::from(last(&writer_queue));
-            for thread in threads {
-                had += u32::from(thread.join().expect("no panic"));
-            }
+        let make = || Counted::new(UnsafeCell::new(0));
+        let work = move |queue: &Counted, at| u32::from(threads.get(at).unwrap_or(&last)(queue));
+        sync::explore(2, N, make, work, |writer_queue, had| {
+            let had: u32 = had.iter().sum();
             // SAFETY: all others have ended.
             writer_queue.wait().with(|count| assert_eq!(unsafe { *count }, had, "turns"));
             assert_eq!(writer_queue.asleep.load(Ordering::SeqCst), 0, "asleep");

@@ -228,6 +228,7 @@ mod every_order {
 
     use super::*;
     use crate::latch::writer_queue::WriterQueue;
+    use crate::sync;
 
     /// How often each request was done: changed under the writer lock, read by the thread that
     /// asked when it is told that its request is done. Loom reports if it was not, or when all
@@ -311,26 +312,15 @@ mod every_order {
     }
 
     fn explore(fails: Option<u32>, serves: bool) {
-        let mut builder = loom::model::Builder::new();
-        // There are too many orders of waiting for each other to explore all of them.
-        builder.preemption_bound = Some(2);
-        builder.check(move || {
-            let world = Arc::new(World {
-                writer_queue: WriterQueue::new(()),
-                requests: Requests::new(Box::default()),
-                counts: std::array::from_fn(|_| UnsafeCell::new(0)),
-                fails,
-                batches: UnsafeCell::new(0),
-                serves,
-            });
-            let threads = [0, 1].map(|request| {
-                let world = Arc::clone(&world);
-                thread::spawn(move || world.act(request))
-            });
-            world.act(2);
-            for thread in threads {
-                thread.join().expect("no panic");
-            }
+        let make = move || World {
+            writer_queue: WriterQueue::new(()),
+            requests: Requests::new(Box::default()),
+            counts: std::array::from_fn(|_| UnsafeCell::new(0)),
+            fails,
+            batches: UnsafeCell::new(0),
+            serves,
+        };
+        sync::explore(2, 2, make, World::act, |world, _| {
             assert!(!world.requests.are_waiting(), "nothing is left");
         });
     }

@@ -127,13 +127,10 @@ mod tests {
 /// Every order in which threads can append, lead and wait, under the memory model.
 #[cfg(all(test, loom))]
 mod every_order {
-    use std::sync::Arc;
-
     use loom::cell::UnsafeCell;
-    use loom::thread;
 
     use super::*;
-    use crate::sync::AtomicBool;
+    use crate::sync::{self, AtomicBool};
 
     /// A log whose flushes, counted in `device`, must not overlap; loom reports if they do.
     struct Log {
@@ -180,26 +177,16 @@ mod every_order {
     }
 
     fn explore(fails: Option<u64>) {
-        let mut builder = loom::model::Builder::new();
-        builder.preemption_bound = Some(2);
-        builder.check(move || {
-            let log = Arc::new(Log {
-                group: Group::new(0),
-                last: AtomicU64::new(0),
-                device: UnsafeCell::new(0),
-                poisoned: AtomicBool::new(false),
-                fails,
-            });
-            let threads: Vec<_> = (0..2)
-                .map(|_| {
-                    let log = Arc::clone(&log);
-                    thread::spawn(move || log.commit())
-                })
-                .collect();
-            let mut durable = u64::from(log.commit());
-            for thread in threads {
-                durable += u64::from(thread.join().expect("no panic"));
-            }
+        let make = move || Log {
+            group: Group::new(0),
+            last: AtomicU64::new(0),
+            device: UnsafeCell::new(0),
+            poisoned: AtomicBool::new(false),
+            fails,
+        };
+        let commit = |log: &Log, _| u64::from(log.commit());
+        sync::explore(2, 2, make, commit, move |log, durable| {
+            let durable: u64 = durable.iter().sum();
             if fails.is_none() {
                 assert_eq!((durable, log.group.durable()), (3, 3));
             } else {

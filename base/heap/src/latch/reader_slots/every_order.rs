@@ -1,11 +1,9 @@
 //! Every order in which threads can go through the lock, under the memory model.
 
-use std::sync::Arc;
-
 use loom::cell::UnsafeCell;
-use loom::thread;
 
 use super::*;
+use crate::sync;
 
 /// The value behind the lock: loom reports a read that overlaps a write.
 struct Behind {
@@ -31,20 +29,9 @@ impl Behind {
 }
 
 fn explore<const N: usize>(threads: [fn(&Behind); N], last: fn(&Behind)) {
-    let mut builder = loom::model::Builder::new();
-    // The orders in which threads wait for each other are too many to explore all.
-    builder.preemption_bound = Some(2);
-    builder.check(move || {
-        let behind = Behind { readers: ReaderSlots::default(), value: UnsafeCell::new(0) };
-        let behind = Arc::new(behind);
-        let threads = threads.map(|work| {
-            let behind = Arc::clone(&behind);
-            thread::spawn(move || work(&behind))
-        });
-        last(&behind);
-        for thread in threads {
-            thread.join().expect("no panic");
-        }
+    let make = || Behind { readers: ReaderSlots::default(), value: UnsafeCell::new(0) };
+    let work = move |behind: &Behind, at| threads.get(at).unwrap_or(&last)(behind);
+    sync::explore(2, N, make, work, |behind, _| {
         assert!(behind.readers.try_shut(), "nobody was left inside");
     });
 }
