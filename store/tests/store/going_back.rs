@@ -152,6 +152,7 @@ fn a_reader_of_all_changes_is_told_that_they_were_undone() {
     towns.put("Bern", "2").unwrap();
     towns.put("Bern", "3").unwrap();
     let all = store.last_change().unwrap();
+    store.create_savepoint("two").unwrap();
     drop(towns);
 
     let store = back(store, &path, "one");
@@ -159,6 +160,15 @@ fn a_reader_of_all_changes_is_told_that_they_were_undone() {
         let error = store.changes(seen).unwrap_err();
         assert!(matches!(error, Error::ChangesUnknown { after, .. } if after == seen), "{error}");
         assert!(error.to_string().contains("went back to a savepoint"), "{error}");
+    }
+    // What that has changed in the pool was kept for the savepoints.
+    for name in ["one", "two"] {
+        let savepoint = store.open_savepoint(name).unwrap();
+        assert!(savepoint.check().unwrap().is_clean(), "{name}");
+        assert_eq!(
+            savepoint.last_change().unwrap(),
+            if name == "one" { at_savepoint } else { all }
+        );
     }
     let last = store.last_change().unwrap();
     assert!(last > all, "going back is one more");
