@@ -23,7 +23,7 @@ const TEST_TIME_MAX: Duration = Duration::from_secs(600);
 /// Pause between two checks whether a test has ended.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
-/// The store, and its features that the packages of all tests want together: unit tests of some are
+/// The store, and its features that the packages of all tests want together. Unit tests of some are
 /// built with the same, so nothing below them is built twice.
 const STORE: &str = "adamant";
 const FEATURES: &str = "adamant/encryption,adamant/zstd";
@@ -67,7 +67,7 @@ impl Programs {
             programs.add(workspace, copy, &built);
         }
         if !targets.is_empty() {
-            // Of all, whatever is asked for: other packages may want other features of those below.
+            // Of all, whatever is asked for: others may want other features of those below.
             let packages = planted::packages().into_iter().flat_map(|name| ["--package", name]);
             let packages: Vec<&str> = packages.collect();
             let built = cargo_test(copy, &[&packages, &targets])?;
