@@ -44,7 +44,7 @@ pub(crate) struct Ran {
 }
 
 impl Programs {
-    /// Builds the test programs in a copy of the tree in which faults can be planted, and no others:
+    /// Builds the test programs in a copy of the tree in which faults can be planted; no others, as
     /// each takes longer than all of its tests.
     ///
     /// # Errors
