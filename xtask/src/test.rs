@@ -42,7 +42,7 @@ pub(crate) fn run(kill_rounds: Option<u32>) -> Result<bool, String> {
     })
 }
 
-/// All parts except the one that runs beside them.
+/// All parts except the one that runs beside all of them.
 fn one_by_one(workspace: &Workspace, kill_rounds: Option<u32>) -> Result<Vec<Part>, String> {
     let run = |name: &str, arguments: &str, variables: &[(&str, String)]| {
         parts::run_line(&workspace.root, name, arguments, variables)
@@ -61,11 +61,15 @@ fn one_by_one(workspace: &Workspace, kill_rounds: Option<u32>) -> Result<Vec<Par
     let variables = [(name, flags.to_owned())];
     ran.push(run("documentation", &docs::arguments(workspace).join(" "), &variables));
     ran.push(run("proof, in short", PROOF, &[]));
-    ran.extend(sanitize::smoke(workspace)?);
-    ran.push(run("packages", "xtask package --quick", &[]));
-    ran.push(python::run(&workspace.root));
-    ran.push(redis_py::run(workspace));
-    Ok(ran)
+    std::thread::scope(|scope| {
+        // Tests in Python take one processor, for as long as these take the other.
+        let python = scope.spawn(|| python::run(&workspace.root).beside_others());
+        ran.extend(sanitize::smoke(workspace)?);
+        ran.push(run("packages", "xtask package --quick", &[]));
+        ran.push(redis_py::run(workspace));
+        ran.push(python.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        Ok(ran)
+    })
 }
 
 /// Runs only the parts in Python.

@@ -5,36 +5,43 @@
 //! Thread safety: pure functions.
 
 /// The bytes of one integer at `at`, if they all exist.
+#[inline]
 fn chunk_at<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..)?.first_chunk().copied()
 }
 
 /// The `u16` at byte `at`, or `None` when it does not lie within `bytes`.
+#[inline]
 pub fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     chunk_at(bytes, at).map(u16::from_le_bytes)
 }
 
 /// The `u32` at byte `at`, or `None` when it does not lie within `bytes`.
+#[inline]
 pub fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     chunk_at(bytes, at).map(u32::from_le_bytes)
 }
 
 /// The `u64` at byte `at`, or `None` when it does not lie within `bytes`.
+#[inline]
 pub fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     chunk_at(bytes, at).map(u64::from_le_bytes)
 }
 
 /// Appends `value` in 2 bytes.
+#[inline]
 pub fn put_u16(out: &mut Vec<u8>, value: u16) {
     out.extend_from_slice(&value.to_le_bytes());
 }
 
 /// Appends `value` in 4 bytes.
+#[inline]
 pub fn put_u32(out: &mut Vec<u8>, value: u32) {
     out.extend_from_slice(&value.to_le_bytes());
 }
 
 /// Appends `value` in 8 bytes.
+#[inline]
 pub fn put_u64(out: &mut Vec<u8>, value: u64) {
     out.extend_from_slice(&value.to_le_bytes());
 }

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::fmt;
+use std::hash::{DefaultHasher, Hasher};
 use std::io;
 use std::panic::Location;
 use std::path::{Path, PathBuf};
@@ -32,6 +33,17 @@ impl SimDirectory {
     /// The directory that all others of the disk are in.
     pub fn root(disk: &SimDisk) -> SimDirectory {
         SimDirectory { disk: disk.clone(), number: ROOT, path: "sim".into() }
+    }
+
+    /// A hash of all that a program can read under a name in it: names, lengths, space and bytes.
+    /// O(bytes).
+    pub fn digest(&self, name: &str) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        let inner = self.disk.inner();
+        if let Some(node) = self.node(&inner, name) {
+            inner.state.hash_visible(node, &mut hasher);
+        }
+        hasher.finish()
     }
 
     fn error(&self, operation: &'static str, name: &str, kind: io::ErrorKind) -> Error {

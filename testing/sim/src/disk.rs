@@ -3,6 +3,7 @@
 //! Thread safety: a disk has one lock, held for the time of one operation; a cursor is a value.
 
 use std::fmt;
+use std::hash::{DefaultHasher, Hasher};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -14,9 +15,10 @@ use parking_lot::{Mutex, MutexGuard};
 use crate::calls::{Call, Calls, Fault};
 use crate::choice::Choice;
 use crate::mapped::Mapped;
+use crate::names::Node;
 use crate::pages::PAGE_BYTES;
 use crate::site::{Site, Sites};
-use crate::state::{Event, Operation, State};
+use crate::state::{Event, Operation, ROOT, State};
 
 /// Choices that tear cache lines, at a crash point with few states.
 const TORN_CHOICES_MIN: u64 = 8;
@@ -86,6 +88,16 @@ impl SimDisk {
 
     pub(crate) fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock()
+    }
+
+    /// A hash of all that a program can read on it: names, lengths, space and bytes. O(bytes).
+    ///
+    /// Disks that a crash left are equal for every program if these are, except for the random
+    /// bytes that they give.
+    pub fn digest(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.inner().state.hash_visible(Node::Directory(ROOT), &mut hasher);
+        hasher.finish()
     }
 
     /// The number that the next operation gets: the crash point after all operations so far.

@@ -5,6 +5,7 @@
 //! the order of their operations.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{Hash, Hasher};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -147,6 +148,15 @@ impl FileState {
     /// The visible contents, by page; pages that are missing are zero.
     pub(crate) fn pages(&self) -> impl Iterator<Item = (u64, &Page)> {
         self.visible.pages.iter()
+    }
+
+    /// Adds what a program can read of it: its length, its space and its bytes.
+    pub(crate) fn hash_visible(&self, hasher: &mut impl Hasher) {
+        let Extent { pages, len, space } = &self.visible;
+        (len, space).hash(hasher);
+        for (number, page) in pages.iter().filter(|(_, page)| **page != [0; PAGE_BYTES]) {
+            (number, page).hash(hasher);
+        }
     }
 
     /// The lines of a page that differ from the last observation.
@@ -363,7 +373,13 @@ impl FileState {
                 left.pages.clear(page);
             }
         }
-        for page in left.pages.numbers() {
+        // What survives takes space, whether or not that of its operation did. Of a mapped file
+        // any page may have come before its space.
+        let numbers: Vec<u64> = match self.mapped {
+            true => left.pages.numbers().collect(),
+            false => self.unsynced.keys().copied().collect(),
+        };
+        for page in numbers.into_iter().filter(|page| left.pages.get(*page).is_some()) {
             left.space.insert(page..page + 1);
         }
         let durable = left.clone();

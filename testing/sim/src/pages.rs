@@ -65,10 +65,11 @@ pub(crate) fn place(line: u64) -> (u64, Range<usize>) {
     (start / PAGE_BYTES as u64, within..within + LINE_BYTES)
 }
 
-/// Bytes by page; pages that are missing are zero.
+/// Bytes by page; pages that are missing are zero. Clones share all until one changes: most states
+/// of a disk differ from the one before in a few files.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pages {
-    pages: BTreeMap<u64, Arc<Page>>,
+    pages: Arc<BTreeMap<u64, Arc<Page>>>,
 }
 
 impl Pages {
@@ -78,7 +79,8 @@ impl Pages {
 
     /// The page for writing; a copy if another state of the disk has it too.
     pub(crate) fn page_mut(&mut self, number: u64) -> &mut Page {
-        Arc::make_mut(self.pages.entry(number).or_insert_with(|| Arc::new([0; PAGE_BYTES])))
+        let pages = Arc::make_mut(&mut self.pages);
+        Arc::make_mut(pages.entry(number).or_insert_with(|| Arc::new([0; PAGE_BYTES])))
     }
 
     /// The sectors, as a set, that `bytes` would change.
@@ -115,8 +117,8 @@ impl Pages {
     /// Replaces a page by that of `source`.
     pub(crate) fn take_page(&mut self, number: u64, source: &Pages) {
         match source.get(number) {
-            Some(page) => drop(self.pages.insert(number, page.clone())),
-            None => drop(self.pages.remove(&number)),
+            Some(page) => drop(Arc::make_mut(&mut self.pages).insert(number, page.clone())),
+            None => self.clear(number),
         }
     }
 
@@ -127,7 +129,9 @@ impl Pages {
 
     /// Makes a page zero.
     pub(crate) fn clear(&mut self, number: u64) {
-        self.pages.remove(&number);
+        if self.pages.contains_key(&number) {
+            Arc::make_mut(&mut self.pages).remove(&number);
+        }
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &Page)> {
@@ -161,16 +165,20 @@ impl Pages {
 
     /// Zeroes all from `len` on.
     pub(crate) fn cut(&mut self, len: u64) {
-        self.pages.split_off(&len.div_ceil(PAGE_BYTES as u64));
-        let within = (len % PAGE_BYTES as u64) as usize;
-        if let Some(page) = self.pages.get_mut(&(len / PAGE_BYTES as u64)) {
+        let (page, within) = (len / PAGE_BYTES as u64, (len % PAGE_BYTES as u64) as usize);
+        if self.pages.range(page..).next().is_none() {
+            return;
+        }
+        let pages = Arc::make_mut(&mut self.pages);
+        pages.split_off(&len.div_ceil(PAGE_BYTES as u64));
+        if let Some(page) = pages.get_mut(&page) {
             Arc::make_mut(page)[within..].fill(0);
         }
     }
 }
 
 /// A set of page numbers, as ranges that neither overlap nor touch.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Space {
     ranges: BTreeMap<u64, u64>,
     count: u64,

@@ -36,7 +36,7 @@ impl Mark {
 }
 
 /// The commits that may be the last one recovered. Commit 0 is the empty disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Promise {
     /// The last commit that must be there.
     pub least: u64,

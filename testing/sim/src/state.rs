@@ -4,6 +4,7 @@
 //! code. Clones are cheap: they share files and directories until one changes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{Hash, Hasher};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -120,6 +121,21 @@ impl State {
 
     pub(crate) fn directory(&self, directory: u64) -> &Names {
         &self.directories[&directory]
+    }
+
+    /// Adds what a program can read of a file, or of a directory and all in it.
+    pub(crate) fn hash_visible(&self, node: Node, hasher: &mut impl Hasher) {
+        match node {
+            Node::File(file) => self.file(file).hash_visible(hasher),
+            Node::Directory(directory) => {
+                let names = self.directory(directory).visible();
+                names.len().hash(hasher);
+                for (name, node) in names {
+                    name.hash(hasher);
+                    self.hash_visible(*node, hasher);
+                }
+            }
+        }
     }
 
     /// A number that no file and no directory has had.

@@ -1,11 +1,13 @@
 //! The tally: tries the states that crashes leave, and counts them.
 //!
 //! Purpose: the loops over crash points and states that every crash test needs. When verifying a
-//! state panics, the settings that reproduce the state are printed.
+//! state panics, the settings that reproduce the state are printed. About half of the states equal
+//! one before, and are counted, but not verified again.
 //!
 //! Two environment variables are for manual runs: `ADAMANT_SIM_STATES` multiplies the number of
 //! states tried at each crash point, and `ADAMANT_SIM_SEED` (default 0) selects other workloads.
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -37,6 +39,8 @@ pub struct Tally {
     pub points: u64,
     /// States of a disk.
     pub states: u64,
+    /// Those of them that equal one which was verified before, by the same promise.
+    pub repeated: u64,
 }
 
 impl Tally {
@@ -47,7 +51,14 @@ impl Tally {
 
     /// Prints the counts of a test.
     pub fn print(&self, test: &str) {
-        println!("{test}: {} crash points, {} states", self.points, self.states);
+        let Tally { points, states, repeated } = self;
+        println!("{test}: {points} crash points, {states} states, {repeated} of them repeated");
+    }
+
+    /// Counts a state that need not be tried, because one like it was.
+    pub fn repeat(&mut self) {
+        self.states += 1;
+        self.repeated += 1;
     }
 
     /// Counts a state, and prints which it was if trying it panics.
@@ -72,7 +83,7 @@ impl Tally {
         mut verify: impl FnMut(SimDisk, Promise),
     ) {
         let mut cursor = disk.cursor();
-        let mut next = cursor.point();
+        let (mut next, mut verified) = (cursor.point(), BTreeSet::new());
         for point in cursor.point()..=disk.operation_count() {
             cursor.advance_to(point);
             if point < next || cursor.is_covered() {
@@ -83,9 +94,12 @@ impl Tally {
             let promise = Promise::at_power_cut(disk, point);
             let choices = cursor.choices(states_max(count), point);
             for choice in choices {
-                self.state(disk, point, &choice, || {
-                    verify(cursor.crash(&mut choice.clone()), promise);
-                });
+                let crashed = cursor.crash(&mut choice.clone());
+                if verified.insert((crashed.digest(), promise)) {
+                    self.state(disk, point, &choice, || verify(crashed, promise));
+                } else {
+                    self.repeat();
+                }
             }
         }
     }
@@ -114,16 +128,19 @@ impl Tally {
         seed: u64,
         mut verify: impl FnMut(SimDisk),
     ) {
-        let mut cursor = disk.cursor();
+        let (mut cursor, mut verified) = (disk.cursor(), BTreeSet::new());
         loop {
             if cursor.is_covered() && cursor.advance() {
                 continue;
             }
             self.points += 1;
             for choice in cursor.choices(count, seed) {
-                self.state(disk, cursor.point(), &choice, || {
-                    verify(cursor.crash(&mut choice.clone()));
-                });
+                let crashed = cursor.crash(&mut choice.clone());
+                if verified.insert(crashed.digest()) {
+                    self.state(disk, cursor.point(), &choice, || verify(crashed));
+                } else {
+                    self.repeat();
+                }
             }
             if !cursor.advance() {
                 return;
@@ -144,10 +161,14 @@ impl Tally {
         let mut cursor = disk.cursor();
         cursor.advance_to(disk.operation_count());
         let promise = Promise::at_power_cut(disk, cursor.point());
+        let mut verified = BTreeSet::new();
         for choice in cursor.choices(states_max(count), number) {
-            self.state(disk, number, &choice, || {
-                verify(&cursor.crash(&mut choice.clone()), promise);
-            });
+            let crashed = cursor.crash(&mut choice.clone());
+            if verified.insert(crashed.digest()) {
+                self.state(disk, number, &choice, || verify(&crashed, promise));
+            } else {
+                self.repeat();
+            }
         }
         let killed = cursor.kill();
         self.state(disk, number, &"killed", || {

@@ -23,6 +23,11 @@ const TEST_TIME_MAX: Duration = Duration::from_secs(600);
 /// Pause between two checks whether a test has ended.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
+/// The store, and its features that the packages of all tests want together. Unit tests of some are
+/// built with the same, so nothing below them is built twice.
+const STORE: &str = "adamant";
+const FEATURES: &str = "adamant/encryption,adamant/zstd";
+
 /// The built programs, each with its working folder.
 pub(crate) struct Programs(BTreeMap<(String, String), (PathBuf, PathBuf)>);
 
@@ -39,7 +44,8 @@ pub(crate) struct Ran {
 }
 
 impl Programs {
-    /// Builds the test programs in a copy of the tree in which faults can be planted.
+    /// Builds the test programs in a copy of the tree in which faults can be planted; no others, as
+    /// each takes longer than all of its tests.
     ///
     /// # Errors
     /// In words, when cargo fails.
@@ -48,28 +54,32 @@ impl Programs {
         copy: &Copy,
         suites: &BTreeSet<Suite>,
     ) -> Result<Self, String> {
-        let packages: BTreeSet<&str> = suites.iter().map(|suite| suite.package).collect();
+        let units = suites.iter().filter(|suite| suite.target.is_empty());
+        let packages: BTreeSet<&str> = units.map(|suite| suite.package).collect();
         let targets: BTreeSet<&str> = suites.iter().map(|suite| suite.target).collect();
-        let mut command = Command::new(env!("CARGO"));
-        command.args(["test", "--no-run", "--lib", "--message-format=json-render-diagnostics"]);
-        // Of all, whatever is asked for: other packages may want other features of those below.
-        for package in planted::packages() {
-            command.args(["--package", package]);
+        let targets = targets.into_iter().filter(|target| !target.is_empty());
+        let targets: Vec<&str> = targets.flat_map(|target| ["--test", target]).collect();
+        let mut programs = Self(BTreeMap::new());
+        if !packages.is_empty() {
+            let packages = packages.into_iter().chain([STORE]).flat_map(|name| ["--package", name]);
+            let packages: Vec<&str> = packages.collect();
+            let built = cargo_test(copy, &[&["--lib", "--features", FEATURES], &packages[..]])?;
+            programs.add(workspace, copy, &built);
         }
-        for target in targets.iter().filter(|target| !target.is_empty()) {
-            command.args(["--test", target]);
+        if !targets.is_empty() {
+            // Of all, whatever is asked for: others may want other features of those below.
+            let packages = planted::packages().into_iter().flat_map(|name| ["--package", name]);
+            let packages: Vec<&str> = packages.collect();
+            let built = cargo_test(copy, &[&packages, &targets])?;
+            programs.add(workspace, copy, &built);
         }
-        let output = command
-            .current_dir(&copy.root)
-            .env("CARGO_TARGET_DIR", &copy.target)
-            .stderr(Stdio::inherit())
-            .output()
-            .map_err(|error| format!("could not run cargo: {error}"))?;
-        if !output.status.success() {
-            return Err("the tests could not be built".into());
-        }
-        let mut programs = BTreeMap::new();
-        for line in String::from_utf8_lossy(&output.stdout).lines() {
+        Ok(programs)
+    }
+
+    /// Adds the programs that cargo has built.
+    fn add(&mut self, workspace: &Workspace, copy: &Copy, messages: &str) {
+        let packages = planted::packages();
+        for line in messages.lines() {
             let Ok(message) = serde_json::from_str::<Value>(line) else { continue };
             let (Some(program), Some(manifest)) =
                 (message["executable"].as_str(), message["manifest_path"].as_str())
@@ -79,20 +89,17 @@ impl Programs {
             let Some(folder) = PathBuf::from(manifest).parent().map(PathBuf::from) else {
                 continue;
             };
-            let is_its = |folder: &PathBuf| {
-                let of = |name: &&str| workspace.package(name).map(|package| &package.folder);
-                packages
-                    .iter()
-                    .find(|name| of(name).is_some_and(|its| copy.root.join(its) == *folder))
+            let is_its = |name: &&&str| {
+                let its = workspace.package(name).map(|package| &package.folder);
+                its.is_some_and(|its| copy.root.join(its) == folder)
             };
-            let Some(package) = is_its(&folder) else { continue };
+            let Some(package) = packages.iter().find(is_its) else { continue };
             let kinds = message["target"]["kind"].as_array();
             let is_test = kinds.is_some_and(|kinds| kinds.iter().any(|kind| kind == "test"));
             let target =
                 if is_test { message["target"]["name"].as_str().unwrap_or("") } else { "" };
-            programs.insert(((*package).into(), target.into()), (program.into(), folder));
+            self.0.insert(((*package).into(), target.into()), (program.into(), folder));
         }
-        Ok(Self(programs))
     }
 
     /// Runs a test, with a planted fault or none.
@@ -121,6 +128,22 @@ impl Programs {
         let time = start.elapsed();
         Ok(Ran { has_passed: has_succeeded && is_one, is_endless, lines, time })
     }
+}
+
+/// Has cargo build tests in a copy; returns its messages.
+fn cargo_test(copy: &Copy, arguments: &[&[&str]]) -> Result<String, String> {
+    let output = Command::new(env!("CARGO"))
+        .args(["test", "--no-run", "--message-format=json-render-diagnostics"])
+        .args(arguments.concat())
+        .current_dir(&copy.root)
+        .env("CARGO_TARGET_DIR", &copy.target)
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| format!("could not run cargo: {error}"))?;
+    if !output.status.success() {
+        return Err("the tests could not be built".into());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// Waits for a program: whether it succeeded, whether it had to be killed, and its output.

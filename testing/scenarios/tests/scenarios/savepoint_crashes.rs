@@ -1,6 +1,7 @@
 //! Persistent savepoints on disks that crash, fill up and fail: each is there from when it was made
 //! until it is deleted, and shows its commit, or says that it was given up.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use adamant::{Directory, Error, Result, SavepointState, Store, go_back_in};
@@ -31,6 +32,16 @@ struct Known {
     made: (u64, Option<u64>),
     /// The same of its deletion, which may never have begun.
     deleted: Option<(u64, Option<u64>)>,
+}
+
+impl Known {
+    /// Whether it may be there after the operations up to `point`, and whether it must.
+    fn duty(&self, point: u64) -> (bool, bool) {
+        let is_made = self.made.1.is_some_and(|end| end <= point);
+        let may_be = self.made.0 < point
+            && self.deleted.is_none_or(|(_, end)| end.is_none_or(|it| point < it));
+        (may_be, is_made && self.deleted.is_none_or(|(begin, _)| point <= begin))
+    }
 }
 
 /// A store with savepoints, step by step.
@@ -118,11 +129,8 @@ impl Run {
 fn verify_savepoints(store: &Store, known: &[Known], point: u64, may_lose: bool) -> [u64; 2] {
     let found = store.savepoints().unwrap();
     let mut counts = [0; 2];
-    for Known { name, content, made, deleted } in known {
-        let is_made = made.1.is_some_and(|end| end <= point);
-        let may_be =
-            made.0 < point && deleted.is_none_or(|(_, end)| end.is_none_or(|it| point < it));
-        let must_be = is_made && deleted.is_none_or(|(begin, _)| point <= begin);
+    for savepoint in known {
+        let (Known { name, content, .. }, (may_be, must_be)) = (savepoint, savepoint.duty(point));
         let Some(one) = found.iter().find(|one| one.name == *name) else {
             assert!(!must_be, "savepoint {name} is gone");
             continue;
@@ -173,7 +181,7 @@ fn a_crash_leaves_each_savepoint_at_its_commit() {
         run.workload.store = Some(run.workload.mix.setup.open(&disk).unwrap());
         let first = run.workload.models.len() as u64 - 1;
         run.run().unwrap();
-        let mut cursor = disk.cursor();
+        let (mut cursor, mut verified) = (disk.cursor(), BTreeSet::new());
         for point in cursor.point()..=disk.operation_count() {
             cursor.advance_to(point);
             // The three take turns.
@@ -184,10 +192,16 @@ fn a_crash_leaves_each_savepoint_at_its_commit() {
             let at_least =
                 |promise: Promise| Promise { least: promise.least.max(first), ..promise };
             let promise = at_least(Promise::at_power_cut(&disk, point));
+            let duties: Vec<_> = run.known.iter().map(|known| known.duty(point)).collect();
             for choice in cursor.choices(states_max(2), point) {
+                let crashed = cursor.crash(&mut choice.clone()).without_history();
+                let goes_on = point % 5 == 0;
+                if !verified.insert((crashed.digest(), promise, duties.clone(), goes_on)) {
+                    tally.repeat();
+                    continue;
+                }
                 tally.state(&disk, point, &choice, || {
-                    let crashed = cursor.crash(&mut choice.clone()).without_history();
-                    found += verify(&crashed, &run, promise, point, point % 5 == 0);
+                    found += verify(&crashed, &run, promise, point, goes_on);
                 });
             }
             if point % 4 == 0 {
@@ -305,7 +319,7 @@ fn a_crash_while_going_back_leaves_one_of_both() {
             };
             let done = disk.operation_count();
             check(&disk.crash(done, &mut Choice::None));
-            let mut cursor = disk.cursor();
+            let (mut cursor, mut verified) = (disk.cursor(), BTreeSet::new());
             for point in cursor.point()..=done {
                 cursor.advance_to(point);
                 if cursor.is_covered() {
@@ -313,9 +327,12 @@ fn a_crash_while_going_back_leaves_one_of_both() {
                 }
                 tally.points += 1;
                 for choice in cursor.choices(states_max(2), point) {
-                    tally.state(&disk, point, &choice, || {
-                        check(&cursor.crash(&mut choice.clone()).without_history());
-                    });
+                    let crashed = cursor.crash(&mut choice.clone()).without_history();
+                    if verified.insert(crashed.digest()) {
+                        tally.state(&disk, point, &choice, || check(&crashed));
+                    } else {
+                        tally.repeat();
+                    }
                 }
             }
         }

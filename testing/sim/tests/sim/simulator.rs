@@ -317,6 +317,41 @@ fn a_killed_process_loses_nothing_until_the_power_fails() {
     assert_eq!((left[0], left[512]), (2, 3), "what the dead process wrote is synced as well");
 }
 
+/// A crash test verifies disks of one digest once.
+#[test]
+fn disks_have_the_same_digest_if_they_read_the_same() {
+    let (disk, root, file) = disk_with_data();
+    let within = root.subdirectory("within").unwrap();
+    let mut known = vec![disk.digest()];
+    let mut is_new = |disk: &SimDisk| {
+        let digest = disk.digest();
+        known.push(digest);
+        !known[..known.len() - 1].contains(&digest)
+    };
+    file.write_at(&[9], 4095).unwrap();
+    assert!(is_new(&disk), "a byte");
+    file.set_len(8192).unwrap();
+    assert!(is_new(&disk), "a length");
+    file.allocate(4096, 4096).unwrap();
+    assert!(is_new(&disk), "space");
+    within.create("other").unwrap();
+    assert!(is_new(&disk), "a name in a directory");
+    within.rename("other", "another").unwrap();
+    assert!(is_new(&disk), "another name");
+    let one = root.digest("within");
+    file.sync().unwrap();
+    root.sync().unwrap();
+    within.sync().unwrap();
+    assert!(!is_new(&disk), "a sync changes nothing that is read");
+    let left = [Choice::None, Choice::All, Choice::random(1)]
+        .map(|mut choice| disk.crash(disk.operation_count(), &mut choice));
+    assert!(left.iter().all(|left| !is_new(left)), "all of it was durable");
+    file.write_at(&[8], 0).unwrap();
+    assert!(is_new(&disk) && root.digest("within") == one, "of what is under a name alone");
+    file.write_at(&[0], 8191).unwrap();
+    assert!(!is_new(&disk), "zeros that were there");
+}
+
 #[test]
 fn marks_lie_between_operations() {
     let (disk, _directory, file) = disk_with_data();

@@ -51,6 +51,7 @@ fn every_crash_point_of_small_commits() {
         let tally = try_power_cuts(&disk, &models, step, 3);
         total.points += tally.points;
         total.states += tally.states;
+        total.repeated += tally.repeated;
     }
     total.print("store, small commits");
 }

@@ -103,6 +103,7 @@ fn a_copy_is_some_commit_whole_or_nothing() {
             let cuts = try_power_cuts(&disk, &models, 7, 2);
             tally.points += cuts.points;
             tally.states += cuts.states;
+            tally.repeated += cuts.repeated;
         }
     }
     assert!(later > 30, "commits came while copies were made: {later}");

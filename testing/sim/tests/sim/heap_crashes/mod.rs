@@ -67,6 +67,7 @@ fn every_crash_point_of_small_commits() {
         let tally = try_power_cuts(&disk, &models, 1, 10);
         total.points += tally.points;
         total.states += tally.states;
+        total.repeated += tally.repeated;
     }
     total.print("small commits");
 }
@@ -195,6 +196,7 @@ fn each_before_a_sync(
             });
             tally.points += tried.points;
             tally.states += tried.states;
+            tally.repeated += tried.repeated;
         }
     }
 }
