@@ -297,11 +297,11 @@ impl Catalogue {
             self.renew(heap, name, entry, (engine, own))?.copy_all(heap, &source)?;
             return Ok(Some(source));
         };
-        let (codec, operator) = (tree.codec().map(Arc::clone), tree.operator_slot());
         let target = Tree::create(engine, heap)?;
         target.fill(heap, tree.tree())?;
         tree.tree().destroy(heap)?;
-        let target = Map::Tree(TreeMap::new(target, codec, operator));
+        // To be recorded: its options are, beside it.
+        let target = Map::Tree(TreeMap::new(target, None, None));
         let replaced =
             self.tree.insert(heap, name.as_bytes(), &entry.with_map(&target).to_bytes())?;
         assert!(replaced, "a keyspace is converted that was found under the same lock");
