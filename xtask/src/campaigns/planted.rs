@@ -340,8 +340,6 @@ const SAVEPOINT_CRASHES: Test =
     SCENARIOS.test("savepoint_crashes::a_crash_leaves_each_savepoint_at_its_commit");
 const SAVEPOINT_FAILURES: Test = SCENARIOS
     .test("savepoint_crashes::a_power_cut_behind_a_failure_leaves_each_savepoint_at_its_commit");
-const GOING_BACK: Test =
-    SCENARIOS.test("savepoint_crashes::a_crash_while_going_back_leaves_one_of_both");
 const GOING_BACK_FAULTS: Test =
     SCENARIOS.test("savepoint_crashes::going_back_on_disks_that_fail_and_fill_up");
 const SAVEPOINT_DEATHS: Test = SCENARIOS
@@ -618,7 +616,7 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("savepoints.an-open-one-is-deleted", &[SAVEPOINT_READ]),
     mutant("savepoints.free-pages-are-cut-off", &[EACH_SAVEPOINT]),
     mutant("savepoints.going-back-forgets-what-is-later", &[EACH_SAVEPOINT]),
-    mutant("savepoints.going-back-is-not-durable", &[GOING_BACK]),
+    mutant("savepoints.going-back-is-not-durable", &[GOING_BACK_FAULTS]),
     mutant("savepoints.a-doubtful-way-back-stays", &[GOING_BACK_FAULTS]),
     mutant("savepoints.files-that-they-need-go-when-opened", &[EACH_SAVEPOINT]),
     mutant("filters.what-goes-uncovers-what-is-older", &[FILTERED]),
