@@ -218,6 +218,20 @@ fn handles_in_threads_share_the_bound() {
     drop(only);
 }
 
+/// A sweep tells the policy what it removed after its commit: what was put again meanwhile counts.
+#[test]
+fn what_is_put_again_behind_a_sweep_counts() {
+    let store = in_memory();
+    let cache = store.cache("pages", BOUND).unwrap();
+    cache.put("again", "1", None).unwrap();
+    cache.put("gone", "2", None).unwrap();
+    let policy = store.shared.open_cache_policy(cache.expiring().keyspaces().0.state.id).unwrap();
+    let removed = [&b"again"[..], b"gone"].into_iter();
+    policy.forget_removed(removed, |key| Ok(key == b"again")).unwrap();
+    let stats = cache.stats();
+    assert_eq!((stats.entries, stats.bytes), (1, 64 + 5 + 1));
+}
+
 /// What the background sweep removes makes room at once.
 #[test]
 fn swept_entries_count_no_more() {

@@ -313,11 +313,11 @@ impl Catalogue {
             self.renew(heap, name, entry, (engine, own))?.copy_all(heap, &source)?;
             return Ok(Some(source));
         };
-        let (codec, operator) = (tree.codec().map(Arc::clone), tree.operator_slot());
         let target = Tree::create(engine, heap)?;
         target.fill(heap, tree.tree())?;
         tree.tree().destroy(heap)?;
-        let target = Map::Tree(TreeMap::new(target, codec, operator));
+        // To be recorded: its options are, beside it.
+        let target = Map::Tree(TreeMap::new(target, None, None));
         self.put(heap, name, &entry.with_map(&target), NameWas::Taken)?;
         Ok(None)
     }

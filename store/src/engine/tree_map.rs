@@ -39,11 +39,6 @@ impl TreeMap {
         Self { tree, codec, operator }
     }
 
-    /// The merge operator that the keyspace records, if any.
-    pub(crate) fn operator_slot(&self) -> Option<Arc<NamedOperator>> {
-        self.operator.clone()
-    }
-
     /// The merge operator.
     ///
     /// # Errors

@@ -136,6 +136,34 @@ fn a_step_waits_for_no_writer_for_long() {
     assert_eq!((stepped, all.len().unwrap()), (Step::Removed(1), 0));
 }
 
+/// Between the look without the write permit and the one under it, another writer gives the entry a
+/// later deadline.
+#[test]
+fn an_entry_that_gets_another_deadline_between_two_looks_stays() {
+    let store = quiet();
+    let all = store.expiring("all").unwrap().with_clock(|| 0);
+    for attempt in 1.. {
+        all.put("a", "1", at(10)).unwrap();
+        let mut only = store.begin_exclusive().unwrap();
+        let stepped = std::thread::scope(|scope| {
+            let sweeps = || step(store.shared.open_store(), &pair_of(&all), 100, 10).unwrap();
+            let sweeping = scope.spawn(sweeps);
+            // So that its first look has found the entry, and it waits for the permit.
+            std::thread::sleep(Duration::from_millis(attempt % 50));
+            all.within(&mut only).set_deadline("a", at(500)).unwrap();
+            only.commit().unwrap();
+            sweeping.join().unwrap()
+        });
+        assert_eq!(all.get_with_deadline("a").unwrap(), Some(("1".into(), at(500))));
+        match stepped {
+            // The second look found nothing.
+            Step::Removed(0) => break,
+            // It looked too late, or waited for too long.
+            _ => assert!(attempt < 2_000, "never in time, but {stepped:?}"),
+        }
+    }
+}
+
 #[test]
 fn keyspaces_that_are_renamed_are_swept_and_dropped_or_damaged_ones_harm_no_other() {
     let store = quiet();

@@ -146,8 +146,11 @@ fn a_snapshot_that_is_opened_meanwhile_keeps_what_it_sees() {
         by_sign(key, value)
     };
     let (store, kept) = open(small().compaction_filter("kept", filter));
-    kept.put("a", "-1").unwrap();
-    kept.put("b", "+2").unwrap();
+    // One commit, the newest: its number is that of the snapshot.
+    let mut batch = store.batch();
+    batch.put(&kept, "a", "-1").unwrap();
+    batch.put(&kept, "b", "+2").unwrap();
+    batch.commit().unwrap();
     let compacting = {
         let kept = kept.clone();
         thread::spawn(move || kept.compact().unwrap())
@@ -231,8 +234,11 @@ fn compactions_drop_expired_entries() {
     let (entries, deadlines) = leases.keyspaces();
     entries.compact().unwrap();
     assert_eq!((entries.len().unwrap(), leases.len().unwrap()), (1_001, 1_001));
+    now.store(1_999, Ordering::Relaxed);
+    entries.compact().unwrap();
+    assert_eq!(entries.len().unwrap(), 1_001, "a moment before the first of them ends");
     let before = store.snapshot().unwrap();
-    now.store(3_000, Ordering::Relaxed);
+    now.store(2_000, Ordering::Relaxed);
     entries.compact().unwrap();
     assert_eq!(entries.len().unwrap(), 1_001, "a snapshot sees them");
     let then = leases.with_clock(|| 1_000);

@@ -11,7 +11,7 @@ use adamant::{
 };
 use adamant_medium::storage::Directory;
 use adamant_medium::system::os::OsDirectory;
-use adamant_sim::{Choice, SimDirectory, SimDisk};
+use adamant_sim::{Call, Choice, Fault, SimDirectory, SimDisk};
 use tempfile::TempDir;
 
 const ENTRIES: u32 = 300;
@@ -276,6 +276,33 @@ fn a_power_cut_leaves_one_key_that_opens_the_store() {
             if point == done {
                 assert!(is_wrong(&open_on(&after, 1)), "{place}");
             }
+        }
+    }
+}
+
+/// A sync that fails while a store is made: its name of the key file may look durable and not be.
+/// What is committed after the next opening is there after a power cut.
+#[test]
+fn a_key_file_whose_name_was_not_synced_is_not_built_upon() {
+    for number in 1.. {
+        let disk = SimDisk::new(1);
+        disk.fail_call(Call::SyncDirectory, number, Fault::Device);
+        let made = open_on(&disk, 1);
+        let was_met = disk.call_count(Call::SyncDirectory) >= number;
+        disk.repair();
+        println!("sync {number} of a directory: {made:?}");
+        drop(made);
+        let store = open_on(&disk, 1).unwrap();
+        store.keyspace("patients").unwrap().put("name", "secret").unwrap();
+        for seed in 0..20 {
+            let after = disk.crash(disk.operation_count(), &mut Choice::random(seed));
+            let store = open_on(&after, 1).unwrap_or_else(|error| panic!("{number}: {error}"));
+            let found = store.open_keyspace("patients").unwrap().get("name").unwrap();
+            assert_eq!(found.as_deref(), Some(&b"secret"[..]), "sync {number}, seed {seed}");
+        }
+        if !was_met {
+            assert!(number > 2, "those of the key file and of the pool");
+            break;
         }
     }
 }

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use adamant::{
     Durability, Engine, Error, Keyspace, KeyspaceOptions, LsmError, LsmOptions, MergeError,
@@ -520,6 +522,37 @@ fn operands_are_checked_before_they_are_written() {
     let multimap = store.multimap_with("words", KeyspaceOptions::new().merge_operator("add"));
     assert!(multimap.unwrap_err().to_string().contains("multimaps"));
     assert!(store.open_multimap("words").is_err(), "it was not made");
+}
+
+/// Both threads find none recorded, and wait for the writer lock: the second one must not replace
+/// what operands may have been written for.
+#[test]
+fn of_two_operators_that_are_given_at_once_one_is_refused() {
+    let store = Store::open_directory(Arc::new(MemoryDirectory::new()), small()).unwrap();
+    for round in 0..20 {
+        let engine = if round % 2 == 0 { Engine::Lsm } else { Engine::Bplus };
+        let name = format!("{round}");
+        let kept = store.keyspace_with(&name, KeyspaceOptions::new().engine(engine)).unwrap();
+        let only = store.begin_exclusive().unwrap();
+        let given = thread::scope(|scope| {
+            let give = |operator| {
+                let options = KeyspaceOptions::new().merge_operator(operator);
+                store.keyspace_with(&name, options).map(drop)
+            };
+            let threads = ["add", "append"].map(|operator| scope.spawn(move || give(operator)));
+            thread::sleep(Duration::from_millis(5));
+            drop(only);
+            threads.map(|thread| thread.join().unwrap())
+        });
+        let refused =
+            given.iter().filter(|given| matches!(given, Err(Error::WrongMergeOperator { .. })));
+        assert_eq!((given.iter().filter(|given| given.is_ok()).count(), refused.count()), (1, 1));
+        // And the other one holds.
+        kept.put("key", [1; 8]).unwrap();
+        kept.merge("key", [1; 8]).unwrap();
+        let bytes = if given[0].is_ok() { 8 } else { 16 };
+        assert_eq!(kept.get("key").unwrap().map(|value| value.len()), Some(bytes));
+    }
 }
 
 #[test]

@@ -63,6 +63,15 @@ fn verify(store: &Store, made: &[Made]) {
     }
 }
 
+/// Ends the threads, also where a check fails: nobody would.
+struct Over<'o>(&'o AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn each_is_a_moment_between_commits() {
     let directory = tempfile::tempdir().unwrap();
@@ -75,6 +84,7 @@ fn each_is_a_moment_between_commits() {
     let [begun, done]: [[AtomicU64; THREADS]; 2] = Default::default();
     let (is_over, mut made) = (AtomicBool::new(false), Vec::<Made>::new());
     std::thread::scope(|scope| {
+        let _over = Over(&is_over);
         for thread in 0..THREADS {
             let (store, keyspaces, begun, done) = (&store, &keyspaces, &begun, &done);
             let is_over = &is_over;
@@ -99,7 +109,6 @@ fn each_is_a_moment_between_commits() {
                 verify(&store, &made[..1]);
             }
         }
-        is_over.store(true, Ordering::Relaxed);
     });
     verify(&store, &made);
     store.close().unwrap();

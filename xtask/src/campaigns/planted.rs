@@ -46,6 +46,7 @@ const fn mutant(name: &'static str, tests: &'static [Test]) -> Mutant {
     Mutant { name, tests }
 }
 
+const MEDIUM: Suite = suite("adamant-medium", "medium");
 const WIRE: Suite = suite("adamant-wire", "frame");
 const HEAP: Suite = suite("adamant-heap", "");
 const HEAP_WHOLE: Suite = suite("adamant-heap", "heap");
@@ -63,6 +64,8 @@ const READERS_MOMENT: Test =
     HEAP_WHOLE.test("beside::each_reader_sees_its_moment_whatever_is_written_since");
 const READER_FOLLOWS: Test = HEAP_WHOLE.test("beside::a_reader_follows");
 const READER_IN_USE: Test = HEAP_WHOLE.test("beside::a_reader_in_use_stays");
+const READER_COPIES: Test =
+    HEAP.test("journal::checkpoints::old_pages::tests::copies_between_readers_go");
 const BATCH_BESIDE_REFRESH: Test = SIMULATOR.test("beside::a_batch_between_two_calls_of_a_refresh");
 const FEED: Test = STORE_WHOLE.test("changes::the_feed_gives_the_store");
 const SMALL: Test = SIMULATOR.test("heap_crashes::every_crash_point_of_small_commits");
@@ -292,6 +295,88 @@ const VALUES_OPTIONS: Test =
 const VALUES_MODEL: Test =
     STORE_WHOLE.test("value_compression_random::random_work_agrees_with_a_model");
 
+const NEW_BYTES: Test = MEDIUM.test("encrypted::files_show_nothing_of_what_they_hold");
+const NONCES: Test = MEDIUM.test("encrypted::no_nonce_is_used_twice");
+const NO_HEADS: Test = MEDIUM.test("encrypted::files_without_heads_are_not_the_same_file");
+const ENCRYPTED_HOLE: Test =
+    MEDIUM.test("encrypted::a_hole_holds_nothing_of_what_was_written_last");
+const TORN_BESIDE: Test =
+    MEDIUM.test("encrypted::torn::what_another_process_is_writing_is_read_again");
+const TORN_WITHIN: Test =
+    MEDIUM.test("encrypted::torn::what_another_thread_is_writing_is_read_again");
+const MOVED_UNITS: Test =
+    MEDIUM.test("encrypted::a_sector_that_is_moved_or_of_another_file_is_not_shown");
+const CHANGED_UNITS: Test = MEDIUM.test("encrypted::nothing_that_was_changed_is_shown");
+const AS_PLAIN: Test = MEDIUM.test("encrypted::a_file_is_as_if_it_were_plain");
+const KEY_RECORDS: Test = MEDIUM.test("encrypted::either_record_of_the_key_file_opens_the_store");
+const KEY_FILE: Test = MEDIUM.test("encrypted::a_key_file_is_not_written_over");
+const KEY_CUTS: Test =
+    STORE_WHOLE.test("encryption::a_power_cut_leaves_one_key_that_opens_the_store");
+const OTHER_KEYS: Test =
+    STORE_WHOLE.test("encryption::a_store_becomes_encrypted_gets_other_keys_and_becomes_plain");
+const KEY_FAULTS: Test =
+    STORE_WHOLE.test("encryption::a_key_file_whose_name_was_not_synced_is_not_built_upon");
+const LINKED_KEYS: Test = MEDIUM.test("encrypted::a_file_is_linked_to_where_its_key_opens_it");
+const SAVEPOINT_KEYS: Test = STORE_WHOLE.test("savepoints::savepoints_of_encrypted_stores");
+
+const FOLDED: Test = LSM_UNITS.test("compact::fold::tests::operands_become_one_or_a_value");
+const CUTS: Test = LSM_UNITS
+    .test("compact::fold::tests::nothing_is_folded_across_what_a_newer_operand_goes_on_below");
+const UNMERGED: Test =
+    LSM_UNITS.test("compact::fold::tests::what_cannot_be_merged_stays_with_what_is_below");
+const MERGED_MODEL: Test = LSM_TREE.test("model::merged_values_agree_with_maps");
+const MERGED_ENGINES: Test = STORE_WHOLE.test("merge::operands_agree_with_a_model_in_every_engine");
+const MERGE_CHECKS: Test = STORE_WHOLE.test("merge::operands_are_checked_before_they_are_written");
+const TWO_OPERATORS: Test =
+    STORE_WHOLE.test("merge::of_two_operators_that_are_given_at_once_one_is_refused");
+const MERGE_LARGE: Test = LSM_TREE.test("costs::a_large_value_below_an_operand_is_written_once");
+const MERGE_RECLAIMS: Test = LSM_TREE.test("costs::a_rewrite_for_a_full_device_folds_nothing");
+const MERGE_COSTS: Test = LSM_TREE.test("costs::a_merge_reads_no_file_and_chains_stay_short");
+
+const EACH_SAVEPOINT: Test = STORE_WHOLE.test("savepoints::each_savepoint_shows_its_moment");
+const SAVEPOINT_READ: Test =
+    STORE_WHOLE.test("savepoints::a_savepoint_is_read_while_its_store_is_written");
+const SAVEPOINT_CRASHES: Test =
+    SCENARIOS.test("savepoint_crashes::a_crash_leaves_each_savepoint_at_its_commit");
+const SAVEPOINT_FAILURES: Test = SCENARIOS
+    .test("savepoint_crashes::a_power_cut_behind_a_failure_leaves_each_savepoint_at_its_commit");
+const GOING_BACK_FAULTS: Test =
+    SCENARIOS.test("savepoint_crashes::going_back_on_disks_that_fail_and_fill_up");
+const SAVEPOINT_DEATHS: Test = SCENARIOS
+    .test("savepoint_crashes::a_power_cut_behind_a_death_leaves_each_savepoint_at_its_commit");
+
+const FILTERED: Test = LSM_TREE.test("filters::a_filtered_compaction_is_whole_or_nothing");
+const FILTER_ASKED: Test = LSM_UNITS
+    .test("compaction_filter::tests::only_the_newest_version_that_no_snapshot_sees_is_asked_about");
+const FILTER_PAUSES: Test = LSM_UNITS.test(
+    "compaction_filter::tests::\
+     after_a_result_that_could_not_be_used_there_are_compactions_without_a_filter",
+);
+const FILTER_MEANWHILE: Test =
+    STORE_WHOLE.test("compaction_filter::a_snapshot_that_is_opened_meanwhile_keeps_what_it_sees");
+const FILTER_BLOBS: Test = STORE_WHOLE.test("compaction_filter::blobs_panics_and_merge_operators");
+const FILTER_EXPIRED: Test =
+    STORE_WHOLE.test("compaction_filter::compactions_drop_expired_entries");
+const FILTER_STORED: Test = STORE_WHOLE
+    .test("compaction_filter::filters_change_nothing_that_the_library_stores_with_values");
+
+const MULTIMAP_MODEL: Test = STORE.test("multimap::tests::random_bytes_are_sorted_sets");
+const MULTIMAP_LENGTH: Test =
+    STORE.test("multimap::tests::a_pair_has_as_many_bytes_as_a_key_and_an_error_says_so");
+const MULTIMAP_TYPES: Test =
+    STORE_WHOLE.test("multimaps::a_handle_of_bytes_does_not_write_what_has_other_types");
+
+const SWEEP_STEPS: Test = STORE
+    .test("expiring::sweep_tests::steps_are_bounded_and_remove_what_has_expired_and_nothing_else");
+const SWEEP_DEADLINES: Test = STORE.test(
+    "expiring::sweep_tests::\
+     an_entry_that_got_another_deadline_stays_and_rows_without_entries_go",
+);
+const SWEEP_LOOKS: Test = STORE
+    .test("expiring::sweep_tests::an_entry_that_gets_another_deadline_between_two_looks_stays");
+const PUT_AGAIN: Test = STORE.test("cache::tests::what_is_put_again_behind_a_sweep_counts");
+const SWEPT_CACHE: Test = STORE.test("cache::tests::swept_entries_count_no_more");
+
 /// Every fault that can be planted.
 pub(crate) const PLANTED: &[Mutant] = &[
     mutant("R1.applies-before-the-log-is-durable", &[SMALL]),
@@ -473,6 +558,88 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("readers.one-that-moves-says-nothing", &[BATCH_BESIDE_REFRESH]),
     mutant("readers.overwritten-pages-stay", &[READER_FOLLOWS]),
     mutant("readers.slices-change-under-their-owners", &[READER_IN_USE]),
+    mutant("readers.a-new-one-is-taken-for-one-that-knows", &[READER_COPIES]),
+    mutant("readers.copies-go-that-one-needs", &[READER_COPIES]),
+    mutant("encryption.a-doubtful-key-file-stays", &[KEY_FAULTS]),
+    mutant("encryption.copies-have-the-old-key", &[OTHER_KEYS]),
+    mutant("encryption.nonces-repeat", &[NEW_BYTES]),
+    mutant("encryption.each-opening-begins-with-the-same-nonce", &[NONCES]),
+    mutant("encryption.units-may-be-moved", &[MOVED_UNITS]),
+    mutant("encryption.units-are-of-any-file", &[MOVED_UNITS]),
+    mutant("encryption.lengths-are-not-authenticated", &[CHANGED_UNITS]),
+    mutant("encryption.lost-bytes-look-like-holes", &[CHANGED_UNITS]),
+    mutant("encryption.each-handle-knows-another-end", &[AS_PLAIN]),
+    mutant("encryption.files-without-heads-are-one", &[NO_HEADS]),
+    mutant("encryption.a-hole-has-what-was-written-last", &[ENCRYPTED_HOLE]),
+    mutant("encryption.what-was-cut-off-comes-back", &[AS_PLAIN]),
+    mutant("encryption.what-another-process-writes-is-damage", &[TORN_BESIDE]),
+    mutant("encryption.what-another-thread-writes-is-damage", &[TORN_WITHIN]),
+    mutant("encryption.a-key-file-before-it-is-durable", &[KEY_CUTS]),
+    mutant("encryption.a-replaced-key-is-not-durable", &[KEY_CUTS]),
+    mutant("encryption.one-record-of-the-key-is-read", &[KEY_RECORDS]),
+    mutant("encryption.a-key-file-is-written-over", &[KEY_FILE]),
+    mutant("encryption.files-are-linked-whatever-their-key", &[LINKED_KEYS]),
+    mutant("encryption.copies-have-data-keys-of-their-own", &[OTHER_KEYS]),
+    mutant("encryption.savepoints-have-the-old-key", &[SAVEPOINT_KEYS]),
+    mutant("merge.neighbours-change-places", &[FOLDED]),
+    mutant("merge.folds-across-what-others-go-on-below", &[CUTS]),
+    mutant("merge.folds-up-to-what-others-go-on-below", &[CUTS]),
+    mutant("merge.a-place-to-go-on-is-not-noted", &[MERGED_MODEL]),
+    mutant("merge.what-cannot-be-merged-loses-its-value", &[UNMERGED]),
+    mutant("merge.the-first-that-an-operand-stands-for-counts-again", &[MERGED_MODEL]),
+    mutant("merge.readers-pass-over-what-comes-next", &[MERGED_MODEL]),
+    mutant("merge.newer-operands-hide-values-from-a-flush", &[MERGED_MODEL]),
+    mutant("merge.operands-hide-values-on-a-full-device", &[MERGED_MODEL]),
+    mutant("merge.a-full-device-folds", &[MERGE_RECLAIMS]),
+    mutant("merge.absorbs-what-a-range-removed", &[MERGED_MODEL]),
+    mutant("merge.absorbs-whatever-its-length", &[MERGE_COSTS]),
+    mutant("merge.large-values-are-written-on-each-level", &[MERGE_LARGE]),
+    mutant("merge.a-folded-blob-counts-as-used", &[MERGED_MODEL]),
+    mutant("merge.a-conversion-forgets-the-operator", &[MERGED_ENGINES]),
+    mutant("merge.any-operator-is-taken", &[MERGE_CHECKS]),
+    mutant("merge.an-operator-given-meanwhile-is-replaced", &[TWO_OPERATORS]),
+    mutant("merge.a-transaction-keeps-its-last-operand", &[MERGED_ENGINES]),
+    mutant("savepoints.pages-are-not-kept", &[EACH_SAVEPOINT]),
+    mutant("savepoints.pages-are-kept-once-for-all", &[EACH_SAVEPOINT]),
+    mutant("savepoints.the-newest-copy-is-read", &[EACH_SAVEPOINT]),
+    mutant("savepoints.a-copy-before-it-is-durable", &[SAVEPOINT_CRASHES]),
+    mutant("savepoints.a-savepoint-before-it-is-durable", &[SAVEPOINT_CRASHES]),
+    mutant("savepoints.names-are-not-durable", &[SAVEPOINT_CRASHES]),
+    mutant("savepoints.a-doubtful-name-stays", &[SAVEPOINT_FAILURES]),
+    mutant("savepoints.names-that-are-read-are-durable", &[SAVEPOINT_FAILURES]),
+    mutant("savepoints.a-name-that-was-read-is-only-synced", &[SAVEPOINT_FAILURES]),
+    mutant("savepoints.a-deletion-is-not-durable", &[SAVEPOINT_CRASHES]),
+    mutant("savepoints.a-doubtful-deletion-stays", &[SAVEPOINT_FAILURES]),
+    mutant("savepoints.a-loss-is-not-durable", &[SAVEPOINT_FAILURES]),
+    mutant("savepoints.a-doubtful-loss-stays", &[SAVEPOINT_FAILURES]),
+    mutant("savepoints.a-deletion-that-is-found-is-durable", &[SAVEPOINT_DEATHS]),
+    mutant("savepoints.an-open-one-is-deleted", &[SAVEPOINT_READ]),
+    mutant("savepoints.free-pages-are-cut-off", &[EACH_SAVEPOINT]),
+    mutant("savepoints.going-back-forgets-what-is-later", &[EACH_SAVEPOINT]),
+    mutant("savepoints.going-back-is-not-durable", &[GOING_BACK_FAULTS]),
+    mutant("savepoints.a-doubtful-way-back-stays", &[GOING_BACK_FAULTS]),
+    mutant("savepoints.files-that-they-need-go-when-opened", &[EACH_SAVEPOINT]),
+    mutant("filters.what-goes-uncovers-what-is-older", &[FILTERED]),
+    mutant("filters.older-versions-are-asked-about", &[FILTER_ASKED]),
+    mutant("filters.what-the-newest-snapshot-sees-is-asked-about", &[FILTER_ASKED]),
+    mutant("filters.a-snapshot-opened-meanwhile-loses-what-it-sees", &[FILTER_MEANWHILE]),
+    mutant("filters.a-snapshot-of-the-very-commit-loses-it", &[FILTER_MEANWHILE]),
+    mutant("filters.a-blob-that-goes-counts-as-used", &[FILTER_BLOBS]),
+    mutant("filters.what-lies-below-operands-is-asked-about", &[FILTER_BLOBS]),
+    mutant("filters.a-result-that-was-not-used-is-made-again-at-once", &[FILTER_PAUSES]),
+    mutant("filters.deadlines-come-a-moment-early", &[FILTER_EXPIRED]),
+    mutant("filters.a-change-ends-the-deadline", &[FILTER_STORED]),
+    mutant("multimaps.values-run-into-the-next-key", &[MULTIMAP_MODEL]),
+    mutant("multimaps.a-range-has-the-key-that-it-excludes", &[MULTIMAP_MODEL]),
+    mutant("multimaps.a-range-lacks-its-last-key", &[MULTIMAP_MODEL]),
+    mutant("multimaps.pairs-may-be-too-long", &[MULTIMAP_LENGTH]),
+    mutant("multimaps.bytes-are-written-among-other-types", &[MULTIMAP_TYPES]),
+    mutant("expiring.a-sweep-takes-what-has-another-deadline", &[SWEEP_DEADLINES]),
+    mutant("expiring.a-sweep-trusts-its-first-look", &[SWEEP_LOOKS]),
+    mutant("expiring.deadlines-come-a-moment-early", &[SWEEP_STEPS]),
+    mutant("expiring.rows-outlive-their-entries", &[SWEEP_STEPS]),
+    mutant("expiring.what-was-swept-counts-in-a-cache", &[SWEPT_CACHE]),
+    mutant("expiring.what-was-put-again-counts-no-more-in-a-cache", &[PUT_AGAIN]),
     mutant("changes.a-commit-has-the-number-of-another", &[FEED]),
 ];
 

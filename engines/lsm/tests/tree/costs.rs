@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use adamant_heap::{Directory, Durability, Flushing, MemoryDirectory, Options as HeapOptions};
-use adamant_lsm::{Error, MergeError, MergeOperator, NEWEST, NamedOperator, Options};
+use adamant_lsm::{Error, LsmStats, MergeError, MergeOperator, NEWEST, NamedOperator, Options};
 use adamant_sim::{Call, SimDisk};
 
 use crate::store::{Store, open_on};
@@ -168,4 +168,89 @@ fn a_merge_reads_no_file_and_chains_stay_short() {
     assert_eq!(&*look(b"count"), &(MERGES + 4).to_le_bytes());
     assert_eq!(look(b"text").len() as u64, 5 + appended);
     assert_eq!(counting.take(), (0, 0), "values, after a compaction");
+}
+
+fn flush(store: &Store) {
+    let seen = || Ok(store.context.sequences().visible());
+    store.tree.rotate(&store.heap).unwrap();
+    while store.tree.flush(&store.heap, &seen, &|_| Ok(())).unwrap() {}
+}
+
+fn write(store: &Store, key: &[u8], value: Option<&[u8]>) {
+    let done =
+        store.heap.transaction(Durability::Buffered, |tx| store.tree.write(tx, [(key, value)]));
+    done.unwrap_or_else(|error: Error| panic!("{error}"));
+}
+
+/// Values of this length lie in blob files.
+const LARGE: usize = 500;
+
+/// A large value with an operand on top: on its way down neither of them is written anew, before
+/// nothing older is left below.
+#[test]
+fn a_large_value_below_an_operand_is_written_once() {
+    let store = open_on(&SimDisk::new(2).without_history()).unwrap();
+    let counting = Arc::new(Counting::default());
+    let operator = NamedOperator::new("counting", Some(Arc::<Counting>::clone(&counting)));
+    store.tree.set_operator(operator);
+    let seen = || Ok(store.context.sequences().visible());
+    let mut random = fastrand::Rng::with_seed(2);
+    // A last level that is so large that there is one above it.
+    write(&store, b"text", Some(&[1; LARGE]));
+    for number in 0..1_000_u32 {
+        let value: Vec<u8> = (0..50).map(|_| random.u8(..)).collect();
+        write(&store, &number.to_le_bytes(), Some(&value));
+    }
+    store.tree.compact_all(&store.heap, &seen, &|_| Ok(())).unwrap();
+    write(&store, b"text", Some(&[2; LARGE]));
+    flush(&store);
+    merge(&store, b"text", b"3");
+    flush(&store);
+    while store.tree.stats().levels[0].tables < 6 {
+        write(&store, b"text, too", Some(b""));
+        flush(&store);
+    }
+    let written = store.tree.stats().blobs.values;
+    assert_eq!((written, counting.take().0), (2, 0));
+    while store.tree.compact_once(&store.heap, &seen, &|_| Ok(())).unwrap() {}
+    let stats = store.tree.stats();
+    let used: Vec<_> = stats.levels.iter().map(|level| level.tables > 0).collect();
+    let (last, above) = used.split_last().unwrap();
+    assert!(*last && above.contains(&true) && !used[0], "{used:?}");
+    assert_eq!((stats.blobs.values, counting.take().0), (written, 0), "as they were");
+    store.tree.compact_all(&store.heap, &seen, &|_| Ok(())).unwrap();
+    assert_eq!(counting.take().0, 1);
+    let text = store.get(b"text", NEWEST).unwrap();
+    assert!(text.is_some_and(|text| text[..] == [&[2; LARGE][..], b"3"].concat()));
+    assert_eq!(store.tree.stats().blobs.values, 1);
+    assert!(store.check().is_clean());
+}
+
+/// A rewrite that gives room back on a full device writes nothing that was not there before.
+#[test]
+fn a_rewrite_for_a_full_device_folds_nothing() {
+    let store = open_on(&SimDisk::new(3).without_history()).unwrap();
+    let counting = Arc::new(Counting::default());
+    let operator = || NamedOperator::new("counting", Some(Arc::<Counting>::clone(&counting)));
+    store.tree.set_operator(operator());
+    // So long that the next one is not merged with it at once.
+    merge(&store, b"text", &[1; 100]);
+    (0..100_u8).for_each(|number| write(&store, &[number], Some(&[number; 50])));
+    merge(&store, b"text", b"2");
+    // A flush without the operator leaves them apart.
+    store.tree.set_operator(NamedOperator::new("counting", None));
+    flush(&store);
+    store.tree.set_operator(operator());
+    (0..100_u8).for_each(|number| write(&store, &[number], None));
+    flush(&store);
+    let seen = || Ok(store.context.sequences().visible());
+    let before = store.tree.stats();
+    assert!(store.tree.reclaim(&store.heap, &seen, &|_| Ok(())).unwrap());
+    let after = store.tree.stats();
+    let entries = |stats: &LsmStats| stats.levels.iter().map(|level| level.entries).sum::<u64>();
+    assert!(entries(&after) + 100 <= entries(&before), "{before:?} {after:?}");
+    assert_eq!(counting.take().0, 0);
+    let text = store.get(b"text", NEWEST).unwrap();
+    assert!(text.is_some_and(|text| text[..] == [&[1; 100][..], b"2"].concat()));
+    assert!(store.check().is_clean());
 }

@@ -216,8 +216,11 @@ impl CheckpointState {
             }
         }
         log.sync(last)?;
+        debug_assert!(
+            asked.holes.is_empty() || !to.keepers.savepoints.has_any(),
+            "nothing is given back while there is a savepoint"
+        );
         for &(start, end) in asked.holes {
-            to.keepers.keep_range(pool, start, end)?;
             let _no_reader = pool.hold_pages();
             pool.clear(start, end - start)?;
         }

@@ -1,5 +1,8 @@
 //! Encrypted files: they hold what was written, as plain files do, and show nothing else.
 
+mod torn;
+
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use adamant_medium::encrypted::directory::{EncryptedDirectory, KEY_NAME};
@@ -44,12 +47,15 @@ fn a_file_is_as_if_it_were_plain() {
             let plain_file = plain.create("file").unwrap();
             let inner = in_memory();
             let directory = encrypted(&inner);
-            let mut file = match once {
+            let file = match once {
                 true => directory.create_once("file").unwrap(),
                 false => directory.create("file").unwrap(),
             };
+            let mut handles = [Arc::clone(&file), file];
             let mut rng = fastrand::Rng::with_seed(seed);
             for step in 0..120 {
+                let handle = rng.usize(..2);
+                let file = &handles[handle];
                 let sizes = [1, 30, 456, 512, 4096, 5000, 70_000, 200_000];
                 let bytes_max = *rng.choice(&sizes).unwrap();
                 let (offset, len) = (rng.u64(..300_000), rng.u64(..bytes_max));
@@ -80,7 +86,7 @@ fn a_file_is_as_if_it_were_plain() {
                             file.punch(pages.0, pages.1).expect(&context);
                         }
                     }
-                    8 => file = directory.open("file").unwrap().unwrap(),
+                    8 => handles[handle] = directory.open("file").unwrap().unwrap(),
                     _ => {
                         let mut read = vec![1; len as usize];
                         let mut expected = vec![2; len as usize];
@@ -100,9 +106,9 @@ fn a_file_is_as_if_it_were_plain() {
                         }
                     }
                 }
-                assert_eq!(file.len().unwrap(), plain_file.len().unwrap(), "{context}");
+                assert_eq!(handles[0].len().unwrap(), plain_file.len().unwrap(), "{context}");
             }
-            assert!(all_of(file.as_ref()) == all_of(plain_file.as_ref()), "seed {seed}");
+            assert!(all_of(handles[1].as_ref()) == all_of(plain_file.as_ref()), "seed {seed}");
             // And by another process.
             let again = EncryptedDirectory::open(inner, &key(1)).unwrap().unwrap();
             let file = again.open("file").unwrap().unwrap();
@@ -205,6 +211,95 @@ fn files_show_nothing_of_what_they_hold() {
     let again = all_of(inner.open("file").unwrap().unwrap().as_ref());
     assert_ne!(raw[8192..8704], again[8192..8704]);
     assert_eq!(raw[8704..], again[8704..]);
+}
+
+/// The nonces of the units that a file has; of those that were never written it is zeros.
+fn nonces_of(inner: &dyn Directory, name: &str) -> Vec<[u8; 12]> {
+    let raw = all_of(inner.open(name).unwrap().unwrap().as_ref());
+    raw[8192..].chunks(512).map(|unit| unit[..12].try_into().unwrap()).collect()
+}
+
+/// Whatever is written how often, by one process after the other and by two at the same time.
+#[test]
+fn no_nonce_is_used_twice() {
+    let inner = in_memory();
+    let names = ["one", "two"];
+    let first = encrypted(&inner);
+    for name in names {
+        first.create(name).unwrap();
+    }
+    let mut openings = vec![first];
+    let mut used = HashSet::new();
+    let mut last = [Vec::new(), Vec::new()];
+    for round in 0..40 {
+        if round % 5 == 0 {
+            // As copies of a store that are opened and written: they have one data key.
+            openings.push(EncryptedDirectory::open(Arc::clone(&inner), &key(1)).unwrap().unwrap());
+        }
+        for directory in &openings {
+            for (name, last) in names.iter().zip(&mut last) {
+                let file = directory.open(name).unwrap().unwrap();
+                file.write_at(&[7; 3000], round / 10 * 1000).unwrap();
+                let now = nonces_of(inner.as_ref(), name);
+                last.resize(now.len(), [0; 12]);
+                for (unit, (now, last)) in now.iter().zip(&*last).enumerate() {
+                    let is_new = now == last || used.insert(*now);
+                    assert!(is_new, "round {round}, unit {unit} of {name}: {now:?} again");
+                }
+                *last = now;
+            }
+        }
+    }
+    assert!(used.len() > 1000, "{}", used.len());
+}
+
+/// A linked file is one file: it must not be where another key is to open it.
+#[test]
+fn a_file_is_linked_to_where_its_key_opens_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| -> Arc<dyn Directory> {
+        std::fs::create_dir(folder.path().join(name)).unwrap();
+        Arc::new(OsDirectory::open(folder.path().join(name)).unwrap())
+    };
+    let directory = encrypted(&at("store"));
+    directory.create_once("file").unwrap().write_at(b"secret", 0).unwrap();
+    let plain = at("plain");
+    assert!(directory.link("file", plain.as_ref()).unwrap_err().is_unsupported());
+    let other = encrypted(&at("other"));
+    assert!(directory.link("file", &other).unwrap_err().is_unsupported());
+    assert!(plain.list().unwrap().is_empty() && other.list().unwrap().is_empty());
+    let alike = directory.create_alike(at("alike")).unwrap();
+    directory.link("file", &alike).unwrap();
+    assert_eq!(all_of(alike.open("file").unwrap().unwrap().as_ref()), b"secret");
+}
+
+/// A power cut left two files without a durable byte: not even their heads tell them apart.
+#[test]
+fn files_without_heads_are_not_the_same_file() {
+    let inner = in_memory();
+    let directory = encrypted(&inner);
+    let [one, other] = ["one", "other"].map(|name| {
+        inner.create(name).unwrap();
+        directory.open(name).unwrap().unwrap()
+    });
+    one.write_at(b"secret", 0).unwrap();
+    other.write_at(b"!", 3).unwrap();
+    assert_eq!(all_of(other.as_ref()), b"\0\0\0!");
+    assert_eq!(all_of(one.as_ref()), b"secret");
+}
+
+/// The unit in which the last write ended is remembered, and may be gone since.
+#[test]
+fn a_hole_holds_nothing_of_what_was_written_last() {
+    let inner = in_memory();
+    let file = encrypted(&inner).create("file").unwrap();
+    file.write_at(&[7; 20_000], 0).unwrap();
+    file.write_at(&[8; 100], 4096).unwrap();
+    file.punch(4096, 4096).unwrap();
+    file.write_at(&[9; 10], 4096 + 200).unwrap();
+    let mut read = [1; 300];
+    file.read_at(&mut read, 4096).unwrap();
+    assert_eq!(read, *[&[0; 200][..], &[9; 10], &[0; 90]].concat());
 }
 
 #[test]
