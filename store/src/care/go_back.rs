@@ -37,9 +37,9 @@ use crate::store::open::{directory_at, heap_options_of, lsm_trees_in, plain_of, 
 /// that later savepoints need. O(pool).
 ///
 /// Numbers of commits do not go back: what was is a commit behind all others, so no number ever
-/// names two states of a store. Of the [changes](Store::changes) those are left that the savepoint
-/// has, and the next one has a number above all that were ever given: whoever has read a change
-/// that is undone gets [`Error::ChangesUnknown`]; others go on.
+/// names two states of a store. Of the [changes](crate::Store::changes) those are left that the
+/// savepoint has, and the next one has a number above all that were ever given: whoever has read a
+/// change that is undone gets [`Error::ChangesUnknown`]; others go on.
 ///
 /// ```
 /// # let directory = tempfile::tempdir()?;
