@@ -220,6 +220,46 @@ fn numbers_go_on_above_those_of_a_history_that_has_ended() {
     }
 }
 
+/// A store that is made anew has few commits of its own, and the numbers of all that it ever gave:
+/// in its history, or in one that had ended before.
+#[test]
+fn numbers_go_on_in_a_store_that_is_compacted() {
+    for ends_before in [false, true] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("store");
+        let mut store = open(&path);
+        store.record_changes(Some(1 << 20)).unwrap();
+        let mut given = BTreeSet::new();
+        for round in 0..3 {
+            for _ in 0..40 {
+                store.keyspace("towns").unwrap().put("Bern", "1").unwrap();
+                assert!(given.insert(store.own_change().unwrap()), "each number is given once");
+            }
+            if ends_before {
+                store.record_changes(None).unwrap();
+            }
+            let before = last_commit(&store);
+            store.close().unwrap();
+            adamant::compact_with(&path, options()).unwrap();
+            store = open(&path);
+            assert!(last_commit(&store) > before, "round {round}: the same store goes on");
+            store.create_savepoint("compact").unwrap();
+            if !ends_before {
+                store.keyspace("towns").unwrap().put("Bern", "2").unwrap();
+                assert!(given.insert(store.own_change().unwrap()), "each number is given once");
+                store.record_changes(None).unwrap();
+                store = back(store, &path, "compact");
+            }
+            store.delete_savepoint("compact").unwrap();
+            store.record_changes(Some(1 << 20)).unwrap();
+            if ends_before {
+                let refused = store.changes(*given.last().unwrap());
+                assert!(matches!(refused, Err(Error::ChangesUnknown { .. })), "round {round}");
+            }
+        }
+    }
+}
+
 /// A reader that the writer has overtaken does not keep a store from going back. It has the old
 /// pool, in which nothing would ever change.
 #[test]
