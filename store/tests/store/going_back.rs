@@ -3,8 +3,9 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 
-use adamant::{Change, Error, Store};
+use adamant::{Change, Directory, Error, MemoryDirectory, Store};
 
 use crate::savepoints::{Model, change, open, verify};
 use crate::small::options;
@@ -258,6 +259,24 @@ fn numbers_go_on_in_a_store_that_is_compacted() {
             }
         }
     }
+}
+
+/// As in one that was compacted.
+#[test]
+fn numbers_go_on_in_a_store_that_is_repaired() {
+    let [damaged, target]: [Arc<dyn Directory>; 2] =
+        std::array::from_fn(|_| Arc::new(MemoryDirectory::new()) as Arc<dyn Directory>);
+    let store = Store::open_directory(Arc::clone(&damaged), options()).unwrap();
+    store.record_changes(Some(1 << 20)).unwrap();
+    for _ in 0..40 {
+        store.keyspace("towns").unwrap().put("Bern", "1").unwrap();
+    }
+    let (before, given) = (last_commit(&store), store.last_change().unwrap());
+    store.close().unwrap();
+    adamant::repair_into(&damaged, Arc::clone(&target), options()).unwrap();
+    let store = Store::open_directory(target, options()).unwrap();
+    assert_eq!(store.last_change().unwrap(), given, "the history was saved");
+    assert!(last_commit(&store) > before, "its commits have larger numbers");
 }
 
 /// A reader that the writer has overtaken does not keep a store from going back. It has the old

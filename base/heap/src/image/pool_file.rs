@@ -239,7 +239,16 @@ impl PoolFile {
     /// # Errors
     /// Those of the medium.
     pub(crate) fn retire(&self) -> Result<()> {
-        for offset in CHECKPOINT_OFFSETS {
+        let number_at = |at: u64| {
+            Ok::<_, Error>(read_slot(&*self.file, &self.uuid, at)?.map(|it| it.number.get()))
+        };
+        let [first, second] = CHECKPOINT_OFFSETS;
+        // The newest last: whoever looks in between must not take the one before it for that.
+        let offsets = match number_at(first)? < number_at(second)? {
+            true => [first, second],
+            false => [second, first],
+        };
+        for offset in offsets {
             self.file.write_at(&[0; size_of::<Checkpoint>()], offset)?;
         }
         Ok(())
