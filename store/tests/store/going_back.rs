@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use adamant::{Change, Directory, Error, MemoryDirectory, Store};
+use adamant::{Change, Directory, Error, Store};
+use adamant_medium::memory::MemoryDirectory;
 
 use crate::savepoints::{Model, change, open, verify};
 use crate::small::options;
