@@ -8,6 +8,7 @@ use std::sync::Arc;
 use adamant::{Change, Directory, Error, Store};
 use adamant_medium::memory::MemoryDirectory;
 
+use crate::savepoint_files::copy;
 use crate::savepoints::{Model, change, open, verify};
 use crate::small::options;
 
@@ -317,6 +318,37 @@ fn an_overtaken_reader_finds_that_the_store_went_back() {
         verify(&reader, &models, "behind later commits");
         drop(handle);
     }
+}
+
+/// The process that went back was ended between the exchange and the last step, which tells
+/// overtaken readers; the next one that opens the store does.
+#[test]
+fn an_overtaken_reader_finds_what_a_killed_process_went_back_to() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, other) = (directory.path().join("store"), directory.path().join("other"));
+    let store = open(&path);
+    let (mut models, mut random) = (Model::default(), fastrand::Rng::with_seed(8));
+    (0..30).for_each(|_| change(&store, &mut models, &mut random));
+    store.create_savepoint("one").unwrap();
+    let old = models.clone();
+    (0..30).for_each(|_| change(&store, &mut models, &mut random));
+    store.close().unwrap();
+    copy(&path, &other);
+    adamant::go_back_with(&other, "one", options()).unwrap();
+    let mut reader = Store::open_beside(&path).unwrap();
+    verify(&reader, &models, "beside a store that stayed");
+    // What the exchange leaves: both pools, and the pages that it kept.
+    std::fs::rename(path.join("pool"), path.join("pool.new")).unwrap();
+    std::fs::copy(other.join("pool"), path.join("pool")).unwrap();
+    copy(&other.join("savepoints"), &path.join("savepoints"));
+    let store = open(&path);
+    assert!(!path.join("pool.new").exists());
+    assert!(reader.refresh().unwrap());
+    verify(&reader, &old, "behind the going back");
+    let mut models = old;
+    (0..30).for_each(|_| change(&store, &mut models, &mut random));
+    assert!(reader.refresh().unwrap());
+    verify(&reader, &models, "behind later commits");
 }
 
 /// Links of a chain of increments that were made before and after going back, and forward again:
