@@ -41,6 +41,8 @@ pub struct Options {
     /// `None`: half of the process's.
     pub(crate) memory_bytes_max: Option<u64>,
     pub(crate) address_bytes_max: u64,
+    /// Of a new store that takes the place of one: the number of the last commit of that.
+    pub(crate) commits_before: u64,
     pub(crate) huge_bytes_max: u64,
     pub(crate) image: ImageKind,
     pub(crate) key: Option<EncryptionKey>,
@@ -71,6 +73,7 @@ impl Options {
             verify_first_touch: false,
             memory_bytes_max: None,
             address_bytes_max: u64::MAX,
+            commits_before: 0,
             huge_bytes_max: 0,
             image: ImageKind::default(),
             key: default_key(),

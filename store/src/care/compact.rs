@@ -134,6 +134,8 @@ pub(crate) fn rebuild_beside(
     options: Options,
 ) -> Result<Unfinished> {
     let unfinished = Unfinished::beside(parent, name, UNFINISHED_SUFFIX)?;
+    let commits_before = store.shared.heap()?.last_commit();
+    let options = Options { commits_before, ..options };
     let target = Store::open_directory(unfinished.directory()?, options)?;
     rebuild(&store.shared, &target)?;
     // The pool grew ahead of its contents.

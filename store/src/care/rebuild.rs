@@ -15,6 +15,7 @@ use crate::common::shared::Shared;
 use crate::error::{Error, Result};
 use crate::keyspace::handle::Keyspace;
 use crate::keyspace::snapshot::Snapshot;
+use crate::layout::STORE_FORMAT_CHANGES;
 use crate::store::handle::Store;
 
 /// Copies all entries of the source, as of one moment, to an empty store, and makes them durable
@@ -57,6 +58,7 @@ pub(crate) fn rebuild(source: &Arc<Shared>, target: &Store) -> Result<()> {
         }
     }
     set_next_id(target, next)?;
+    keep_changes_format(source, target)?;
     target.sync()
 }
 
@@ -64,6 +66,18 @@ fn set_next_id(target: &Store, id: u64) -> Result<()> {
     let shared = &target.shared;
     shared.transaction(Durability::Deferred, |transaction| {
         shared.catalogue().set_next_id(transaction, id)
+    })
+}
+
+/// Of a history of changes that has ended only the format of the head tells, and that the next one
+/// must not give its numbers again.
+fn keep_changes_format(source: &Shared, target: &Store) -> Result<()> {
+    if source.catalogue().format(&source.view()?)? < STORE_FORMAT_CHANGES {
+        return Ok(());
+    }
+    let shared = &target.shared;
+    shared.transaction(Durability::Deferred, |transaction| {
+        shared.catalogue().raise_format_to(transaction, STORE_FORMAT_CHANGES)
     })
 }
 

@@ -94,7 +94,7 @@ pub fn repair_into(
     let source = plain_of(Arc::clone(source), &options.clone().create(false))?.0;
     let salvage = Salvage::open(&source)?;
     let lsm_trees = lsm_trees_at(&source, &options);
-    let target = Store::open_directory(target, options)?;
+    let target = Store::open_directory(target, behind(&salvage, options))?;
     let report = rescue(&salvage, &lsm_trees, &target)?;
     target.close()?;
     Ok(report)
@@ -115,7 +115,7 @@ pub(crate) fn save(
     let unfinished = Unfinished::beside(Arc::clone(parent), name, UNFINISHED_SUFFIX)?;
     let directory = unfinished.directory()?;
     let lsm_trees = lsm_trees_at(source, &options);
-    let target = Store::open_directory(Arc::clone(&directory), options)?;
+    let target = Store::open_directory(Arc::clone(&directory), behind(&salvage, options))?;
     let mut report = rescue(&salvage, &lsm_trees, &target)?;
     target.close()?;
     // Locked, so that no process commits to it before its name is durable: else the renaming could
@@ -133,6 +133,12 @@ pub(crate) fn save(
     take_place(parent.as_ref(), &new, name, &damaged)?;
     report.damaged_path = Some(parent.path().join(name_of(&damaged)));
     Ok(report)
+}
+
+/// The options of a new store whose commits have numbers above those of what is saved: its history
+/// of changes goes on.
+fn behind(salvage: &Salvage, options: Options) -> Options {
+    Options { commits_before: salvage.last_sequence(), ..options }
 }
 
 /// The LSM trees of the damaged store.

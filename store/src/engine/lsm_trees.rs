@@ -7,6 +7,7 @@
 //! one that destroys it.
 //! Thread safety: `trees` is held for itself, while a tree is opened.
 
+use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -432,9 +433,14 @@ impl LsmTrees {
         // Where it cannot be told, one may be there.
         let has_readers = heap.oldest_reader().map_or(true, |oldest| oldest.is_some());
         let is_unknown = has_readers || self.has_unopened();
-        let is_listed = |file| is_unknown || trees.iter().any(|tree| tree.has_file(file));
+        // A process that went back may have died before its sync: a power cut brings the old pool
+        // back, with the files that it has. Only where there is one to remove.
+        let synced = OnceCell::new();
+        let is_durable = || synced.get_or_init(|| heap.directory().sync()).is_ok();
+        let is_listed =
+            |file| is_unknown || trees.iter().any(|tree| tree.has_file(file)) || !is_durable();
         environment.remove_orphans(is_listed).map_err(Error::of_lsm(""))?;
-        Ok(())
+        Ok(synced.into_inner().unwrap_or(Ok(()))?)
     }
 
     /// Stops removing files: the store is being closed.

@@ -199,6 +199,7 @@ pub(crate) fn heap_in(
 pub(crate) fn heap_options_of(options: &Options) -> adamant_heap::Options {
     let mut heap_options = adamant_heap::Options::default();
     heap_options.create = options.create;
+    heap_options.commits_before = options.commits_before;
     heap_options.read_only = options.only_reads();
     heap_options.beside_writer = options.beside_writer;
     heap_options.reader_bytes_max = options.reader_bytes_max;

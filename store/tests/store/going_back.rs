@@ -3,9 +3,12 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 
-use adamant::{Change, Error, Store};
+use adamant::{Change, Directory, Error, Store};
+use adamant_medium::memory::MemoryDirectory;
 
+use crate::savepoint_files::copy;
 use crate::savepoints::{Model, change, open, verify};
 use crate::small::options;
 
@@ -220,6 +223,64 @@ fn numbers_go_on_above_those_of_a_history_that_has_ended() {
     }
 }
 
+/// A store that is made anew has few commits of its own, and the numbers of all that it ever gave:
+/// in its history, or in one that had ended before.
+#[test]
+fn numbers_go_on_in_a_store_that_is_compacted() {
+    for ends_before in [false, true] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("store");
+        let mut store = open(&path);
+        store.record_changes(Some(1 << 20)).unwrap();
+        let mut given = BTreeSet::new();
+        for round in 0..3 {
+            for _ in 0..40 {
+                store.keyspace("towns").unwrap().put("Bern", "1").unwrap();
+                assert!(given.insert(store.own_change().unwrap()), "each number is given once");
+            }
+            if ends_before {
+                store.record_changes(None).unwrap();
+            }
+            let before = last_commit(&store);
+            store.close().unwrap();
+            adamant::compact_with(&path, options()).unwrap();
+            store = open(&path);
+            assert!(last_commit(&store) > before, "round {round}: the same store goes on");
+            store.create_savepoint("compact").unwrap();
+            if !ends_before {
+                store.keyspace("towns").unwrap().put("Bern", "2").unwrap();
+                assert!(given.insert(store.own_change().unwrap()), "each number is given once");
+                store.record_changes(None).unwrap();
+                store = back(store, &path, "compact");
+            }
+            store.delete_savepoint("compact").unwrap();
+            store.record_changes(Some(1 << 20)).unwrap();
+            if ends_before {
+                let refused = store.changes(*given.last().unwrap());
+                assert!(matches!(refused, Err(Error::ChangesUnknown { .. })), "round {round}");
+            }
+        }
+    }
+}
+
+/// As in one that was compacted.
+#[test]
+fn numbers_go_on_in_a_store_that_is_repaired() {
+    let [damaged, target]: [Arc<dyn Directory>; 2] =
+        std::array::from_fn(|_| Arc::new(MemoryDirectory::new()) as Arc<dyn Directory>);
+    let store = Store::open_directory(Arc::clone(&damaged), options()).unwrap();
+    store.record_changes(Some(1 << 20)).unwrap();
+    for _ in 0..40 {
+        store.keyspace("towns").unwrap().put("Bern", "1").unwrap();
+    }
+    let (before, given) = (last_commit(&store), store.last_change().unwrap());
+    store.close().unwrap();
+    adamant::repair_into(&damaged, Arc::clone(&target), options()).unwrap();
+    let store = Store::open_directory(target, options()).unwrap();
+    assert_eq!(store.last_change().unwrap(), given, "the history was saved");
+    assert!(last_commit(&store) > before, "its commits have larger numbers");
+}
+
 /// A reader that the writer has overtaken does not keep a store from going back. It has the old
 /// pool, in which nothing would ever change.
 #[test]
@@ -257,6 +318,37 @@ fn an_overtaken_reader_finds_that_the_store_went_back() {
         verify(&reader, &models, "behind later commits");
         drop(handle);
     }
+}
+
+/// The process that went back was ended between the exchange and the last step, which tells
+/// overtaken readers; the next one that opens the store does.
+#[test]
+fn an_overtaken_reader_finds_what_a_killed_process_went_back_to() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, other) = (directory.path().join("store"), directory.path().join("other"));
+    let store = open(&path);
+    let (mut models, mut random) = (Model::default(), fastrand::Rng::with_seed(8));
+    (0..30).for_each(|_| change(&store, &mut models, &mut random));
+    store.create_savepoint("one").unwrap();
+    let old = models.clone();
+    (0..30).for_each(|_| change(&store, &mut models, &mut random));
+    store.close().unwrap();
+    copy(&path, &other);
+    adamant::go_back_with(&other, "one", options()).unwrap();
+    let mut reader = Store::open_beside(&path).unwrap();
+    verify(&reader, &models, "beside a store that stayed");
+    // What the exchange leaves: both pools, and the pages that it kept.
+    std::fs::rename(path.join("pool"), path.join("pool.new")).unwrap();
+    std::fs::copy(other.join("pool"), path.join("pool")).unwrap();
+    copy(&other.join("savepoints"), &path.join("savepoints"));
+    let store = open(&path);
+    assert!(!path.join("pool.new").exists());
+    assert!(reader.refresh().unwrap());
+    verify(&reader, &old, "behind the going back");
+    let mut models = old;
+    (0..30).for_each(|_| change(&store, &mut models, &mut random));
+    assert!(reader.refresh().unwrap());
+    verify(&reader, &models, "behind later commits");
 }
 
 /// Links of a chain of increments that were made before and after going back, and forward again:

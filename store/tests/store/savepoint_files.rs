@@ -150,7 +150,7 @@ fn a_backup_leaves_out_files_that_only_savepoints_need() {
     verify(&open(&of_savepoint), "data", 2);
 }
 
-fn copy(from: &Path, to: &Path) {
+pub(crate) fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in from.read_dir().unwrap().map(|entry| entry.unwrap()) {
         match entry.file_type().unwrap().is_dir() {

@@ -43,6 +43,7 @@ pub(super) fn open_writable(directory: &Arc<dyn Directory>, options: &Options) -
         deferred_bytes_max: options.deferred_bytes_max,
         recovery_bytes_max: RECOVERY_BYTES.min(options.memory_bytes_max / 2),
         reader_bytes_max: options.reader_bytes_max,
+        commits_before: options.commits_before,
     };
     // Another process may have created the heap between the listing and the lock.
     let is_heap = is_heap || directory.list()?.iter().any(|name| name == POOL_NAME);

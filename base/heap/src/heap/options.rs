@@ -34,6 +34,9 @@ pub struct Options {
     pub address_bytes_max: u64,
     /// Whether an empty directory becomes a new heap; else it is an error.
     pub create: bool,
+    /// The number above which a new heap numbers its commits: that of the last commit of a heap
+    /// that it takes the place of, so that none is given twice.
+    pub commits_before: u64,
     /// Whether to open read-only: any number of processes may have a heap open so, while none has
     /// it for writing. Recovery happens in memory; no file is written, not even its time, so files
     /// and directory need not be writable. All calls that write return `Error::ReadOnly`.
@@ -79,6 +82,7 @@ impl Default for Options {
             background: true,
             address_bytes_max: u64::MAX,
             create: true,
+            commits_before: 0,
             read_only: false,
             beside_writer: false,
             reader_bytes_max: 1 << 30,

@@ -44,7 +44,8 @@ pub(crate) struct PoolFile {
 
 impl PoolFile {
     /// Makes a pool file of `pages` data pages in an empty file: `initial` pages, each with its
-    /// heap offset, and a first checkpoint that says that no log follows. Synced on return.
+    /// heap offset, and a first checkpoint that says that it holds everything up to record
+    /// `applied`, and no log follows. Synced on return.
     ///
     /// # Errors
     /// Those of the medium.
@@ -53,6 +54,7 @@ impl PoolFile {
         uuid: [u8; 16],
         pages: u64,
         initial: &[(u64, &[u8])],
+        applied: u64,
     ) -> Result<Self> {
         let pool = Self::begin(file, uuid)?;
         pool.grow(pages.max(FIRST_PAGE))?;
@@ -61,7 +63,7 @@ impl PoolFile {
             pool.file.write_at(page, file_offset(offset))?;
             pool.file.write_at(&page_checksum(page).to_le_bytes(), checksum_file_offset(offset))?;
         }
-        pool.finish(0)?;
+        pool.finish(applied)?;
         Ok(pool)
     }
 
@@ -237,7 +239,16 @@ impl PoolFile {
     /// # Errors
     /// Those of the medium.
     pub(crate) fn retire(&self) -> Result<()> {
-        for offset in CHECKPOINT_OFFSETS {
+        let number_at = |at: u64| {
+            Ok::<_, Error>(read_slot(&*self.file, &self.uuid, at)?.map(|it| it.number.get()))
+        };
+        let [first, second] = CHECKPOINT_OFFSETS;
+        // The newest last: whoever looks in between must not take the one before it for that.
+        let offsets = match number_at(first)? < number_at(second)? {
+            true => [first, second],
+            false => [second, first],
+        };
+        for offset in offsets {
             self.file.write_at(&[0; size_of::<Checkpoint>()], offset)?;
         }
         Ok(())

@@ -53,7 +53,7 @@ fn create_named(
     files.prepare_first()?;
     remove_if_there(directory.as_ref(), POOL_NEW_NAME)?;
     let file = directory.create(POOL_NEW_NAME)?;
-    PoolFile::create(file, uuid, data_pages, initial_pages)?;
+    PoolFile::create(file, uuid, data_pages, initial_pages, options.commits_before)?;
     // The pool is durable before its name. A log that has no name yet holds nothing.
     directory.rename(POOL_NEW_NAME, POOL_NAME)?;
     directory.sync()?;

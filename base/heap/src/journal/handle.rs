@@ -32,16 +32,15 @@ use crate::journal::checkpoints::source::PageSource;
 use crate::journal::readers::{Reader, Readers};
 use crate::journal::records::files::{Files, LentLogSpace};
 use crate::journal::records::log::Log;
-use crate::journal::records::log_file::remove_if_there;
 use crate::journal::records::options::JournalOptions;
 use crate::journal::records::record::RecordBuilder;
 use crate::journal::recovery::backup::{Source, back_up};
-use crate::journal::recovery::go_back::{Arrival, go_back};
+use crate::journal::recovery::go_back::{Arrival, go_back, remove_left};
 use crate::journal::recovery::recover::{Recovered, Recovery, recover};
 use crate::journal::savepoints::registry::Registry;
 use crate::journal::savepoints::savepoint_file::NewSavepoint;
 use crate::journal::savepoints::view::PoolView;
-use crate::layout::{BELL_OFFSET, CHECKPOINT_OFFSETS, LOG_NAME, POOL_NEW_NAME, ZONE_PAGES};
+use crate::layout::{BELL_OFFSET, CHECKPOINT_OFFSETS, LOG_NAME, ZONE_PAGES};
 
 /// The journal. Dropping it without `close` writes pending records to the disk and leaves the rest
 /// to the next opening.
@@ -98,7 +97,7 @@ impl Journal {
         let keepers = Keepers::new(directory, &pool, options.reader_bytes_max)?;
         let Recovered { applied, files, recovery } =
             recover(&pool, log_directory.as_ref(), bytes_max, &keepers)?;
-        remove_if_there(directory.as_ref(), POOL_NEW_NAME)?;
+        remove_left(directory.as_ref())?;
         let holds = Arc::<Holds>::default();
         let held = (Arc::clone(holds.bytes()), options.held_bytes_max);
         let files = Files::new(log_directory, options.log_bytes_max, files).beside(held);

@@ -288,7 +288,7 @@ mod tests {
         let file = MemoryDirectory::new().create("pool").expect("a file");
         let page = [0; PAGE_BYTES as usize];
         let initial = [(0, &page[..]), (TABLE_BASE, &page[..])];
-        PoolFile::create(file, [5; 16], 2, &initial).expect("a pool")
+        PoolFile::create(file, [5; 16], 2, &initial, 0).expect("a pool")
     }
 
     /// A regression: a reader took the head of a table for true that was half written, and what

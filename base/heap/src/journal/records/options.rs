@@ -27,6 +27,8 @@ pub(crate) struct JournalOptions {
     pub(crate) recovery_bytes_max: u64,
     /// Bytes of pages kept for readers in other processes at most.
     pub(crate) reader_bytes_max: u64,
+    /// The number above which a new heap numbers its commits.
+    pub(crate) commits_before: u64,
 }
 
 /// The same, where nothing bounds memory: more of it would make opening no faster.
@@ -42,6 +44,7 @@ impl Default for JournalOptions {
             deferred_bytes_max: 1 << 20,
             recovery_bytes_max: RECOVERY_BYTES,
             reader_bytes_max: 1 << 30,
+            commits_before: 0,
         }
     }
 }

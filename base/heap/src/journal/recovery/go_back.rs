@@ -73,6 +73,25 @@ pub(in crate::journal) fn go_back(
     Ok(sequence)
 }
 
+/// Removes what going back has left when its process ended: a new pool, or the old one, which
+/// readers may have.
+///
+/// # Errors
+/// Those of the medium.
+pub(in crate::journal) fn remove_left(directory: &dyn Directory) -> Result<()> {
+    let left = directory.open(POOL_NEW_NAME).ok().flatten();
+    if let Some(old) = left.and_then(|file| PoolFile::open(file).ok()) {
+        // As long as the exchange is not durable, a power cut makes it the pool again.
+        if let Err(error) = directory.sync() {
+            let _ = remove_if_there(directory, POOL_NEW_NAME);
+            return Err(error.into());
+        }
+        // Best effort, as it is in going back.
+        let _ = old.retire();
+    }
+    remove_if_there(directory, POOL_NEW_NAME)
+}
+
 /// Keeps all that the pool has otherwise for later savepoints, which read it from the pool so far.
 fn keep_for_later(pool: &PoolFile, registry: &Registry, view: &PoolView) -> Result<()> {
     let (data_pages, end) = (view.data_pages(), registry.pages_max().min(pool.pages_backed()));

@@ -2,6 +2,7 @@
 //! tail.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use fastrand::Rng;
 
@@ -209,6 +210,34 @@ fn both_checkpoints_or_the_log_lost_is_damage() {
     copy.remove("pool");
     let created = crate::journal::Journal::create(&copy.root(), options(), &[], 4);
     assert!(matches!(created, Err(Error::Unsupported { .. })));
+}
+
+/// A reader that looks in between must not go back to the checkpoint before.
+#[test]
+fn a_pool_that_is_retired_loses_its_newest_checkpoint_last() {
+    let disk = Disk::new();
+    let (mut model, mut rng) = (Model::new(), Rng::with_seed(3));
+    let journal = create(&disk, options());
+    model.commit(&mut rng, &journal, 5, Durability::Sync);
+    journal.close().expect("close");
+    for later in 1..5 {
+        let disk = disk.copy();
+        let pool = PoolFile::open_in(disk.root().as_ref()).expect("a pool");
+        let newest = || pool.newest_checkpoint().expect("read");
+        let closed = newest().expect("a checkpoint");
+        for number in closed.number.get()..closed.number.get() + later {
+            let next = Checkpoint { number: (number + 1).into(), ..closed };
+            pool.write_checkpoint(next).expect("written");
+        }
+        let number = || newest().map(|newest| newest.number.get());
+        let last = number();
+        disk.faults().writes_left.store(1, Ordering::Relaxed);
+        assert!(pool.retire().is_err() && last.is_some());
+        assert_eq!(number(), last, "{later} checkpoints later");
+        disk.faults().writes_left.store(u64::MAX, Ordering::Relaxed);
+        pool.retire().expect("retired");
+        assert_eq!(number(), None);
+    }
 }
 
 #[test]

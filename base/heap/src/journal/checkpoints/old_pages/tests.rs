@@ -14,7 +14,8 @@ fn store(copies: u64) -> (Arc<dyn Directory>, PoolFile, Keeper) {
     let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
     let file = directory.create("pool").expect("a file");
     let page = [0; PAGE_BYTES as usize];
-    let pool = PoolFile::create(file, [5; 16], PAGES, &[(0, &page[..]), (TABLE_BASE, &page[..])]);
+    let initial = [(0, &page[..]), (TABLE_BASE, &page[..])];
+    let pool = PoolFile::create(file, [5; 16], PAGES, &initial, 0);
     let keeper = Keeper::new(&directory, copies * (PAGE_BYTES + 1000));
     (directory, pool.expect("a pool"), keeper)
 }
