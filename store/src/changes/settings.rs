@@ -8,7 +8,7 @@ use adamant_heap::durability::Durability;
 use crate::common::catalogue::kind_of;
 use crate::common::history::{HISTORY_NAME, HistoryHead, prune, read_head, write_head};
 use crate::common::shared::{List, Shared};
-use crate::common::undone_changes::first_change_behind;
+use crate::common::undone_changes::{first_change_behind, skip_to};
 use crate::engine::tree::Engine;
 use crate::error::{Error, Result};
 use crate::layout::{KIND_CHANGES, STORE_FORMAT_CHANGES};
@@ -77,16 +77,17 @@ impl Store {
             return Err(Error::WrongKind { name: HISTORY_NAME.into(), found: kind });
         }
         // There may have been one: whoever has a number of it must not take it for one of this.
-        let first = match catalogue.format(transaction)? {
-            STORE_FORMAT_CHANGES.. => first_change_behind(self.shared.heap()?.last_commit()),
-            _ => 1,
-        };
+        let may_follow_another = catalogue.format(transaction)? >= STORE_FORMAT_CHANGES;
         let own = OwnOptions::default();
         let added = (Engine::Bplus, KIND_CHANGES);
         let entry = catalogue.add(transaction, HISTORY_NAME, added, &own)?;
         let state = self.shared.history_state(transaction, &entry)?;
         let map = state.map(transaction, catalogue)?;
-        write_head(transaction, &map, &HistoryHead::new(first, bytes_max))?;
+        write_head(transaction, &map, &HistoryHead::new(1, bytes_max))?;
+        if may_follow_another {
+            let last = first_change_behind(self.shared.heap()?.last_commit());
+            skip_to(transaction, &map, last)?;
+        }
         // With the commit, before any other: each later one is recorded.
         let history = Arc::clone(history);
         transaction.on_commit(move |_| history.set(Some(state)));
