@@ -102,9 +102,7 @@ fn keep_for_later(pool: &PoolFile, registry: &Registry, view: &PoolView) -> Resu
     let behind = behind.chain(tables.map(|page| TABLE_BASE + page * PAGE_BYTES));
     let mut pages = view.index().kept_pages();
     pages.extend(behind);
-    pages.sort_unstable_by_key(|page| file_offset(*page));
-    pages.dedup();
-    registry.keep(pool, &pages)
+    keep_in_order(pool, registry, pages)
 }
 
 /// Keeps what the pool has in place of pages that were written to the new one: those that it has as
@@ -112,6 +110,11 @@ fn keep_for_later(pool: &PoolFile, registry: &Registry, view: &PoolView) -> Resu
 fn keep_written(pool: &PoolFile, registry: &Registry, mut pages: Vec<u64>) -> Result<()> {
     let end = pool.pages_backed();
     pages.retain(|page| covers(end, *page));
+    keep_in_order(pool, registry, pages)
+}
+
+/// Keeps pages in the order of the file, each once.
+fn keep_in_order(pool: &PoolFile, registry: &Registry, mut pages: Vec<u64>) -> Result<()> {
     pages.sort_unstable_by_key(|page| file_offset(*page));
     pages.dedup();
     registry.keep(pool, &pages)
