@@ -2,10 +2,12 @@
 //!
 //! Purpose: after many removals the pool has holes and half-empty nodes all over. All entries are
 //! loaded in order into a new store, which fills its nodes and then replaces the old one.
-//! Invariants: the new store is whole and durable before it is exchanged with the old one, by one
-//! step of the file system: a crash at any moment leaves one of the two under the store's name. The
-//! old one is gone before its lock is released, so no other process opens it.
-//! Thread safety: holds the lock of the store throughout, so no other process has it open.
+//! Invariants: the new store is whole and durable before it takes the place of the old one
+//! (`store/replacement.rs`): a crash at any moment leaves one of the two under the store's name, or
+//! has the next opening see to that. The old one is gone before its lock is released, so no other
+//! process opens it.
+//! Thread safety: holds the lock of the store throughout, so no other process has it open. Windows
+//! renames nothing that is open: there it is an error if another process commits meanwhile.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -77,6 +79,10 @@ impl Store {
 /// 4 MiB, beside the store, until it is done. A crash leaves the old store or the new one, whole;
 /// the leftover beside it is called `NAME.compacting`, and the next call removes it. O(n).
 ///
+/// Where the file system cannot exchange two names in one step (on Windows and FreeBSD), the old
+/// store is called `NAME.being-replaced` for an instant. If the process ends then, whatever opens the
+/// store next, other than for reading only, gives it its name back first.
+///
 /// ```
 /// # let directory = tempfile::tempdir()?;
 /// # let path = directory.path().join("app.adamant");
@@ -94,8 +100,8 @@ impl Store {
 /// # Errors
 /// [`Error::Missing`] or [`Error::NotAStore`] if there is no store, [`Error::Locked`] if it is
 /// open, [`Error::HasSavepoints`] if it has persistent savepoints, [`Error::OtherObjects`] if its
-/// heap holds more than keyspaces; no space, damage, a file system that cannot exchange two
-/// directories in one step. The store is then unchanged.
+/// heap holds more than keyspaces; no space, damage. On Windows also if a process that only reads
+/// has it open. The store is then unchanged.
 pub fn compact(path: impl AsRef<Path>) -> Result<Compacted> {
     compact_with(path, Options::new())
 }
@@ -121,8 +127,7 @@ pub(crate) fn anew(path: &Path, options: Options, new_options: Options) -> Resul
     let (parent, name) = parent_of(&path)?;
     let unfinished = rebuild_beside(&store, parent, &name, new_options.create(true))?;
     let bytes_before = bytes_of(&path);
-    unfinished.replace()?;
-    drop(store);
+    unfinished.replace(store)?;
     Ok(Compacted { bytes_before, bytes_after: bytes_of(&path) })
 }
 

@@ -2,8 +2,8 @@
 //!
 //! Purpose: makes a new store with every pair that can still be read and verified, and reports what
 //! is lost. The damaged store is only read, and kept beside the new one.
-//! Invariants: nothing is taken from a page that is known to be damaged. The new store replaces the
-//! old one in one step, if the file system has such a step, after everything in it is durable.
+//! Invariants: nothing is taken from a page that is known to be damaged. The new store takes the
+//! place of the old one (`store/replacement.rs`) after everything in it is durable.
 //! Thread safety: holds the lock of the damaged store throughout.
 
 use std::path::Path;
@@ -22,6 +22,7 @@ use crate::options::Options;
 use crate::store::handle::Store;
 use crate::store::inspect::{Finding, check_salvage};
 use crate::store::open::{LOCK_NAME, directory_at, lsm_trees_in, plain_of, resolved};
+use crate::store::replacement::Replacement;
 
 /// The suffix of the new store's name while it is written.
 const UNFINISHED_SUFFIX: &str = ".repairing";
@@ -130,7 +131,8 @@ pub(crate) fn save(
         }
     };
     let new = unfinished.keep();
-    take_place(parent.as_ref(), &new, name, &damaged)?;
+    let (new, aside) = (&*new, &*damaged);
+    Replacement { parent: &**parent, name, new, aside, is_begun: false }.take_place(&|_| Ok(()))?;
     report.damaged_path = Some(parent.path().join(name_of(&damaged)));
     Ok(report)
 }
@@ -146,35 +148,6 @@ fn lsm_trees_at(source: &Arc<dyn Directory>, options: &Options) -> Arc<LsmTrees>
     let merge_operators = options.merge_operators.clone();
     let options = Options { merge_operators, ..Options::default() };
     Arc::new(lsm_trees_in(Arc::clone(source), &options))
-}
-
-/// Gives the new store the name of the damaged one, which gets another. If two names can be
-/// exchanged in one step, there is a store under the name throughout.
-fn take_place(parent: &dyn Directory, new: &str, name: &str, damaged: &str) -> Result<()> {
-    parent.rename(new, damaged)?;
-    let is_exchanged = match parent.exchange(name, damaged) {
-        Ok(()) => true,
-        Err(error) if error.is_unsupported() => {
-            parent.rename(damaged, new)?;
-            parent.rename(name, damaged)?;
-            parent.rename(new, name)?;
-            false
-        }
-        Err(error) => {
-            // Best effort: under either name, the damaged store is unchanged.
-            let _ = parent.rename(damaged, new);
-            return Err(error.into());
-        }
-    };
-    let Err(error) = parent.sync() else { return Ok(()) };
-    // Undone as above, and durably: later commits must not be in the store that a power cut
-    // gives the other name.
-    let taken_back = match is_exchanged {
-        true => parent.exchange(name, damaged).and_then(|()| parent.rename(damaged, new)),
-        false => parent.rename(name, new).and_then(|()| parent.rename(damaged, name)),
-    };
-    let _ = taken_back.and_then(|()| parent.sync());
-    Err(error.into())
 }
 
 /// The findings of opening and checking a store whose pages are intact; none if it is intact.

@@ -16,7 +16,10 @@ use adamant_medium::storage::Directory;
 use adamant_medium::system::os::OsDirectory;
 
 use crate::error::{Error, Result};
+use crate::options::Options;
+use crate::store::handle::Store;
 use crate::store::open::{LOCK_NAME, NO_FOLDER, plain};
+use crate::store::replacement::Replacement;
 
 /// The names that may be in a directory that becomes a store.
 const OUR_NAMES: [&str; 13] = [
@@ -34,6 +37,31 @@ const OUR_NAMES: [&str; 13] = [
     "savepoints.new",
     "tables",
 ];
+
+/// What tells whether a store was changed since it was closed.
+pub(crate) struct ClosedState {
+    last_commit: u64,
+    options: Options,
+}
+
+impl ClosedState {
+    pub(crate) fn of(store: &Store) -> Result<Self> {
+        let options = store.shared.options().clone().read_only(true);
+        Ok(Self { last_commit: store.shared.heap()?.last_commit(), options })
+    }
+
+    /// [`Error::Locked`] if the store has another commit now, or a savepoint, which a store that
+    /// is made anew does not have.
+    pub(crate) fn check(&self, directory: Arc<dyn Directory>) -> Result<()> {
+        let path = directory.path().join(LOCK_NAME);
+        let store = Store::open_directory(directory, self.options.clone())?;
+        let is_same = store.shared.heap()?.last_commit() == self.last_commit;
+        match is_same && store.savepoints()?.is_empty() {
+            true => store.close(),
+            false => Err(Error::Locked { path, holder: None }),
+        }
+    }
+}
 
 /// A directory that becomes a store.
 #[derive(Debug)]
@@ -113,26 +141,36 @@ impl Unfinished {
         Err(error.into())
     }
 
-    /// Gives it its name, durably, and removes the store that had it. Everything in it must be
-    /// durable before.
+    /// Gives it the name of a store that it holds the contents of, durably, and removes that store.
+    /// Everything in it must be durable before.
     ///
     /// # Errors
-    /// Those of the storage backend, including that it cannot do this in one step. Then each store
-    /// is in its own place, or in that of the other, but both are whole.
-    pub(crate) fn replace(mut self) -> Result<()> {
-        let _lock = self.directory()?.lock(LOCK_NAME)?;
-        self.parent.exchange(&self.name, &self.final_name)?;
-        // A power cut may undo that until the sync, so nothing is removed before.
-        self.is_finished = true;
-        if let Err(error) = self.parent.sync() {
-            // No later sync may make that durable, and later commits would be in the store that
-            // a power cut gives the other name. Best effort: exchange them again, and sync.
-            let taken_back = self.parent.exchange(&self.name, &self.final_name);
-            let _ = taken_back.and_then(|()| self.parent.sync());
-            return Err(error.into());
-        }
-        self.is_finished = false;
-        Ok(())
+    /// Those of the storage backend; [`Error::Locked`] where the old store must be closed first
+    /// (`Directory::renames_open`) and another process has committed to it since. Then each store
+    /// is in its own place, unless the device fails again; both are whole.
+    pub(crate) fn replace(mut self, old: Store) -> Result<()> {
+        let (parent, state) = (Arc::clone(&self.parent), ClosedState::of(&old)?);
+        let held = match parent.renames_open() {
+            true => Some((self.directory()?.lock(LOCK_NAME)?, old)),
+            false => {
+                old.close()?;
+                None
+            }
+        };
+        let check = |name: &str| match held {
+            Some(_) => Ok(()),
+            None => state.check(parent.subdirectory(name)?),
+        };
+        let (name, new) = (&*self.final_name, &*self.name);
+        let mut replacement =
+            Replacement { parent: &*parent, name, new, aside: new, is_begun: false };
+        let taken = replacement.take_place(&check);
+        // Unless the names are as they were, or have changed for good, nothing is removed.
+        self.is_finished = taken.is_err() && replacement.is_begun;
+        // Removes one of them, while nobody can open it.
+        drop(self);
+        drop(held);
+        taken
     }
 }
 

@@ -1,6 +1,7 @@
 //! The store: opening, options, sync points, figures. Called by users; `care` opens stores by it.
 
 pub(crate) mod inspect;
+pub(crate) mod replacement;
 pub(crate) mod open;
 pub(crate) mod sync_point;
 pub(crate) mod handle;

@@ -4,7 +4,7 @@
 //! Invariants: a directory with foreign files is never written to.
 
 use std::any::Any;
-use std::io;
+use std::io::{self, ErrorKind::NotFound};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -22,9 +22,8 @@ use crate::error::{Error, Result};
 use crate::increment::{View, increment_in, is_increment};
 use crate::options::Options;
 use crate::savepoint_view::SavepointView;
+use crate::store::replacement::{POOL_NAME, give_back};
 
-/// The file that makes a directory a store.
-const POOL_NAME: &str = "pool";
 /// The only files in a directory whose store was not created completely.
 const UNFINISHED_NAMES: [&str; 5] = ["key.new", "lock", "log", "log.new", "pool.new"];
 /// The lock file: its holder may use a store.
@@ -50,16 +49,21 @@ pub(crate) fn directory_at(path: &Path, options: &Options) -> Result<Arc<dyn Dir
     options.check()?;
     let create = options.create && !options.only_reads();
     // A reader beside a writer makes a file that says so.
-    let opened = match options.only_reads() && !options.beside_writer {
+    let open = || match options.only_reads() && !options.beside_writer {
         true => OsDirectory::open_read_only(path),
         false => OsDirectory::open(path),
     };
+    let mut opened = open();
+    let is_missing = opened.as_ref().is_err_and(|error| io_kind(error) == Some(NotFound));
+    if is_missing && !options.only_reads() && !is_link(path) && give_back(path)? {
+        opened = open();
+    }
     let error = match opened {
         Ok(directory) => return Ok(Arc::new(directory)),
         Err(error) => error,
     };
     match io_kind(&error) {
-        Some(io::ErrorKind::NotFound) if create && !is_link(path) => create_at(path),
+        Some(NotFound) if create && !is_link(path) => create_at(path),
         Some(kind) => Err(no_store(path, kind).unwrap_or_else(|| error.into())),
         None => Err(error.into()),
     }
@@ -123,9 +127,7 @@ pub(crate) fn plain_of(
 fn create_at(path: &Path) -> Result<Arc<dyn Directory>> {
     OsDirectory::create(path).map_or_else(
         |error| match io_kind(&error) {
-            Some(io::ErrorKind::NotFound) => {
-                Err(Error::Missing { path: path.into(), what: NO_FOLDER })
-            }
+            Some(NotFound) => Err(Error::Missing { path: path.into(), what: NO_FOLDER }),
             _ => Err(error.into()),
         },
         |directory| Ok(Arc::new(directory) as Arc<dyn Directory>),
@@ -137,7 +139,12 @@ fn create_at(path: &Path) -> Result<Arc<dyn Directory>> {
 /// # Errors
 /// [`Error::Missing`], [`Error::NotAStore`]; those of the system.
 pub(crate) fn resolved(path: &Path) -> Result<PathBuf> {
-    path.canonicalize().map(plain).map_err(|error| {
+    let mut found = path.canonicalize();
+    let is_missing = found.as_ref().is_err_and(|error| error.kind() == NotFound);
+    if is_missing && !is_link(path) && give_back(path)? {
+        found = path.canonicalize();
+    }
+    found.map(plain).map_err(|error| {
         no_store(path, error.kind())
             .unwrap_or_else(|| MediumError::io("find", path, None, 0, error).into())
     })
@@ -154,7 +161,7 @@ pub(crate) fn plain(path: PathBuf) -> PathBuf {
 /// The error for a path where the system finds no directory.
 fn no_store(path: &Path, kind: io::ErrorKind) -> Option<Error> {
     match kind {
-        io::ErrorKind::NotFound => {
+        NotFound => {
             let what = if is_link(path) { DANGLING } else { NOTHING };
             Some(Error::Missing { path: path.into(), what })
         }

@@ -15,11 +15,13 @@ use adamant_slice::Slice;
 
 use crate::care::compact::rebuild_beside;
 use crate::care::repair::save;
+use crate::care::unfinished::ClosedState;
 use crate::common::keyspace_options::KeyspaceOptions;
 use crate::engine::tree::Engine;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::store::handle::Store;
+use crate::store::replacement::give_back_in;
 
 /// The original store, and its backup.
 const APP: &str = "app";
@@ -47,6 +49,27 @@ struct Work {
     begins: &'static str,
 }
 
+/// How a file system changes names.
+#[derive(Clone, Copy, PartialEq)]
+enum Names {
+    /// Two in one step.
+    Exchanged,
+    /// One by one.
+    Renamed,
+    /// So, and none of a directory that is open.
+    RenamedClosed,
+}
+
+impl Names {
+    fn of(self, disk: SimDisk) -> SimDisk {
+        match self {
+            Self::Exchanged => disk,
+            Self::Renamed => disk.without_exchange(),
+            Self::RenamedClosed => disk.without_exchange().without_open_renames(),
+        }
+    }
+}
+
 const BACKUP: Work =
     Work { run: |disk| back_up(disk, false), name: COPY, begins: "rename copy.backing-up" };
 
@@ -56,11 +79,13 @@ const BACKUP_LINKED: Work = Work { run: |disk| back_up(disk, true), name: COPY, 
 const COMPACT: Work = Work {
     run: |disk| {
         let store = open(disk, APP)?;
-        rebuild_beside(&store, root(disk), APP, options())?.replace()
+        rebuild_beside(&store, root(disk), APP, options())?.replace(store)
     },
     name: APP,
-    begins: "exchange app.compacting",
+    begins: "exchange app",
 };
+
+const COMPACT_BY_STEPS: Work = Work { begins: "rename app to", ..COMPACT };
 
 const REPAIR: Work = Work {
     run: |disk| {
@@ -151,13 +176,13 @@ fn verify(disk: &SimDisk, name: &str, content: &Content, mark: u64) {
 }
 
 /// Power cuts from the first change of names to the end.
-fn try_power_cuts(work: &Work, can_exchange: bool) {
+fn try_power_cuts(work: &Work, names: Names) {
     let (disk, content) = disk_with_store();
-    let disk = if can_exchange { disk } else { disk.without_exchange() };
+    let disk = names.of(disk);
     (work.run)(&disk).unwrap();
     disk.mark(DONE);
     write_later(&disk, work.name);
-    let (mut cursor, mut tally) = (disk.cursor(), Tally::new());
+    let (mut cursor, mut tally, mut between) = (disk.cursor(), Tally::new(), 0);
     let is_first = |number: &u64| {
         disk.describe(*number).is_some_and(|operation| operation.starts_with(work.begins))
     };
@@ -172,14 +197,10 @@ fn try_power_cuts(work: &Work, can_exchange: bool) {
         for choice in cursor.choices(STATES, point) {
             tally.state(&disk, point, &choice, || {
                 let crashed = cursor.crash(&mut choice.clone()).without_history();
-                if work.name == APP {
-                    let is_between = !can_exchange && mark < DONE && !is_there(&crashed, APP);
-                    let at = |name| is_there(&crashed, name);
-                    assert!(!is_between || at("app.damaged"), "the only store has no name");
-                    if is_between {
-                        return verify(&crashed, "app.damaged", &content, mark);
-                    }
-                } else {
+                between += u64::from(!is_there(&crashed, APP));
+                // As opening the path does.
+                assert!(give_back_in(&*root(&crashed), APP).unwrap(), "no store has the name");
+                if work.name != APP {
                     verify(&crashed, APP, &content, 0);
                 }
                 if work.name == APP || mark >= DONE || is_there(&crashed, work.name) {
@@ -190,14 +211,20 @@ fn try_power_cuts(work: &Work, can_exchange: bool) {
     }
     tally.print(work.begins);
     assert!(tally.states > 30, "few states");
+    assert_eq!(
+        between > 0,
+        names != Names::Exchanged,
+        "{between} states where the name was nobody's"
+    );
 }
 
 /// Each call of each kind fails once; then the work goes on, and the power is cut.
-fn try_faults(work: &Work) {
+fn try_faults(work: &Work, names: Names) {
     let mut failed = 0;
     for call in CALLS {
         for number in 1.. {
             let (disk, content) = disk_with_store();
+            let disk = names.of(disk);
             let before = disk.call_count(call);
             disk.fail_call(call, before + number, Fault::Device);
             let outcome = (work.run)(&disk);
@@ -212,6 +239,7 @@ fn try_faults(work: &Work) {
             let is_done = outcome.is_ok();
             assert!(is_done || work.name == APP || !is_there(&disk, COPY), "a copy that failed");
             let name = if is_done { work.name } else { APP };
+            assert!(give_back_in(&*root(&disk), APP).unwrap(), "no store has the name");
             write_later(&disk, name);
             cut(&disk, |crashed| {
                 verify(crashed, name, &content, DURABLE);
@@ -238,56 +266,101 @@ fn cut(disk: &SimDisk, verify: impl Fn(&SimDisk)) {
     let random = (0..2).map(Choice::random);
     for mut choice in [Choice::None, Choice::All].into_iter().chain(random) {
         println!("then {choice:?}");
-        verify(&disk.crash(end, &mut choice).without_history());
+        let crashed = disk.crash(end, &mut choice).without_history();
+        assert!(give_back_in(&*root(&crashed), APP).unwrap(), "no store has the name");
+        verify(&crashed);
     }
 }
 
 #[test]
 fn a_backup_has_its_name_whole_or_not_at_all() {
-    try_power_cuts(&BACKUP, true);
+    try_power_cuts(&BACKUP, Names::Exchanged);
 }
 
 #[test]
 fn a_linked_backup_has_its_name_whole_or_not_at_all() {
-    try_power_cuts(&BACKUP_LINKED, true);
+    try_power_cuts(&BACKUP_LINKED, Names::Exchanged);
 }
 
 #[test]
 fn a_store_made_smaller_takes_its_place_in_one_step() {
-    try_power_cuts(&COMPACT, true);
+    try_power_cuts(&COMPACT, Names::Exchanged);
+}
+
+#[test]
+fn a_store_made_smaller_takes_its_place_in_three_steps_where_there_is_no_other_way() {
+    try_power_cuts(&COMPACT_BY_STEPS, Names::Renamed);
+    try_power_cuts(&COMPACT_BY_STEPS, Names::RenamedClosed);
 }
 
 #[test]
 #[cfg_attr(adamant_encrypted, ignore = "looks at the files as they are")]
 fn a_repaired_store_takes_its_place_in_one_step() {
-    try_power_cuts(&REPAIR, true);
+    try_power_cuts(&REPAIR, Names::Exchanged);
 }
 
 #[test]
 #[cfg_attr(adamant_encrypted, ignore = "looks at the files as they are")]
 fn a_repaired_store_takes_its_place_in_three_steps_where_there_is_no_other_way() {
-    try_power_cuts(&REPAIR, false);
+    try_power_cuts(&REPAIR, Names::Renamed);
+    try_power_cuts(&REPAIR, Names::RenamedClosed);
 }
 
 #[test]
 fn a_backup_that_fails_says_so_and_leaves_no_name() {
-    try_faults(&BACKUP);
+    try_faults(&BACKUP, Names::Exchanged);
 }
 
 #[test]
 fn a_linked_backup_that_fails_says_so_and_leaves_no_name() {
-    try_faults(&BACKUP_LINKED);
+    try_faults(&BACKUP_LINKED, Names::Exchanged);
 }
 
 #[test]
 fn a_store_that_could_not_be_made_smaller_is_as_it_was() {
-    try_faults(&COMPACT);
+    try_faults(&COMPACT, Names::Exchanged);
+}
+
+#[test]
+fn a_store_that_could_not_be_made_smaller_by_steps_is_as_it_was() {
+    try_faults(&COMPACT_BY_STEPS, Names::Renamed);
+    try_faults(&COMPACT_BY_STEPS, Names::RenamedClosed);
 }
 
 #[test]
 #[cfg_attr(adamant_encrypted, ignore = "looks at the files as they are")]
 fn a_store_that_could_not_be_repaired_is_as_it_was() {
-    try_faults(&REPAIR);
+    try_faults(&REPAIR, Names::Exchanged);
+}
+
+#[test]
+#[cfg_attr(adamant_encrypted, ignore = "looks at the files as they are")]
+fn a_store_that_could_not_be_repaired_by_steps_is_as_it_was() {
+    try_faults(&REPAIR, Names::Renamed);
+    try_faults(&REPAIR, Names::RenamedClosed);
+}
+
+/// Between the closing of a store and its renaming another process may have had it.
+#[test]
+fn a_store_that_another_process_changed_is_not_replaced() {
+    let works: [fn(&Store); 2] = [
+        |store| store.open_keyspace("tree").unwrap().put(LATER, "").unwrap(),
+        |store| store.create_savepoint("later").unwrap(),
+    ];
+    for work in works {
+        let (disk, _) = disk_with_store();
+        let store = open(&disk, APP).unwrap();
+        let state = ClosedState::of(&store).unwrap();
+        store.close().unwrap();
+        let at = || root(&disk).subdirectory(APP).unwrap();
+        state.check(at()).unwrap();
+        open(&disk, APP).unwrap().close().unwrap();
+        state.check(at()).unwrap();
+        let store = open(&disk, APP).unwrap();
+        work(&store);
+        store.close().unwrap();
+        assert!(matches!(state.check(at()), Err(Error::Locked { .. })));
+    }
 }
 
 /// The directories of tables and blob files are made with the first LSM tree. If their names could

@@ -244,7 +244,7 @@ fn a_reader_keeps_no_writer_out_and_writes_nothing() {
 /// A store that is made anew under the same path is followed: no reader stays with files that are
 /// removed.
 #[test]
-#[cfg_attr(windows, ignore = "names are not swapped there")]
+#[cfg_attr(windows, ignore = "what a reader has open is not renamed there")]
 fn readers_follow_a_store_that_is_compacted() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("store");

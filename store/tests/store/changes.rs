@@ -446,7 +446,6 @@ fn cursors_are_moved_with_results() {
 
 /// A store that is made anew has its history, and goes on with it.
 #[test]
-#[cfg_attr(windows, ignore = "names are not swapped there")]
 fn the_history_goes_where_the_store_goes() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("store");

@@ -1,6 +1,7 @@
 //! Compaction while a store is used: it shows nothing but its speed and its size.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use adamant::{Durability, Engine, KeyspaceOptions, Options, Store};
@@ -211,4 +212,44 @@ fn what_is_not_there_is_refused() {
     inner.compact().unwrap();
     store.close().unwrap();
     assert!(matches!(inner.compact(), Err(adamant::Error::Closed)));
+}
+
+/// A process that ended while it replaced a store by steps left it under another name.
+#[test]
+fn a_store_that_lost_its_name_gets_it_back() {
+    let doors: [(&str, fn(&Path)); 4] = [
+        ("open", |path| drop(Store::open(path).unwrap())),
+        ("open, not create", |path| {
+            drop(Store::open_with(path, Options::new().create(false)).unwrap());
+        }),
+        ("compact", |path| _ = adamant::compact(path).unwrap()),
+        ("repair", |path| assert!(adamant::repair(path).unwrap().findings.is_empty())),
+    ];
+    for (name, door) in doors {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("store");
+        let store = Store::open(&path).unwrap();
+        store.keyspace("data").unwrap().put("key", "value").unwrap();
+        store.close().unwrap();
+        std::fs::rename(&path, directory.path().join("store.being-replaced")).unwrap();
+        let read = Store::open_with(&path, Options::new().read_only(true));
+        assert!(matches!(read, Err(adamant::Error::Missing { .. })), "reading changes no name");
+        door(&path);
+        let store = Store::open_with(&path, Options::new().create(false)).unwrap();
+        let value = store.keyspace("data").unwrap().get("key").unwrap();
+        assert_eq!(value, Some("value".into()), "{name}");
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1, "{name}");
+    }
+}
+
+/// A directory of that name that is no store is somebody else's.
+#[test]
+fn only_a_store_gets_a_name_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let other = directory.path().join("store.being-replaced");
+    std::fs::create_dir(&other).unwrap();
+    std::fs::write(other.join("letter"), "text").unwrap();
+    let store = Store::open(directory.path().join("store")).unwrap();
+    assert!(store.keyspaces().unwrap().is_empty());
+    assert!(other.join("letter").exists());
 }

@@ -110,7 +110,6 @@ fn what_is_stored_is_only_looked_at() {
 }
 
 #[test]
-#[cfg_attr(windows, ignore = "names are not swapped there")]
 fn both_halves_are_made_renamed_exchanged_and_dropped_as_one() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("store");

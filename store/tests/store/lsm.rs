@@ -469,7 +469,6 @@ fn a_check_tells_what_could_not_be_read_from_damage() {
 /// Files of a compacted store are numbered from the beginning: an entry that released a file of the
 /// earlier store would have removed one of the new.
 #[test]
-#[cfg_attr(windows, ignore = "names are not swapped there")]
 fn entries_that_outlive_their_store_take_no_file_of_the_next() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("store");

@@ -204,7 +204,6 @@ fn other_options_are_one_commit_and_hold_from_then_on() {
 }
 
 #[test]
-#[cfg_attr(windows, ignore = "names are not swapped there")]
 fn options_stay_whatever_happens_to_the_keyspace() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("store");

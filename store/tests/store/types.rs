@@ -212,7 +212,6 @@ fn assert_as_modelled(store: &Store, model: &Model) {
 
 /// Whatever is done to keyspaces, their types go with them.
 #[test]
-#[cfg_attr(windows, ignore = "names are not swapped there")]
 fn types_go_where_the_keyspace_goes() {
     let doors = [
         door::<String, u32>("keys String, values u32"),

@@ -97,8 +97,15 @@ impl Directory for SimDirectory {
         check_name("rename to", &self.path, target)?;
         let mut inner = self.disk.inner();
         let moved = self.node(&inner, source);
+        let is_locked = |directory| {
+            let held = || inner.locked.iter().chain(&inner.shared);
+            !inner.renames_open && held().any(|(within, _)| *within == directory)
+        };
         let refused = match (moved, self.node(&inner, target)) {
             (None, _) => Some(io::ErrorKind::NotFound),
+            (Some(Node::Directory(moved)), _) if is_locked(moved) => {
+                Some(io::ErrorKind::PermissionDenied)
+            }
             (Some(_), None) | (Some(Node::File(_)), Some(Node::File(_))) => None,
             (Some(_), Some(_)) if source == target => None,
             (Some(Node::File(_)), Some(Node::Directory(_))) => Some(io::ErrorKind::IsADirectory),
@@ -118,6 +125,10 @@ impl Directory for SimDirectory {
         let (source, target) = (source.into(), target.into());
         inner.record(Operation::Rename { directory: self.number, source, target });
         Ok(())
+    }
+
+    fn renames_open(&self) -> bool {
+        self.disk.inner().renames_open
     }
 
     fn exchange(&self, one: &str, other: &str) -> Result<()> {

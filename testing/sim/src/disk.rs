@@ -51,6 +51,7 @@ pub(crate) struct Inner {
     faults: Vec<Range<u64>>,
     space_pages_max: Option<u64>,
     pub(crate) can_exchange: bool,
+    pub(crate) renames_open: bool,
 }
 
 impl SimDisk {
@@ -82,6 +83,7 @@ impl SimDisk {
             faults: Vec::new(),
             space_pages_max: None,
             can_exchange: true,
+            renames_open: true,
         };
         SimDisk { inner: Arc::new(Mutex::new(inner)) }
     }
@@ -205,6 +207,13 @@ impl SimDisk {
     #[must_use]
     pub fn without_exchange(self) -> SimDisk {
         self.inner().can_exchange = false;
+        self
+    }
+
+    /// The same disk, which renames no directory that a lock is held in.
+    #[must_use]
+    pub fn without_open_renames(self) -> SimDisk {
+        self.inner().renames_open = false;
         self
     }
 
