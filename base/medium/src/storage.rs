@@ -34,7 +34,7 @@ pub trait Directory: Any + Send + Sync + Debug {
     /// Renames a file, replacing a file of the new name. Durable after `sync`.
     fn rename(&self, source: &str, target: &str) -> Result<()>;
     /// Whether a directory can be renamed or removed while it, or a file in it, is open, a lock
-    /// among them: nowhere else but on Windows is that refused.
+    /// among them, and a file be replaced: nowhere else but on Windows is that refused.
     fn renames_open(&self) -> bool {
         true
     }

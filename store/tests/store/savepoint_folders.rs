@@ -79,11 +79,16 @@ fn a_file_that_cannot_be_read_does_not_stop_the_store() {
     store.create_savepoint("one").unwrap();
     fill(&store, 2);
     store.close().unwrap();
-    let files: Vec<_> = path.join("savepoints").read_dir().unwrap().map(Result::unwrap).collect();
-    assert!(files.len() >= 2, "a savepoint and its pages");
-    for (byte, file) in (3..).zip(&files) {
-        std::fs::rename(file.path(), &hidden).unwrap();
-        std::fs::create_dir(file.path()).unwrap();
+    let files = || {
+        let files = path.join("savepoints").read_dir().unwrap();
+        files.map(|file| file.unwrap().path()).collect::<std::collections::BTreeSet<_>>()
+    };
+    let count = files().len();
+    assert!(count >= 2, "a savepoint and its pages");
+    for (byte, number) in (3..).zip(0..count) {
+        let file = files().into_iter().nth(number).unwrap();
+        std::fs::rename(&file, &hidden).unwrap();
+        std::fs::create_dir(&file).unwrap();
         let store = open(&path);
         assert!(store.open_savepoint("one").is_err());
         assert_eq!(states(&store).len(), 1);

@@ -139,10 +139,7 @@ fn make(
 fn exchange(directory: &dyn Directory) -> Result<()> {
     match directory.exchange(POOL_NAME, POOL_NEW_NAME) {
         Ok(()) => {}
-        Err(error) if error.is_unsupported() => {
-            directory.rename(POOL_NEW_NAME, POOL_NAME)?;
-            return Ok(directory.sync()?);
-        }
+        Err(error) if error.is_unsupported() => return replace(directory),
         Err(error) => return Err(error.into()),
     }
     directory.sync().map_err(|error| {
@@ -150,4 +147,16 @@ fn exchange(directory: &dyn Directory) -> Result<()> {
         let _ = directory.exchange(POOL_NAME, POOL_NEW_NAME).and_then(|()| directory.sync());
         error.into()
     })
+}
+
+/// As [`exchange`], where there is no such step. Windows replaces no file that is open: there all
+/// that this process has open of the heap is closed, and only its lock stays.
+fn replace(directory: &dyn Directory) -> Result<()> {
+    let again = if directory.renames_open() { None } else { directory.open_again()? };
+    if again.is_some() {
+        directory.close();
+    }
+    let directory = again.as_deref().unwrap_or(directory);
+    directory.rename(POOL_NEW_NAME, POOL_NAME)?;
+    Ok(directory.sync()?)
 }
