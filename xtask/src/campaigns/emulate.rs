@@ -4,7 +4,8 @@
 //! a crate below selects by processor) on aarch64, too, and reads stores there that were written
 //! here. It needs Rust's standard library for that machine (`rustup target add`), a linker for it
 //! and QEMU's emulation of programs (Debian 13, or the backports of 12: `gcc-aarch64-linux-gnu`,
-//! `qemu-user`, and `qemu-user-binfmt` for the tests that start programs); it names what is missing.
+//! `qemu-user`, and `qemu-user-binfmt` for the tests that start programs); it names what is not
+//! there.
 //! Thread safety: none needed.
 //!
 //! Not covered: memory orders that a real aarch64 allows and this machine does not, because the
