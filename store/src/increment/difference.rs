@@ -294,3 +294,119 @@ pub(super) fn refuse_short(
     let found_bytes = len.saturating_sub(offset);
     Err(MediumError::Truncated { path: file.path().into(), offset, expected_bytes, found_bytes })
 }
+
+#[cfg(test)]
+mod tests {
+    use adamant_medium::memory::MemoryDirectory;
+    use adamant_medium::storage::Directory;
+
+    use super::*;
+    use crate::options::Options;
+    use crate::store::handle::Store;
+
+    const BLOCK: usize = BLOCK_BYTES as usize;
+
+    /// A full backup, and the bytes of its pool.
+    fn parent() -> (Arc<Chain>, Vec<u8>) {
+        let siblings: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
+        let directory = siblings.subdirectory("full").unwrap();
+        let store = Store::open_directory(Arc::clone(&directory), Options::new()).unwrap();
+        let data = store.keyspace("data").unwrap();
+        (0..2_000_u32).for_each(|number| data.put(number.to_le_bytes(), [7; 500]).unwrap());
+        store.close().unwrap();
+        let pool = directory.open("pool").unwrap().unwrap();
+        let mut bytes = vec![0; pool.len().unwrap() as usize];
+        pool.read_at(&mut bytes, 0).unwrap();
+        (Arc::new(Chain::open(&siblings, "full", None).unwrap()), bytes)
+    }
+
+    /// Bytes at a place: zeros, the parent's, and others, in runs that end anywhere.
+    fn rolled(random: &mut fastrand::Rng, parents: &[u8], at: usize, len: usize) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(len);
+        while bytes.len() < len {
+            let from = at + bytes.len();
+            let count = random.usize(1..=3 * BLOCK).min(len - bytes.len());
+            match random.u8(..3) {
+                0 => bytes.resize(bytes.len() + count, 0),
+                1 => bytes
+                    .extend((from..from + count).map(|at| parents.get(at).copied().unwrap_or(0))),
+                _ => bytes.extend(std::iter::repeat_n(random.u8(1..), count)),
+            }
+        }
+        bytes
+    }
+
+    /// What the index and the slots give to one who knows the parent.
+    fn put_together(file: &dyn File, kept: &KeptBlocks, parents: &[u8]) -> Vec<u8> {
+        let mut bytes = parents.to_vec();
+        bytes.resize(kept.blocks as usize * BLOCK, 0);
+        for run in &kept.runs {
+            for index in 0..run.count.get() {
+                let block = &mut bytes[(run.first.get() + index) as usize * BLOCK..][..BLOCK];
+                match run.slot.get() {
+                    ZERO_SLOT => block.fill(0),
+                    slot => file.read_at(block, position_of(slot + index)).unwrap(),
+                }
+            }
+        }
+        bytes
+    }
+
+    /// Writes at any place and of any length, against bytes in memory.
+    #[test]
+    fn a_pool_file_is_what_was_written_to_it() {
+        let (chain, parents) = parent();
+        assert!(parents.len() > 100 * BLOCK);
+        for seed in 0..60 {
+            println!("seed {seed}");
+            let mut random = fastrand::Rng::with_seed(seed);
+            let file = MemoryDirectory::new().create("increment").unwrap();
+            let difference = Difference::new(Arc::clone(&file), Arc::clone(&chain), [1; 16]);
+            let mut model: Vec<u8> = Vec::new();
+            for _ in 0..random.usize(1..40) {
+                let at = random.usize(..parents.len() + 20 * BLOCK);
+                let at = if random.bool() { at / BLOCK * BLOCK } else { at };
+                match random.u8(..10) {
+                    0 => {
+                        let blocks = random.usize(..=parents.len() / BLOCK + 20);
+                        difference.set_len((blocks * BLOCK) as u64).unwrap();
+                        model.resize(blocks * BLOCK, 0);
+                    }
+                    1 => {
+                        let len = random.usize(..20 * BLOCK);
+                        difference.allocate(at as u64, len as u64).unwrap();
+                        model.resize(model.len().max(at + len), 0);
+                    }
+                    2 if !model.is_empty() => {
+                        let at = random.usize(..model.len());
+                        let mut found = vec![1; random.usize(..=model.len() - at)];
+                        difference.read_at(&mut found, at as u64).unwrap();
+                        assert!(found == model[at..at + found.len()], "{} at {at}", found.len());
+                    }
+                    _ => {
+                        let len_max = random.choice([3, 5, 600]).unwrap() * BLOCK;
+                        let len = random.usize(1..len_max);
+                        let len = if random.bool() { len.next_multiple_of(BLOCK) } else { len };
+                        let bytes = rolled(&mut random, &parents, at, len);
+                        difference.write_at(&bytes, at as u64).unwrap();
+                        model.resize(model.len().max(at + len), 0);
+                        model[at..at + len].copy_from_slice(&bytes);
+                    }
+                }
+                assert_eq!(difference.len().unwrap(), model.len() as u64);
+            }
+            let mut found = vec![1; model.len()];
+            difference.read_at(&mut found, 0).unwrap();
+            assert!(found == model, "before the end");
+            let kept = difference.finish().unwrap();
+            model.resize(model.len().next_multiple_of(BLOCK), 0);
+            let mut found = put_together(&*file, &kept, &parents);
+            assert_eq!(kept.blocks as usize * BLOCK, model.len());
+            found.truncate(model.len());
+            assert!(found == model, "behind the end");
+            let slots = kept.runs.iter().filter(|run| run.slot.get() != ZERO_SLOT);
+            let count: u64 = slots.map(|run| run.count.get()).sum();
+            assert_eq!(count, kept.checksums.len() as u64, "no slot is left");
+        }
+    }
+}
