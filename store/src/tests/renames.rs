@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use adamant_heap::durability::Durability;
 use adamant_lsm::Options as LsmOptions;
 use adamant_medium::storage::Directory;
 use adamant_sim::{Call, Choice, Fault, SimDirectory, SimDisk, Tally};
@@ -15,12 +16,13 @@ use adamant_slice::Slice;
 
 use crate::care::compact::rebuild_beside;
 use crate::care::repair::save;
-use crate::care::unfinished::ClosedState;
+use crate::care::unfinished::{ClosedState, Unfinished};
 use crate::common::keyspace_options::KeyspaceOptions;
 use crate::engine::tree::Engine;
 use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::store::handle::Store;
+use crate::store::open::LOCK_NAME;
 use crate::store::replacement::give_back_in;
 
 /// The original store, and its backup.
@@ -37,6 +39,9 @@ const STATES: u64 = 6;
 /// Calls that change names, or make something durable.
 const CALLS: [Call; 5] =
     [Call::Create, Call::Rename, Call::Remove, Call::Sync, Call::SyncDirectory];
+
+/// How often a thread commits while its store is closed.
+const ROUNDS: u32 = 200;
 
 /// Entries by keyspace.
 type Content = BTreeMap<String, Vec<(Slice, Slice)>>;
@@ -350,8 +355,7 @@ fn a_store_that_another_process_changed_is_not_replaced() {
     for work in works {
         let (disk, _) = disk_with_store();
         let store = open(&disk, APP).unwrap();
-        let state = ClosedState::of(&store).unwrap();
-        store.close().unwrap();
+        let state = ClosedState::of(store).unwrap();
         let at = || root(&disk).subdirectory(APP).unwrap();
         state.check(at()).unwrap();
         open(&disk, APP).unwrap().close().unwrap();
@@ -361,6 +365,47 @@ fn a_store_that_another_process_changed_is_not_replaced() {
         store.close().unwrap();
         assert!(matches!(state.check(at()), Err(Error::Locked { .. })));
     }
+}
+
+/// What a store commits until it is closed is its own.
+#[test]
+fn a_store_that_commits_while_it_is_closed_was_changed_by_nobody_else() {
+    let (disk, _) = disk_with_store();
+    for round in 0..ROUNDS {
+        let store = open(&disk, APP).unwrap();
+        let tree = store.open_keyspace("tree").unwrap().with_durability(Durability::Buffered);
+        let (begun, wait) = std::sync::mpsc::channel();
+        let state = std::thread::scope(|scope| {
+            scope.spawn(move || {
+                // The same value again would be no commit.
+                for number in 0_u64.. {
+                    if tree.put(LATER, number.to_le_bytes()).is_err() {
+                        break;
+                    }
+                    let _ = begun.send(());
+                }
+            });
+            wait.recv().unwrap();
+            ClosedState::of(store).unwrap()
+        });
+        let checked = state.check(root(&disk).subdirectory(APP).unwrap());
+        checked.unwrap_or_else(|error| panic!("round {round}: {error}"));
+    }
+}
+
+/// Where a store is not locked while it is renamed, another process may find it, taking it for
+/// a leftover, and make its own under the name.
+#[test]
+fn what_another_process_makes_under_a_name_that_was_ours_stays() {
+    let (disk, _) = disk_with_store();
+    let disk = Names::RenamedClosed.of(disk);
+    let ours = Unfinished::beside(root(&disk), APP, ".compacting").unwrap();
+    let lock = ours.directory().unwrap().lock(LOCK_NAME).unwrap();
+    drop(ours);
+    assert!(is_there(&disk, "app.compacting"), "another process has its lock");
+    drop(lock);
+    drop(Unfinished::beside(root(&disk), APP, ".compacting").unwrap());
+    assert!(!is_there(&disk, "app.compacting"));
 }
 
 /// The directories of tables and blob files are made with the first LSM tree. If their names could
