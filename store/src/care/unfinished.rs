@@ -18,8 +18,8 @@ use adamant_medium::system::os::OsDirectory;
 use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::store::handle::Store;
-use crate::store::open::{LOCK_NAME, NO_FOLDER, plain};
-use crate::store::replacement::Replacement;
+use crate::store::open::{NO_FOLDER, plain};
+use crate::store::replacement::{LOCK_NAME, Replacement, refuse_left};
 
 /// The names that may be in a directory that becomes a store.
 const OUR_NAMES: [&str; 13] = [
@@ -84,9 +84,9 @@ impl Unfinished {
     /// to it.
     ///
     /// # Errors
-    /// [`Error::TargetExists`], [`Error::Locked`] if another one is being made,
-    /// [`Error::NotAStore`] if a foreign directory has the temporary name; those of the storage
-    /// backend.
+    /// [`Error::TargetExists`], also if a store has lost that name (`store/replacement.rs`);
+    /// [`Error::Locked`] if another one is being made, [`Error::NotAStore`] if a foreign directory
+    /// has the temporary name; those of the storage backend.
     pub(crate) fn create(parent: Arc<dyn Directory>, target: &str, suffix: &str) -> Result<Self> {
         refuse_taken(parent.as_ref(), target)?;
         Self::beside(parent, target, suffix)
@@ -98,6 +98,7 @@ impl Unfinished {
     /// # Errors
     /// As [`Unfinished::create`], but the store has to exist.
     pub(crate) fn beside(parent: Arc<dyn Directory>, store: &str, suffix: &str) -> Result<Self> {
+        refuse_left(parent.as_ref(), store)?;
         let name = format!("{store}{suffix}");
         if is_there(parent.as_ref(), &name)? {
             remove_left(parent.as_ref(), &name)?;

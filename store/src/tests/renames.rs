@@ -22,8 +22,7 @@ use crate::engine::tree::Engine;
 use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::store::handle::Store;
-use crate::store::open::LOCK_NAME;
-use crate::store::replacement::give_back_in;
+use crate::store::replacement::{LOCK_NAME, give_back_in};
 
 /// The original store, and its backup.
 const APP: &str = "app";
@@ -100,6 +99,8 @@ const REPAIR: Work = Work {
     name: APP,
     begins: "rename app.repairing",
 };
+
+const REPAIR_BY_STEPS: Work = Work { begins: "rename app to", ..REPAIR };
 
 fn back_up(disk: &SimDisk, links: bool) -> Result<()> {
     open(disk, APP)?.copy_in(root(disk), COPY, (".backing-up", links))
@@ -307,8 +308,8 @@ fn a_repaired_store_takes_its_place_in_one_step() {
 #[test]
 #[cfg_attr(adamant_encrypted, ignore = "looks at the files as they are")]
 fn a_repaired_store_takes_its_place_in_three_steps_where_there_is_no_other_way() {
-    try_power_cuts(&REPAIR, Names::Renamed);
-    try_power_cuts(&REPAIR, Names::RenamedClosed);
+    try_power_cuts(&REPAIR_BY_STEPS, Names::Renamed);
+    try_power_cuts(&REPAIR_BY_STEPS, Names::RenamedClosed);
 }
 
 #[test]
@@ -341,8 +342,8 @@ fn a_store_that_could_not_be_repaired_is_as_it_was() {
 #[test]
 #[cfg_attr(adamant_encrypted, ignore = "looks at the files as they are")]
 fn a_store_that_could_not_be_repaired_by_steps_is_as_it_was() {
-    try_faults(&REPAIR, Names::Renamed);
-    try_faults(&REPAIR, Names::RenamedClosed);
+    try_faults(&REPAIR_BY_STEPS, Names::Renamed);
+    try_faults(&REPAIR_BY_STEPS, Names::RenamedClosed);
 }
 
 /// Between the closing of a store and its renaming another process may have had it.
@@ -406,6 +407,55 @@ fn what_another_process_makes_under_a_name_that_was_ours_stays() {
     drop(lock);
     drop(Unfinished::beside(root(&disk), APP, ".compacting").unwrap());
     assert!(!is_there(&disk, "app.compacting"));
+}
+
+/// Nothing is made that could not take its place.
+#[test]
+fn what_a_replacement_left_is_found_before_the_next_one_begins() {
+    let (disk, _) = disk_with_store();
+    root(&disk).subdirectory("app.being-replaced").unwrap();
+    for names in [Names::Exchanged, Names::Renamed] {
+        let disk = names.of(disk.clone());
+        for work in [COMPACT, REPAIR] {
+            assert!(matches!((work.run)(&disk), Err(Error::TargetExists { .. })));
+        }
+        assert!(!is_there(&disk, "app.compacting") && !is_there(&disk, "app.repairing"));
+    }
+}
+
+/// The process ends at each step; another one commits to what it finds; then the power is cut.
+fn try_kills(work: &Work, names: Names) {
+    let (disk, content) = disk_with_store();
+    let disk = names.of(disk);
+    (work.run)(&disk).unwrap();
+    let is_first = |number: &u64| {
+        disk.describe(*number).is_some_and(|operation| operation.starts_with(work.begins))
+    };
+    let mut cursor = disk.cursor();
+    let first = (cursor.point()..disk.operation_count()).find(is_first).expect("names that change");
+    for point in first..=disk.operation_count() {
+        println!("killed at {point}");
+        cursor.advance_to(point);
+        let killed = names.of(cursor.kill());
+        assert!(give_back_in(&*root(&killed), APP).unwrap(), "no store has the name");
+        write_later(&killed, APP);
+        cut(&killed, |crashed| verify(crashed, APP, &content, DURABLE));
+    }
+}
+
+#[test]
+fn what_is_committed_after_a_replacement_was_cut_short_is_kept() {
+    for names in [Names::Renamed, Names::RenamedClosed] {
+        try_kills(&COMPACT_BY_STEPS, names);
+    }
+}
+
+#[test]
+#[cfg_attr(adamant_encrypted, ignore = "looks at the files as they are")]
+fn what_is_committed_after_a_repair_was_cut_short_is_kept() {
+    for names in [Names::Renamed, Names::RenamedClosed] {
+        try_kills(&REPAIR_BY_STEPS, names);
+    }
 }
 
 /// The directories of tables and blob files are made with the first LSM tree. If their names could
