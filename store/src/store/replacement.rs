@@ -9,6 +9,7 @@
 //! Thread safety: the caller keeps others from committing to either store meanwhile.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use adamant_medium::error::{Error as MediumError, Result as MediumResult};
@@ -117,13 +118,24 @@ pub(crate) fn give_back(path: &Path) -> Result<bool> {
     let asks = parent.renames_open() && place.symlink_metadata().is_err();
     let lost = if asks { OsDirectory::open(lost).ok() } else { None };
     let _lock = lost.map(|lost| lost.lock(LOCK_NAME)).transpose()?;
-    give_back_in(&parent, &text_of(name))
+    give_back_in(&parent, &text_of(name), &|name| {
+        let path = parent_of(&place).join(name_of(name));
+        match path.symlink_metadata() {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(MediumError::io("look for", &path, None, 0, error)),
+            Ok(_) => Ok(true),
+        }
+    })
 }
 
-/// As [`give_back`], in a directory.
-pub(crate) fn give_back_in(parent: &dyn Directory, name: &str) -> Result<bool> {
+/// As [`give_back`], in a directory. What says whether a name is there may take others for the
+/// same, as the system does on Windows.
+pub(crate) fn give_back_in(
+    parent: &dyn Directory,
+    name: &str,
+    is_there: &dyn Fn(&str) -> MediumResult<bool>,
+) -> Result<bool> {
     let replaced = replaced_name(name);
-    let is_there = |name: &str| parent.list().map(|names| names.iter().any(|known| known == name));
     if !is_there(&replaced)? {
         return Ok(is_there(name)?);
     }

@@ -265,6 +265,18 @@ fn a_store_that_lost_its_name_gets_it_back() {
     }
 }
 
+/// It is that of the store whatever the case of its letters.
+#[cfg(windows)]
+#[test]
+fn a_store_that_lost_its_name_gets_it_back_in_capitals() {
+    let (directory, path) = lost_store();
+    let store = Store::open(directory.path().join("STORE")).unwrap();
+    assert_eq!(store.keyspace("data").unwrap().get("key").unwrap(), Some("value".into()));
+    store.close().unwrap();
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+    Store::open_with(&path, Options::new().create(false)).unwrap();
+}
+
 /// It lost the name that links lead to.
 #[cfg(unix)]
 #[test]
