@@ -14,7 +14,8 @@ use crate::care::unfinished::{Unfinished, parent_of, split};
 use crate::encryption::created_alike;
 use crate::error::{Error, Result};
 use crate::store::handle::Store;
-use crate::store::open::{LOCK_NAME, plain};
+use crate::store::open::plain;
+use crate::store::replacement::LOCK_NAME;
 
 /// The suffix of a backup's name while it is made.
 pub(crate) const UNFINISHED_SUFFIX: &str = ".backing-up";

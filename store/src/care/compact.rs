@@ -80,8 +80,9 @@ impl Store {
 /// the leftover beside it is called `NAME.compacting`, and the next call removes it. O(n).
 ///
 /// Where the file system cannot exchange two names in one step (on Windows and FreeBSD), the old
-/// store is called `NAME.being-replaced` for an instant. If the process ends then, whatever opens the
-/// store next, other than for reading only, gives it its name back first.
+/// store is called `NAME.being-replaced` for an instant. If the process ends then, whatever opens
+/// the store next, other than for reading only, gives it its name back first. If it ends a moment
+/// later, the old store is still there under that name, beside the new one: remove it.
 ///
 /// ```
 /// # let directory = tempfile::tempdir()?;
@@ -100,8 +101,9 @@ impl Store {
 /// # Errors
 /// [`Error::Missing`] or [`Error::NotAStore`] if there is no store, [`Error::Locked`] if it is
 /// open, [`Error::HasSavepoints`] if it has persistent savepoints, [`Error::OtherObjects`] if its
-/// heap holds more than keyspaces; no space, damage. On Windows also if a process that only reads
-/// has it open. The store is then unchanged.
+/// heap holds more than keyspaces; [`Error::TargetExists`] if an earlier replacement left
+/// `NAME.being-replaced`; no space, damage. On Windows also if a process that only reads has it
+/// open. The store is then unchanged.
 pub fn compact(path: impl AsRef<Path>) -> Result<Compacted> {
     compact_with(path, Options::new())
 }

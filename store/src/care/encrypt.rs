@@ -12,7 +12,8 @@ use crate::encryption::{EncryptionKey, decrypted, replace_key};
 use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::store::handle::Store;
-use crate::store::open::{LOCK_NAME, directory_at, resolved};
+use crate::store::open::{directory_at, resolved};
+use crate::store::replacement::LOCK_NAME;
 
 impl Store {
     /// Whether the files of this store are encrypted.
@@ -84,7 +85,8 @@ pub fn rekey(path: impl AsRef<Path>, old: &EncryptionKey, new: &EncryptionKey) -
 /// Makes a closed store anew that is encrypted by the key in `new_options`, or is not if there is
 /// none; `options` open the store as it is. Its files are encrypted by a new data key. Takes space
 /// and time as [`compact`](crate::compact); the old files are removed, which does not erase them
-/// from a device.
+/// from a device. If the process ends before that, they are beside the store: as
+/// `NAME.compacting`, or `NAME.being-replaced`.
 ///
 /// ```
 /// # let directory = tempfile::tempdir()?;

@@ -21,8 +21,8 @@ use crate::increment::is_increment;
 use crate::options::Options;
 use crate::store::handle::Store;
 use crate::store::inspect::{Finding, check_salvage};
-use crate::store::open::{LOCK_NAME, directory_at, lsm_trees_in, plain_of, resolved};
-use crate::store::replacement::Replacement;
+use crate::store::open::{directory_at, lsm_trees_in, plain_of, resolved};
+use crate::store::replacement::{LOCK_NAME, Replacement};
 
 /// The suffix of the new store's name while it is written.
 const UNFINISHED_SUFFIX: &str = ".repairing";
@@ -47,9 +47,9 @@ const DAMAGED_SUFFIX: &str = ".damaged";
 ///
 /// # Errors
 /// [`Error::Missing`] or [`Error::NotAStore`] if there is no store, [`Error::Locked`] if it is
-/// open, [`Error::Damaged`] if not even the pool's identity is known; a keyspace that this build
-/// cannot read, for it is without a feature; no space, and the like: the damaged store is then
-/// unchanged.
+/// open, [`Error::Damaged`] if not even the pool's identity is known; [`Error::TargetExists`] as
+/// [`compact`](crate::compact); a keyspace that this build cannot read, for it is without a
+/// feature; no space, and the like: the damaged store is then unchanged.
 pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
     repair_with(path, Options::new())
 }

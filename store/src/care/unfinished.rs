@@ -18,8 +18,8 @@ use adamant_medium::system::os::OsDirectory;
 use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::store::handle::Store;
-use crate::store::open::{LOCK_NAME, NO_FOLDER, plain};
-use crate::store::replacement::Replacement;
+use crate::store::open::{NO_FOLDER, plain};
+use crate::store::replacement::{LOCK_NAME, Replacement, refuse_left};
 
 /// The names that may be in a directory that becomes a store.
 const OUR_NAMES: [&str; 13] = [
@@ -45,9 +45,16 @@ pub(crate) struct ClosedState {
 }
 
 impl ClosedState {
-    pub(crate) fn of(store: &Store) -> Result<Self> {
+    /// Closes a store.
+    ///
+    /// # Errors
+    /// As [`Store::close`].
+    pub(crate) fn of(store: Store) -> Result<Self> {
         let options = store.shared.options().clone().read_only(true);
-        Ok(Self { last_commit: store.shared.heap()?.last_commit(), options })
+        let heap = Arc::clone(store.shared.heap_handle()?);
+        // Until then its threads commit: they remove what expired, and merge tables.
+        store.close()?;
+        Ok(Self { last_commit: heap.last_commit(), options })
     }
 
     /// [`Error::Locked`] if the store has another commit now, or a savepoint, which a store that
@@ -77,9 +84,9 @@ impl Unfinished {
     /// to it.
     ///
     /// # Errors
-    /// [`Error::TargetExists`], [`Error::Locked`] if another one is being made,
-    /// [`Error::NotAStore`] if a foreign directory has the temporary name; those of the storage
-    /// backend.
+    /// [`Error::TargetExists`], also if a store has lost that name (`store/replacement.rs`);
+    /// [`Error::Locked`] if another one is being made, [`Error::NotAStore`] if a foreign directory
+    /// has the temporary name; those of the storage backend.
     pub(crate) fn create(parent: Arc<dyn Directory>, target: &str, suffix: &str) -> Result<Self> {
         refuse_taken(parent.as_ref(), target)?;
         Self::beside(parent, target, suffix)
@@ -91,6 +98,7 @@ impl Unfinished {
     /// # Errors
     /// As [`Unfinished::create`], but the store has to exist.
     pub(crate) fn beside(parent: Arc<dyn Directory>, store: &str, suffix: &str) -> Result<Self> {
+        refuse_left(parent.as_ref(), store)?;
         let name = format!("{store}{suffix}");
         if is_there(parent.as_ref(), &name)? {
             remove_left(parent.as_ref(), &name)?;
@@ -149,17 +157,14 @@ impl Unfinished {
     /// (`Directory::renames_open`) and another process has committed to it since. Then each store
     /// is in its own place, unless the device fails again; both are whole.
     pub(crate) fn replace(mut self, old: Store) -> Result<()> {
-        let (parent, state) = (Arc::clone(&self.parent), ClosedState::of(&old)?);
-        let held = match parent.renames_open() {
-            true => Some((self.directory()?.lock(LOCK_NAME)?, old)),
-            false => {
-                old.close()?;
-                None
-            }
+        let parent = Arc::clone(&self.parent);
+        let (held, closed) = match parent.renames_open() {
+            true => (Some((self.directory()?.lock(LOCK_NAME)?, old)), None),
+            false => (None, Some(ClosedState::of(old)?)),
         };
-        let check = |name: &str| match held {
-            Some(_) => Ok(()),
-            None => state.check(parent.subdirectory(name)?),
+        let check = |name: &str| match &closed {
+            Some(state) => state.check(parent.subdirectory(name)?),
+            None => Ok(()),
         };
         let (name, new) = (&*self.final_name, &*self.name);
         let mut replacement =
@@ -177,8 +182,12 @@ impl Unfinished {
 impl Drop for Unfinished {
     fn drop(&mut self) {
         if !self.is_finished {
-            // Best effort: it is of no use, and its name says so.
-            let _ = self.parent.remove_all(&self.name);
+            // Best effort: it is of no use, and its name says so. Where it had to be closed before,
+            // another process may have taken it for a leftover, and be making its own.
+            let _ = match self.parent.renames_open() {
+                true => self.parent.remove_all(&self.name).map_err(Error::from),
+                false => remove_left(self.parent.as_ref(), &self.name),
+            };
         }
     }
 }

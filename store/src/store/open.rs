@@ -22,16 +22,17 @@ use crate::error::{Error, Result};
 use crate::increment::{View, increment_in, is_increment};
 use crate::options::Options;
 use crate::savepoint_view::SavepointView;
-use crate::store::replacement::{POOL_NAME, give_back};
+use crate::store::replacement::{LOCK_NAME, POOL_NAME, give_back, is_lost};
 
 /// The only files in a directory whose store was not created completely.
 const UNFINISHED_NAMES: [&str; 5] = ["key.new", "lock", "log", "log.new", "pool.new"];
-/// The lock file: its holder may use a store.
-pub(crate) const LOCK_NAME: &str = "lock";
 /// Messages for paths without a store.
 const NOTHING: &str = "expected a store, found nothing; check the path, or let one be created";
 const DANGLING: &str =
     "expected a store, found a link to where nothing is; mend the link, or remove it";
+const REPLACED: &str = "expected a store, found that a process ended while it replaced the one \
+                        that was here; open it once for more than reading, which gives it its \
+                        name back";
 const EMPTY: &str =
     "expected a store, found an empty directory; check the path, or let one be created in it";
 const BEGUN: &str = "expected a store, found what is left of one whose making did not come to its \
@@ -48,16 +49,14 @@ pub(crate) fn directory_at(path: &Path, options: &Options) -> Result<Arc<dyn Dir
     // Before a directory is made that would stay empty.
     options.check()?;
     let create = options.create && !options.only_reads();
+    if !options.only_reads() {
+        give_back(path)?;
+    }
     // A reader beside a writer makes a file that says so.
-    let open = || match options.only_reads() && !options.beside_writer {
+    let opened = match options.only_reads() && !options.beside_writer {
         true => OsDirectory::open_read_only(path),
         false => OsDirectory::open(path),
     };
-    let mut opened = open();
-    let is_missing = opened.as_ref().is_err_and(|error| io_kind(error) == Some(NotFound));
-    if is_missing && !options.only_reads() && !is_link(path) && give_back(path)? {
-        opened = open();
-    }
     let error = match opened {
         Ok(directory) => return Ok(Arc::new(directory)),
         Err(error) => error,
@@ -141,7 +140,7 @@ fn create_at(path: &Path) -> Result<Arc<dyn Directory>> {
 pub(crate) fn resolved(path: &Path) -> Result<PathBuf> {
     let mut found = path.canonicalize();
     let is_missing = found.as_ref().is_err_and(|error| error.kind() == NotFound);
-    if is_missing && !is_link(path) && give_back(path)? {
+    if is_missing && give_back(path)? {
         found = path.canonicalize();
     }
     found.map(plain).map_err(|error| {
@@ -162,7 +161,11 @@ pub(crate) fn plain(path: PathBuf) -> PathBuf {
 fn no_store(path: &Path, kind: io::ErrorKind) -> Option<Error> {
     match kind {
         NotFound => {
-            let what = if is_link(path) { DANGLING } else { NOTHING };
+            let what = match is_link(path) {
+                _ if is_lost(path) => REPLACED,
+                true => DANGLING,
+                false => NOTHING,
+            };
             Some(Error::Missing { path: path.into(), what })
         }
         io::ErrorKind::NotADirectory => {

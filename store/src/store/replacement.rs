@@ -8,9 +8,11 @@
 //! before the next one begins. What fails is undone, durably. Nothing is removed here.
 //! Thread safety: the caller keeps others from committing to either store meanwhile.
 
-use std::path::Path;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
-use adamant_medium::error::Result as MediumResult;
+use adamant_medium::error::{Error as MediumError, Result as MediumResult};
 use adamant_medium::names::{name_of, parent_of, text_of};
 use adamant_medium::storage::Directory;
 use adamant_medium::system::os::OsDirectory;
@@ -19,8 +21,12 @@ use crate::error::{Error, Result};
 
 /// The file that makes a directory a store.
 pub(super) const POOL_NAME: &str = "pool";
+/// The lock file: its holder may use a store.
+pub(crate) const LOCK_NAME: &str = "lock";
 /// What the name of a store that has lost its own ends in: nobody else calls one so.
 const REPLACED_SUFFIX: &str = ".being-replaced";
+/// Links that a path may lead through, as systems have it: they refuse more.
+const LINKS_MAX: usize = 40;
 
 /// A store that takes the place of another one in the same directory.
 pub(crate) struct Replacement<'a> {
@@ -62,20 +68,17 @@ impl Replacement<'_> {
             return Err(error);
         }
         self.is_begun = true;
-        parent.sync().map_err(|error| {
+        parent.sync().inspect_err(|_| {
             // No later sync may make that durable, and later commits would be in the store that a
             // power cut gives the other name. Best effort.
             let exchanged = parent.exchange(self.name, self.aside);
             let _ = exchanged.and_then(|()| take_back()).and_then(|()| parent.sync());
-            error
         })
     }
 
     fn rename(&mut self, check: &dyn Fn(&str) -> Result<()>) -> Result<()> {
         let replaced = replaced_name(self.name);
-        if self.parent.list()?.contains(&replaced) {
-            return Err(Error::TargetExists { path: self.parent.path().join(name_of(&replaced)) });
-        }
+        refuse_left(self.parent, self.name)?;
         let steps = [(self.name, &*replaced), (self.new, self.name), (&*replaced, self.aside)];
         for (number, (from, to)) in steps.into_iter().enumerate() {
             let renamed = self.parent.rename(from, to);
@@ -96,33 +99,97 @@ impl Replacement<'_> {
     }
 }
 
-/// Gives a store at a path, where nothing is, its name back, which it lost to one that did not take
-/// its place: the process ended between two renamings. False if there is none.
+/// Gives a store its name back, which it lost to one that did not take its place: the process ended
+/// between two renamings. The name is that at the end of links, and may be that of an empty
+/// directory. Whether anything has it then. Two calls of the system if there is no such store.
 ///
 /// # Errors
-/// Those of the system.
+/// [`Error::Locked`] if it is being replaced just now; those of the system.
 pub(crate) fn give_back(path: &Path) -> Result<bool> {
-    let Some(name) = path.file_name().map(text_of) else { return Ok(false) };
-    let parent = parent_of(path);
-    // A store, and cheaper than to list what may be a large directory.
-    match parent.join(name_of(&replaced_name(&name))).join(POOL_NAME).try_exists() {
-        Ok(true) => give_back_in(&OsDirectory::open(parent)?, &name),
-        _ => Ok(false),
+    let place = place_of(path);
+    let (Some(name), Some(lost)) = (place.file_name(), lost_from(&place)?) else {
+        return Ok(false);
+    };
+    // One that was made for a store that is not there. No other is removed so.
+    let _ = fs::remove_dir(&place);
+    let parent = OsDirectory::open(parent_of(&place))?;
+    // Else the process that replaces it would find the name taken. Where nothing is renamed that is
+    // open, a lock would be in its way.
+    let asks = parent.renames_open() && place.symlink_metadata().is_err();
+    let lost = if asks { OsDirectory::open(lost).ok() } else { None };
+    let _lock = lost.map(|lost| lost.lock(LOCK_NAME)).transpose()?;
+    give_back_in(&parent, &text_of(name), &|name| {
+        let path = parent_of(&place).join(name_of(name));
+        match path.symlink_metadata() {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(MediumError::io("look for", &path, None, 0, error)),
+            Ok(_) => Ok(true),
+        }
+    })
+}
+
+/// As [`give_back`], in a directory. What says whether a name is there may take others for the
+/// same, as the system does on Windows.
+pub(crate) fn give_back_in(
+    parent: &dyn Directory,
+    name: &str,
+    is_there: &dyn Fn(&str) -> MediumResult<bool>,
+) -> Result<bool> {
+    let replaced = replaced_name(name);
+    if !is_there(&replaced)? {
+        return Ok(is_there(name)?);
+    }
+    let renamed = if is_there(name)? { Ok(()) } else { parent.rename(&replaced, name) };
+    // Another process may have given it back just now, or have gone on.
+    if let (Err(error), false) = (renamed, is_there(name)?) {
+        return Err(error.into());
+    }
+    // The process may have ended before this: what is committed from now on must not be in a store
+    // that a power cut gives another name.
+    parent.sync()?;
+    Ok(true)
+}
+
+/// Whether a path is the name that a store has lost.
+pub(super) fn is_lost(path: &Path) -> bool {
+    lost_from(&place_of(path)).is_ok_and(|lost| lost.is_some())
+}
+
+/// The path at the end of links: what it names need not be there.
+fn place_of(path: &Path) -> PathBuf {
+    let mut place = path.file_name().map_or_else(|| path.into(), |name| parent_of(path).join(name));
+    for _ in 0..LINKS_MAX {
+        let Ok(target) = place.read_link() else { break };
+        place = parent_of(&place).join(target);
+    }
+    place
+}
+
+/// The path of the store that was at a place, if it has lost its name.
+fn lost_from(place: &Path) -> Result<Option<PathBuf>> {
+    let Some(name) = place.file_name() else { return Ok(None) };
+    let lost = parent_of(place).join(name_of(&replaced_name(&text_of(name))));
+    // Cheaper than to list what may be a large directory. What fails here fails at the place, too.
+    if !lost.symlink_metadata().is_ok_and(|found| found.is_dir()) {
+        return Ok(None);
+    }
+    let pool = lost.join(POOL_NAME);
+    match pool.try_exists() {
+        Ok(is_store) => Ok(is_store.then_some(lost)),
+        // No other store is made in place of what may be one.
+        Err(error) => Err(MediumError::io("look for", &pool, None, 0, error).into()),
     }
 }
 
-/// As [`give_back`], in a directory.
-pub(crate) fn give_back_in(parent: &dyn Directory, name: &str) -> Result<bool> {
+/// Fails if an earlier replacement was cut short that nobody has looked after.
+///
+/// # Errors
+/// [`Error::TargetExists`]; those of the storage backend.
+pub(crate) fn refuse_left(parent: &dyn Directory, name: &str) -> Result<()> {
     let replaced = replaced_name(name);
-    let is_there = |name: &str| parent.list().map(|names| names.iter().any(|known| known == name));
-    // Another process may have given it back just now, or have gone on.
-    if !is_there(&replaced)? || is_there(name)? {
-        return Ok(is_there(name)?);
-    }
-    match parent.rename(&replaced, name).and_then(|()| parent.sync()) {
-        Err(error) if !is_there(name)? => Err(error.into()),
-        // Until it is durable, a power cut has the next opening do this again.
-        _ => Ok(true),
+    match parent.list()?.contains(&replaced) {
+        true => Err(Error::TargetExists { path: parent.path().join(name_of(&replaced)) }),
+        false => Ok(()),
     }
 }
 

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use adamant_heap::durability::Durability;
 use adamant_lsm::Options as LsmOptions;
 use adamant_medium::storage::Directory;
 use adamant_sim::{Call, Choice, Fault, SimDirectory, SimDisk, Tally};
@@ -15,13 +16,13 @@ use adamant_slice::Slice;
 
 use crate::care::compact::rebuild_beside;
 use crate::care::repair::save;
-use crate::care::unfinished::ClosedState;
+use crate::care::unfinished::{ClosedState, Unfinished};
 use crate::common::keyspace_options::KeyspaceOptions;
 use crate::engine::tree::Engine;
 use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::store::handle::Store;
-use crate::store::replacement::give_back_in;
+use crate::store::replacement::{LOCK_NAME, give_back_in};
 
 /// The original store, and its backup.
 const APP: &str = "app";
@@ -37,6 +38,9 @@ const STATES: u64 = 6;
 /// Calls that change names, or make something durable.
 const CALLS: [Call; 5] =
     [Call::Create, Call::Rename, Call::Remove, Call::Sync, Call::SyncDirectory];
+
+/// How often a thread commits while its store is closed.
+const ROUNDS: u32 = 200;
 
 /// Entries by keyspace.
 type Content = BTreeMap<String, Vec<(Slice, Slice)>>;
@@ -96,6 +100,8 @@ const REPAIR: Work = Work {
     begins: "rename app.repairing",
 };
 
+const REPAIR_BY_STEPS: Work = Work { begins: "rename app to", ..REPAIR };
+
 fn back_up(disk: &SimDisk, links: bool) -> Result<()> {
     open(disk, APP)?.copy_in(root(disk), COPY, (".backing-up", links))
 }
@@ -152,6 +158,11 @@ fn is_there(disk: &SimDisk, name: &str) -> bool {
     root(disk).list().unwrap().iter().any(|known| known == name)
 }
 
+/// As opening the path of the store does; whether anything has the name then.
+fn give_back(disk: &SimDisk) -> bool {
+    give_back_in(&*root(disk), APP, &|name| Ok(is_there(disk, name))).unwrap()
+}
+
 /// Commits durably to the store with a name.
 fn write_later(disk: &SimDisk, name: &str) {
     let store = open(disk, name).unwrap();
@@ -199,7 +210,7 @@ fn try_power_cuts(work: &Work, names: Names) {
                 let crashed = cursor.crash(&mut choice.clone()).without_history();
                 between += u64::from(!is_there(&crashed, APP));
                 // As opening the path does.
-                assert!(give_back_in(&*root(&crashed), APP).unwrap(), "no store has the name");
+                assert!(give_back(&crashed), "no store has the name");
                 if work.name != APP {
                     verify(&crashed, APP, &content, 0);
                 }
@@ -239,7 +250,7 @@ fn try_faults(work: &Work, names: Names) {
             let is_done = outcome.is_ok();
             assert!(is_done || work.name == APP || !is_there(&disk, COPY), "a copy that failed");
             let name = if is_done { work.name } else { APP };
-            assert!(give_back_in(&*root(&disk), APP).unwrap(), "no store has the name");
+            assert!(give_back(&disk), "no store has the name");
             write_later(&disk, name);
             cut(&disk, |crashed| {
                 verify(crashed, name, &content, DURABLE);
@@ -267,7 +278,7 @@ fn cut(disk: &SimDisk, verify: impl Fn(&SimDisk)) {
     for mut choice in [Choice::None, Choice::All].into_iter().chain(random) {
         println!("then {choice:?}");
         let crashed = disk.crash(end, &mut choice).without_history();
-        assert!(give_back_in(&*root(&crashed), APP).unwrap(), "no store has the name");
+        assert!(give_back(&crashed), "no store has the name");
         verify(&crashed);
     }
 }
@@ -302,8 +313,8 @@ fn a_repaired_store_takes_its_place_in_one_step() {
 #[test]
 #[cfg_attr(adamant_encrypted, ignore = "looks at the files as they are")]
 fn a_repaired_store_takes_its_place_in_three_steps_where_there_is_no_other_way() {
-    try_power_cuts(&REPAIR, Names::Renamed);
-    try_power_cuts(&REPAIR, Names::RenamedClosed);
+    try_power_cuts(&REPAIR_BY_STEPS, Names::Renamed);
+    try_power_cuts(&REPAIR_BY_STEPS, Names::RenamedClosed);
 }
 
 #[test]
@@ -336,8 +347,8 @@ fn a_store_that_could_not_be_repaired_is_as_it_was() {
 #[test]
 #[cfg_attr(adamant_encrypted, ignore = "looks at the files as they are")]
 fn a_store_that_could_not_be_repaired_by_steps_is_as_it_was() {
-    try_faults(&REPAIR, Names::Renamed);
-    try_faults(&REPAIR, Names::RenamedClosed);
+    try_faults(&REPAIR_BY_STEPS, Names::Renamed);
+    try_faults(&REPAIR_BY_STEPS, Names::RenamedClosed);
 }
 
 /// Between the closing of a store and its renaming another process may have had it.
@@ -350,8 +361,7 @@ fn a_store_that_another_process_changed_is_not_replaced() {
     for work in works {
         let (disk, _) = disk_with_store();
         let store = open(&disk, APP).unwrap();
-        let state = ClosedState::of(&store).unwrap();
-        store.close().unwrap();
+        let state = ClosedState::of(store).unwrap();
         let at = || root(&disk).subdirectory(APP).unwrap();
         state.check(at()).unwrap();
         open(&disk, APP).unwrap().close().unwrap();
@@ -360,6 +370,96 @@ fn a_store_that_another_process_changed_is_not_replaced() {
         work(&store);
         store.close().unwrap();
         assert!(matches!(state.check(at()), Err(Error::Locked { .. })));
+    }
+}
+
+/// What a store commits until it is closed is its own.
+#[test]
+fn a_store_that_commits_while_it_is_closed_was_changed_by_nobody_else() {
+    let (disk, _) = disk_with_store();
+    for round in 0..ROUNDS {
+        let store = open(&disk, APP).unwrap();
+        let tree = store.open_keyspace("tree").unwrap().with_durability(Durability::Buffered);
+        let (begun, wait) = std::sync::mpsc::channel();
+        let state = std::thread::scope(|scope| {
+            scope.spawn(move || {
+                // The same value again would be no commit.
+                for number in 0_u64.. {
+                    if tree.put(LATER, number.to_le_bytes()).is_err() {
+                        break;
+                    }
+                    let _ = begun.send(());
+                }
+            });
+            wait.recv().unwrap();
+            ClosedState::of(store).unwrap()
+        });
+        let checked = state.check(root(&disk).subdirectory(APP).unwrap());
+        checked.unwrap_or_else(|error| panic!("round {round}: {error}"));
+    }
+}
+
+/// Where a store is not locked while it is renamed, another process may find it, taking it for
+/// a leftover, and make its own under the name.
+#[test]
+fn what_another_process_makes_under_a_name_that_was_ours_stays() {
+    let (disk, _) = disk_with_store();
+    let disk = Names::RenamedClosed.of(disk);
+    let ours = Unfinished::beside(root(&disk), APP, ".compacting").unwrap();
+    let lock = ours.directory().unwrap().lock(LOCK_NAME).unwrap();
+    drop(ours);
+    assert!(is_there(&disk, "app.compacting"), "another process has its lock");
+    drop(lock);
+    drop(Unfinished::beside(root(&disk), APP, ".compacting").unwrap());
+    assert!(!is_there(&disk, "app.compacting"));
+}
+
+/// Nothing is made that could not take its place.
+#[test]
+fn what_a_replacement_left_is_found_before_the_next_one_begins() {
+    let (disk, _) = disk_with_store();
+    root(&disk).subdirectory("app.being-replaced").unwrap();
+    for names in [Names::Exchanged, Names::Renamed] {
+        let disk = names.of(disk.clone());
+        for work in [COMPACT, REPAIR] {
+            assert!(matches!((work.run)(&disk), Err(Error::TargetExists { .. })));
+        }
+        assert!(!is_there(&disk, "app.compacting") && !is_there(&disk, "app.repairing"));
+    }
+}
+
+/// The process ends at each step; another one commits to what it finds; then the power is cut.
+fn try_kills(work: &Work, names: Names) {
+    let (disk, content) = disk_with_store();
+    let disk = names.of(disk);
+    (work.run)(&disk).unwrap();
+    let is_first = |number: &u64| {
+        disk.describe(*number).is_some_and(|operation| operation.starts_with(work.begins))
+    };
+    let mut cursor = disk.cursor();
+    let first = (cursor.point()..disk.operation_count()).find(is_first).expect("names that change");
+    for point in first..=disk.operation_count() {
+        println!("killed at {point}");
+        cursor.advance_to(point);
+        let killed = names.of(cursor.kill());
+        assert!(give_back(&killed), "no store has the name");
+        write_later(&killed, APP);
+        cut(&killed, |crashed| verify(crashed, APP, &content, DURABLE));
+    }
+}
+
+#[test]
+fn what_is_committed_after_a_replacement_was_cut_short_is_kept() {
+    for names in [Names::Renamed, Names::RenamedClosed] {
+        try_kills(&COMPACT_BY_STEPS, names);
+    }
+}
+
+#[test]
+#[cfg_attr(adamant_encrypted, ignore = "looks at the files as they are")]
+fn what_is_committed_after_a_repair_was_cut_short_is_kept() {
+    for names in [Names::Renamed, Names::RenamedClosed] {
+        try_kills(&REPAIR_BY_STEPS, names);
     }
 }
 

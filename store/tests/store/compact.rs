@@ -1,10 +1,10 @@
 //! Compaction while a store is used: it shows nothing but its speed and its size.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use adamant::{Durability, Engine, KeyspaceOptions, Options, Store};
+use adamant::{Durability, Engine, Error, KeyspaceOptions, Options, Store};
 
 use crate::device_bytes;
 
@@ -211,13 +211,29 @@ fn what_is_not_there_is_refused() {
     let inner = store.open_stored("sessions").unwrap();
     inner.compact().unwrap();
     store.close().unwrap();
-    assert!(matches!(inner.compact(), Err(adamant::Error::Closed)));
+    assert!(matches!(inner.compact(), Err(Error::Closed)));
+}
+
+/// What opens the store at a path.
+type Door = fn(&Path);
+/// A path that names what another one does.
+type Way = fn(&Path) -> PathBuf;
+
+/// A directory with a store that has lost its name; the path that it had.
+fn lost_store() -> (tempfile::TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let store = Store::open(&path).unwrap();
+    store.keyspace("data").unwrap().put("key", "value").unwrap();
+    store.close().unwrap();
+    std::fs::rename(&path, directory.path().join("store.being-replaced")).unwrap();
+    (directory, path)
 }
 
 /// A process that ended while it replaced a store by steps left it under another name.
 #[test]
 fn a_store_that_lost_its_name_gets_it_back() {
-    let doors: [(&str, fn(&Path)); 4] = [
+    let doors: [(&str, Door); 4] = [
         ("open", |path| drop(Store::open(path).unwrap())),
         ("open, not create", |path| {
             drop(Store::open_with(path, Options::new().create(false)).unwrap());
@@ -225,21 +241,108 @@ fn a_store_that_lost_its_name_gets_it_back() {
         ("compact", |path| _ = adamant::compact(path).unwrap()),
         ("repair", |path| assert!(adamant::repair(path).unwrap().findings.is_empty())),
     ];
-    for (name, door) in doors {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("store");
-        let store = Store::open(&path).unwrap();
-        store.keyspace("data").unwrap().put("key", "value").unwrap();
-        store.close().unwrap();
-        std::fs::rename(&path, directory.path().join("store.being-replaced")).unwrap();
-        let read = Store::open_with(&path, Options::new().read_only(true));
-        assert!(matches!(read, Err(adamant::Error::Missing { .. })), "reading changes no name");
-        door(&path);
+    let ways: [(&str, Way); 4] = [
+        ("the path", Path::to_path_buf),
+        ("with a separator", |path| path.join("")),
+        ("with a point", |path| path.join(".")),
+        ("where a directory was made for it", |path| {
+            std::fs::create_dir(path).unwrap();
+            path.to_path_buf()
+        }),
+    ];
+    for ((name, door), (way, path_by)) in
+        doors.into_iter().flat_map(|door| ways.map(|way| (door, way)))
+    {
+        let (directory, path) = lost_store();
+        let read = Store::open_with(&path, Options::new().read_only(true)).unwrap_err();
+        assert!(matches!(read, Error::Missing { .. }), "reading changes no name");
+        assert!(read.to_string().contains("for more than reading"), "{read}");
+        door(&path_by(&path));
         let store = Store::open_with(&path, Options::new().create(false)).unwrap();
         let value = store.keyspace("data").unwrap().get("key").unwrap();
-        assert_eq!(value, Some("value".into()), "{name}");
-        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1, "{name}");
+        assert_eq!(value, Some("value".into()), "{name}, {way}");
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1, "{name}, {way}");
     }
+}
+
+/// It is that of the store whatever the case of its letters.
+#[cfg(windows)]
+#[test]
+fn a_store_that_lost_its_name_gets_it_back_in_capitals() {
+    let (directory, path) = lost_store();
+    let store = Store::open(directory.path().join("STORE")).unwrap();
+    assert_eq!(store.keyspace("data").unwrap().get("key").unwrap(), Some("value".into()));
+    store.close().unwrap();
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+    Store::open_with(&path, Options::new().create(false)).unwrap();
+}
+
+/// It lost the name that links lead to.
+#[cfg(unix)]
+#[test]
+fn a_store_that_lost_its_name_gets_it_back_through_links() {
+    use std::os::unix::fs::symlink;
+    let doors: [Door; 3] = [
+        |path| drop(Store::open(path).unwrap()),
+        |path| drop(Store::open_with(path, Options::new().create(false)).unwrap()),
+        |path| _ = adamant::compact(path).unwrap(),
+    ];
+    for door in doors {
+        let (directory, path) = lost_store();
+        let (one, other) = (directory.path().join("one"), directory.path().join("other"));
+        symlink("store", &one).unwrap();
+        symlink(&one, &other).unwrap();
+        door(&other);
+        let store = Store::open_with(&path, Options::new().create(false)).unwrap();
+        assert_eq!(store.keyspace("data").unwrap().get("key").unwrap(), Some("value".into()));
+        assert!(one.is_symlink() && other.is_symlink());
+    }
+}
+
+/// No empty store is made where it cannot be said whether one lost its name.
+#[cfg(unix)]
+#[test]
+fn no_store_is_made_in_place_of_what_cannot_be_looked_at() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, lost) =
+        (directory.path().join("store"), directory.path().join("store.being-replaced"));
+    std::fs::create_dir(&lost).unwrap();
+    std::os::unix::fs::symlink("pool", lost.join("pool")).unwrap();
+    let error = Store::open(&path).unwrap_err();
+    assert!(error.to_string().contains("being-replaced"), "{error}");
+    assert!(!path.exists());
+}
+
+/// The process that replaces it has its lock meanwhile, where what is open can be renamed.
+#[cfg(not(windows))]
+#[test]
+fn no_name_is_given_back_while_a_store_is_being_replaced() {
+    let (directory, path) = lost_store();
+    let lost = directory.path().join("store.being-replaced");
+    let holder = Store::open(&lost).unwrap();
+    assert!(matches!(Store::open(&path), Err(Error::Locked { .. })));
+    assert!(lost.exists() && !path.exists());
+    holder.close().unwrap();
+    Store::open(&path).unwrap();
+    assert!(!lost.exists());
+}
+
+/// What is left beside a store that took the place of another one is nothing to it, but is in the
+/// way of the next one: for it would be taken for that if the store is removed.
+#[test]
+fn what_a_replacement_left_stays_until_it_is_taken_away() {
+    let (directory, path) = lost_store();
+    let lost = directory.path().join("store.being-replaced");
+    let backup = directory.path().join("backup");
+    Store::open(&lost).unwrap().backup(&backup).unwrap();
+    let restored = adamant::restore(&backup, &path);
+    assert!(matches!(restored, Err(Error::TargetExists { path }) if path == lost));
+    std::fs::rename(&backup, &path).unwrap();
+    drop(Store::open(&path).unwrap());
+    assert!(lost.join("pool").exists());
+    assert!(matches!(adamant::compact(&path), Err(Error::TargetExists { path }) if path == lost));
+    std::fs::remove_dir_all(&lost).unwrap();
+    adamant::compact(&path).unwrap();
 }
 
 /// A directory of that name that is no store is somebody else's.

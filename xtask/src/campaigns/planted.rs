@@ -257,6 +257,16 @@ const COMPACT_FAILS: Test =
 const REPAIRED: Test = STORE.test("tests::renames::a_repaired_store_takes_its_place_in_one_step");
 const REPAIR_FAILS: Test =
     STORE.test("tests::renames::a_store_that_could_not_be_repaired_is_as_it_was");
+const BY_STEPS: Test = STORE.test(
+    "tests::renames::\
+     a_store_made_smaller_takes_its_place_in_three_steps_where_there_is_no_other_way",
+);
+const STEPS_FAIL: Test =
+    STORE.test("tests::renames::a_store_that_could_not_be_made_smaller_by_steps_is_as_it_was");
+const STEPS_KILLED: Test =
+    STORE.test("tests::renames::what_is_committed_after_a_replacement_was_cut_short_is_kept");
+const CHANGED_MEANWHILE: Test =
+    STORE.test("tests::renames::a_store_that_another_process_changed_is_not_replaced");
 const SHELVES: Test =
     STORE.test("tests::renames::directories_of_trees_are_durable_before_a_tree_is");
 
@@ -499,11 +509,13 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("rename.a-copied-table-is-not-synced", &[BACKED_UP]),
     mutant("rename.copied-tables-have-no-durable-names", &[BACKED_UP]),
     mutant("rename.copied-shelves-have-no-durable-names", &[BACKED_UP]),
-    mutant("rename.a-successor-is-not-synced", &[MADE_SMALLER]),
-    mutant("rename.a-doubtful-successor-stays", &[COMPACT_FAILS]),
+    mutant("rename.a-successor-is-not-synced", &[MADE_SMALLER, REPAIRED]),
+    mutant("rename.a-doubtful-successor-stays", &[COMPACT_FAILS, REPAIR_FAILS]),
+    mutant("rename.a-step-is-not-synced", &[BY_STEPS]),
+    mutant("rename.a-doubtful-step-stays", &[STEPS_FAIL]),
+    mutant("rename.what-a-killed-process-renamed-is-durable", &[STEPS_KILLED]),
+    mutant("rename.a-closed-store-is-nobody-elses", &[CHANGED_MEANWHILE]),
     mutant("rename.a-repaired-store-before-it-is-durable", &[REPAIRED]),
-    mutant("rename.a-repaired-store-is-not-synced", &[REPAIRED]),
-    mutant("rename.a-doubtful-repair-stays", &[REPAIR_FAILS]),
     mutant("rename.shelves-have-no-durable-names", &[SHELVES]),
     mutant("rename.a-left-shelf-keeps-its-name", &[SHELVES]),
     mutant("increment.what-was-not-written-is-the-parents", &[CHAIN]),
