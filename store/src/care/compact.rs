@@ -20,9 +20,7 @@ use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::store::handle::Store;
 use crate::store::open::resolved;
-
-/// The suffix of the new store's name while it is written.
-const UNFINISHED_SUFFIX: &str = ".compacting";
+use crate::store::replacement::COMPACTING_SUFFIX;
 
 /// The bytes on the device of a store's files, before and after compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,7 +138,7 @@ pub(crate) fn rebuild_beside(
     name: &str,
     options: Options,
 ) -> Result<Unfinished> {
-    let unfinished = Unfinished::beside(parent, name, UNFINISHED_SUFFIX)?;
+    let unfinished = Unfinished::beside(parent, name, COMPACTING_SUFFIX)?;
     let commits_before = store.shared.heap()?.last_commit();
     let options = Options { commits_before, ..options };
     let target = Store::open_directory(unfinished.directory()?, options)?;

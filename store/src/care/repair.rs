@@ -22,12 +22,10 @@ use crate::options::Options;
 use crate::store::handle::Store;
 use crate::store::inspect::{Finding, check_salvage};
 use crate::store::open::{directory_at, lsm_trees_in, plain_of, resolved};
-use crate::store::replacement::{LOCK_NAME, Replacement};
+use crate::store::replacement::{DAMAGED_SUFFIX, LOCK_NAME, Replacement};
 
 /// The suffix of the new store's name while it is written.
 const UNFINISHED_SUFFIX: &str = ".repairing";
-/// The suffix of the damaged store's name once it is replaced.
-const DAMAGED_SUFFIX: &str = ".damaged";
 
 /// Saves what can be read of a damaged store into a new one, which replaces it; the damaged one is
 /// kept as `NAME.damaged`. An intact store is left alone.

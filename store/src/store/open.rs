@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 use crate::increment::{View, increment_in, is_increment};
 use crate::options::Options;
 use crate::savepoint_view::SavepointView;
-use crate::store::replacement::{LOCK_NAME, POOL_NAME, give_back, is_lost};
+use crate::store::replacement::{LOCK_NAME, POOL_NAME, io_kind, is_lost, settle};
 
 /// The only files in a directory whose store was not created completely.
 const UNFINISHED_NAMES: [&str; 5] = ["key.new", "lock", "log", "log.new", "pool.new"];
@@ -50,7 +50,7 @@ pub(crate) fn directory_at(path: &Path, options: &Options) -> Result<Arc<dyn Dir
     options.check()?;
     let create = options.create && !options.only_reads();
     if !options.only_reads() {
-        give_back(path)?;
+        settle(path)?;
     }
     // A reader beside a writer makes a file that says so.
     let opened = match options.only_reads() && !options.beside_writer {
@@ -58,6 +58,8 @@ pub(crate) fn directory_at(path: &Path, options: &Options) -> Result<Arc<dyn Dir
         false => OsDirectory::open(path),
     };
     let error = match opened {
+        // The name of what is made there must be durable, whoever gave it.
+        Ok(_) if create && !path.join(POOL_NAME).exists() => return create_at(path),
         Ok(directory) => return Ok(Arc::new(directory)),
         Err(error) => error,
     };
@@ -139,8 +141,8 @@ fn create_at(path: &Path) -> Result<Arc<dyn Directory>> {
 /// [`Error::Missing`], [`Error::NotAStore`]; those of the system.
 pub(crate) fn resolved(path: &Path) -> Result<PathBuf> {
     let mut found = path.canonicalize();
-    let is_missing = found.as_ref().is_err_and(|error| error.kind() == NotFound);
-    if is_missing && give_back(path)? {
+    if found.as_ref().is_err_and(|error| error.kind() == NotFound) {
+        settle(path)?;
         found = path.canonicalize();
     }
     found.map(plain).map_err(|error| {
@@ -261,11 +263,4 @@ fn refuse_foreign(path: &Path, names: &[String]) -> Result<()> {
         _ => format!("a directory without one that holds {listed} and {more} more"),
     };
     Err(Error::NotAStore { path: path.into(), found })
-}
-
-fn io_kind(error: &MediumError) -> Option<io::ErrorKind> {
-    match error {
-        MediumError::Io { source, .. } => Some(source.kind()),
-        _ => None,
-    }
 }

@@ -25,6 +25,10 @@ pub(super) const POOL_NAME: &str = "pool";
 pub(crate) const LOCK_NAME: &str = "lock";
 /// What the name of a store that has lost its own ends in: nobody else calls one so.
 const REPLACED_SUFFIX: &str = ".being-replaced";
+/// That of the new store while compaction writes it, and of the old one until it is removed.
+pub(crate) const COMPACTING_SUFFIX: &str = ".compacting";
+/// That of a damaged store that was repaired.
+pub(crate) const DAMAGED_SUFFIX: &str = ".damaged";
 /// Links that a path may lead through, as systems have it: they refuse more.
 const LINKS_MAX: usize = 40;
 
@@ -99,55 +103,81 @@ impl Replacement<'_> {
     }
 }
 
-/// Gives a store its name back, which it lost to one that did not take its place: the process ended
-/// between two renamings. The name is that at the end of links, and may be that of an empty
-/// directory. Whether anything has it then. Two calls of the system if there is no such store.
+/// Ends a replacement that was cut short, before a store is opened: gives it back the name that it
+/// lost between two renamings, and makes its name durable. The name is that at the end of links,
+/// and may be that of an empty directory. Four calls of the system if nothing is left of one.
 ///
 /// # Errors
 /// [`Error::Locked`] if it is being replaced just now; those of the system.
-pub(crate) fn give_back(path: &Path) -> Result<bool> {
+pub(crate) fn settle(path: &Path) -> Result<()> {
     let place = place_of(path);
-    let (Some(name), Some(lost)) = (place.file_name(), lost_from(&place)?) else {
-        return Ok(false);
+    let Some(name) = place.file_name().map(text_of) else { return Ok(()) };
+    let lost = lost_from(&place)?;
+    let beside = |name: &str| parent_of(&place).join(name_of(name));
+    let is_left = |suffix| beside(&format!("{name}{suffix}")).symlink_metadata().is_ok();
+    if lost.is_none() && ![COMPACTING_SUFFIX, DAMAGED_SUFFIX].into_iter().any(is_left) {
+        return Ok(());
+    }
+    if lost.is_some() {
+        // One that was made for a store that is not there. No other is removed so.
+        let _ = fs::remove_dir(&place);
+    }
+    let parent = match OsDirectory::open(parent_of(&place)) {
+        // Whoever may not read it has replaced nothing in there.
+        Err(error) if lost.is_none() && io_kind(&error) == Some(ErrorKind::PermissionDenied) => {
+            return Ok(());
+        }
+        opened => opened?,
     };
-    // One that was made for a store that is not there. No other is removed so.
-    let _ = fs::remove_dir(&place);
-    let parent = OsDirectory::open(parent_of(&place))?;
     // Else the process that replaces it would find the name taken. Where nothing is renamed that is
     // open, a lock would be in its way.
     let asks = parent.renames_open() && place.symlink_metadata().is_err();
-    let lost = if asks { OsDirectory::open(lost).ok() } else { None };
-    let _lock = lost.map(|lost| lost.lock(LOCK_NAME)).transpose()?;
-    give_back_in(&parent, &text_of(name), &|name| {
-        let path = parent_of(&place).join(name_of(name));
+    let opened = lost.as_ref().filter(|_| asks).and_then(|lost| OsDirectory::open(lost).ok());
+    let _lock = opened.map(|lost| lost.lock(LOCK_NAME)).transpose()?;
+    let replaced = replaced_name(&name);
+    settle_in(&parent, &name, &|name| {
+        let path = beside(name);
         match path.symlink_metadata() {
+            // Only a store is given a name.
+            Ok(_) => Ok(lost.is_some() || name != replaced),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
             Err(error) => Err(MediumError::io("look for", &path, None, 0, error)),
-            Ok(_) => Ok(true),
         }
     })
 }
 
-/// As [`give_back`], in a directory. What says whether a name is there may take others for the
-/// same, as the system does on Windows.
-pub(crate) fn give_back_in(
+/// As [`settle`], in a directory. What says whether a name is there may take others for the same,
+/// as the system does on Windows.
+pub(crate) fn settle_in(
     parent: &dyn Directory,
     name: &str,
     is_there: &dyn Fn(&str) -> MediumResult<bool>,
-) -> Result<bool> {
+) -> Result<()> {
     let replaced = replaced_name(name);
-    if !is_there(&replaced)? {
-        return Ok(is_there(name)?);
+    if is_there(&replaced)? && !is_there(name)? {
+        let renamed = parent.rename(&replaced, name);
+        // Another process may have given it back just now, or have gone on.
+        if let (Err(error), false) = (renamed, is_there(name)?) {
+            return Err(error.into());
+        }
+        return Ok(parent.sync()?);
     }
-    let renamed = if is_there(name)? { Ok(()) } else { parent.rename(&replaced, name) };
-    // Another process may have given it back just now, or have gone on.
-    if let (Err(error), false) = (renamed, is_there(name)?) {
-        return Err(error.into());
+    // The process may have ended before it did this: what is committed from now on must not be in a
+    // store that a power cut gives another name.
+    for suffix in [REPLACED_SUFFIX, COMPACTING_SUFFIX, DAMAGED_SUFFIX] {
+        if is_there(&format!("{name}{suffix}"))? {
+            return Ok(parent.sync()?);
+        }
     }
-    // The process may have ended before this: what is committed from now on must not be in a store
-    // that a power cut gives another name.
-    parent.sync()?;
-    Ok(true)
+    Ok(())
+}
+
+/// The system's kind of an error, if it is the system's.
+pub(super) fn io_kind(error: &MediumError) -> Option<ErrorKind> {
+    match error {
+        MediumError::Io { source, .. } => Some(source.kind()),
+        _ => None,
+    }
 }
 
 /// Whether a path is the name that a store has lost.

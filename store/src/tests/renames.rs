@@ -22,7 +22,7 @@ use crate::engine::tree::Engine;
 use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::store::handle::Store;
-use crate::store::replacement::{LOCK_NAME, give_back_in};
+use crate::store::replacement::{LOCK_NAME, settle_in};
 
 /// The original store, and its backup.
 const APP: &str = "app";
@@ -158,9 +158,10 @@ fn is_there(disk: &SimDisk, name: &str) -> bool {
     root(disk).list().unwrap().iter().any(|known| known == name)
 }
 
-/// As opening the path of the store does; whether anything has the name then.
-fn give_back(disk: &SimDisk) -> bool {
-    give_back_in(&*root(disk), APP, &|name| Ok(is_there(disk, name))).unwrap()
+/// As opening the path of the store does.
+fn settle(disk: &SimDisk) {
+    settle_in(&*root(disk), APP, &|name| Ok(is_there(disk, name))).unwrap();
+    assert!(is_there(disk, APP), "no store has the name");
 }
 
 /// Commits durably to the store with a name.
@@ -210,7 +211,7 @@ fn try_power_cuts(work: &Work, names: Names) {
                 let crashed = cursor.crash(&mut choice.clone()).without_history();
                 between += u64::from(!is_there(&crashed, APP));
                 // As opening the path does.
-                assert!(give_back(&crashed), "no store has the name");
+                settle(&crashed);
                 if work.name != APP {
                     verify(&crashed, APP, &content, 0);
                 }
@@ -250,7 +251,7 @@ fn try_faults(work: &Work, names: Names) {
             let is_done = outcome.is_ok();
             assert!(is_done || work.name == APP || !is_there(&disk, COPY), "a copy that failed");
             let name = if is_done { work.name } else { APP };
-            assert!(give_back(&disk), "no store has the name");
+            settle(&disk);
             write_later(&disk, name);
             cut(&disk, |crashed| {
                 verify(crashed, name, &content, DURABLE);
@@ -278,7 +279,7 @@ fn cut(disk: &SimDisk, verify: impl Fn(&SimDisk)) {
     for mut choice in [Choice::None, Choice::All].into_iter().chain(random) {
         println!("then {choice:?}");
         let crashed = disk.crash(end, &mut choice).without_history();
-        assert!(give_back(&crashed), "no store has the name");
+        settle(&crashed);
         verify(&crashed);
     }
 }
@@ -442,7 +443,7 @@ fn try_kills(work: &Work, names: Names) {
         println!("killed at {point}");
         cursor.advance_to(point);
         let killed = names.of(cursor.kill());
-        assert!(give_back(&killed), "no store has the name");
+        settle(&killed);
         write_later(&killed, APP);
         cut(&killed, |crashed| verify(crashed, APP, &content, DURABLE));
     }
@@ -450,6 +451,7 @@ fn try_kills(work: &Work, names: Names) {
 
 #[test]
 fn what_is_committed_after_a_replacement_was_cut_short_is_kept() {
+    try_kills(&COMPACT, Names::Exchanged);
     for names in [Names::Renamed, Names::RenamedClosed] {
         try_kills(&COMPACT_BY_STEPS, names);
     }
@@ -458,6 +460,7 @@ fn what_is_committed_after_a_replacement_was_cut_short_is_kept() {
 #[test]
 #[cfg_attr(adamant_encrypted, ignore = "looks at the files as they are")]
 fn what_is_committed_after_a_repair_was_cut_short_is_kept() {
+    try_kills(&REPAIR, Names::Exchanged);
     for names in [Names::Renamed, Names::RenamedClosed] {
         try_kills(&REPAIR_BY_STEPS, names);
     }

@@ -267,6 +267,8 @@ const STEPS_KILLED: Test =
     STORE.test("tests::renames::what_is_committed_after_a_replacement_was_cut_short_is_kept");
 const CHANGED_MEANWHILE: Test =
     STORE.test("tests::renames::a_store_that_another_process_changed_is_not_replaced");
+const DIFFERENCE: Test =
+    STORE.test("increment::difference::tests::a_pool_file_is_what_was_written_to_it");
 const SHELVES: Test =
     STORE.test("tests::renames::directories_of_trees_are_durable_before_a_tree_is");
 
@@ -514,6 +516,7 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("rename.a-step-is-not-synced", &[BY_STEPS]),
     mutant("rename.a-doubtful-step-stays", &[STEPS_FAIL]),
     mutant("rename.what-a-killed-process-renamed-is-durable", &[STEPS_KILLED]),
+    mutant("rename.what-a-killed-process-exchanged-is-durable", &[STEPS_KILLED]),
     mutant("rename.a-closed-store-is-nobody-elses", &[CHANGED_MEANWHILE]),
     mutant("rename.a-repaired-store-before-it-is-durable", &[REPAIRED]),
     mutant("rename.shelves-have-no-durable-names", &[SHELVES]),
@@ -527,6 +530,7 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("increment.what-moves-keeps-its-checksum", &[CHAIN_UNCHANGED, CHAIN]),
     mutant("increment.the-file-is-not-synced", &[INCREMENT_CRASHES]),
     mutant("increment.what-was-cut-off-comes-back", &[RUNS]),
+    mutant("increment.the-end-of-a-block-is-lost", &[DIFFERENCE]),
     mutant("S1.what-was-given-back-is-put-back", &[GIVEN_BACK]),
     mutant("S2.an-overwrite-changes-what-is-lent", &[LENT_BLOCK]),
     mutant("S2.snapshots-see-an-overwrite", &[SNAPSHOTS]),

@@ -55,15 +55,26 @@ pub(crate) fn write_all(
 }
 
 /// Opens a directory, creating it (but not its parents) if missing. Its name is durable when this
-/// returns.
+/// returns, also if it was made before: by a call that could not make it so, or by the user.
 pub(crate) fn create_directory<D: Directory>(
     path: &Path,
     open: impl Fn(&Path) -> Result<D>,
 ) -> Result<D> {
     match fs::create_dir(path) {
-        Ok(()) => open(parent_of(path))?.sync()?,
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        Err(error) => return Err(Error::io("create directory", path, None, 0, error)),
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            return Err(Error::io("create directory", path, None, 0, error));
+        }
+        _ => {}
     }
-    open(path)
+    let opened = open(path)?;
+    // Where links lead.
+    let place = fs::canonicalize(path);
+    let place = place.map_err(|error| Error::io("find", path, None, 0, error))?;
+    match open(parent_of(&place)) {
+        Ok(parent) => parent.sync()?,
+        // Nothing can be done about it, and what is in there may be used.
+        Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => {}
+        Err(error) => return Err(error),
+    }
+    Ok(opened)
 }
