@@ -162,6 +162,24 @@ fn names_come_and_go() {
     });
 }
 
+/// Something else may have a file open for a moment, which Wine does not replace then.
+#[test]
+#[cfg(windows)]
+fn a_renaming_waits_for_what_has_the_name_open() {
+    let folder = tempfile::tempdir().unwrap();
+    let directory = OsDirectory::open(folder.path()).unwrap();
+    ["a", "b"].into_iter().for_each(|name| drop(directory.create(name).unwrap()));
+    let scanned = std::fs::File::open(folder.path().join("a")).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            drop(scanned);
+        });
+        directory.rename("b", "a").unwrap();
+    });
+    assert_eq!(directory.list().unwrap(), ["a"]);
+}
+
 #[test]
 fn directories_within() {
     over_both(|directory| {

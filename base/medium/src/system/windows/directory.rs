@@ -12,10 +12,12 @@ use std::io;
 use std::os::windows::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 use windows_sys::Win32::Foundation::{
-    ERROR_DIRECTORY_NOT_SUPPORTED, ERROR_INVALID_FUNCTION, ERROR_NOT_SAME_DEVICE,
-    ERROR_TOO_MANY_LINKS, GENERIC_WRITE,
+    ERROR_ACCESS_DENIED, ERROR_DIRECTORY_NOT_SUPPORTED, ERROR_INVALID_FUNCTION,
+    ERROR_NOT_SAME_DEVICE, ERROR_SHARING_VIOLATION, ERROR_TOO_MANY_LINKS, GENERIC_WRITE,
 };
 use windows_sys::Win32::Storage::FileSystem::{
     FILE_FLAG_BACKUP_SEMANTICS, FILE_SHARE_DELETE, FILE_SHARE_READ, FILE_SHARE_WRITE,
@@ -29,6 +31,10 @@ use crate::system::handle::{Handle, Handles, source_of};
 use crate::system::random::random;
 use crate::system::windows::file::OsFile;
 use crate::system::windows::lock::OsLock;
+
+/// Virus scanners and indexers open what has just been closed, mostly for some milliseconds. So
+/// long a renaming waits for them, between tries.
+const PAUSES_MS: [u64; 4] = [1, 10, 50, 200];
 
 /// A directory of a file system.
 #[derive(Debug)]
@@ -55,6 +61,20 @@ fn open_directory(path: &Path, access: u32) -> io::Result<SystemFile> {
         true => Ok(directory),
         false => Err(io::ErrorKind::NotADirectory.into()),
     }
+}
+
+/// Renames, and tries again while something has it open that does not let it.
+fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    for pause in PAUSES_MS {
+        let renamed = fs::rename(from, to);
+        let code = renamed.as_ref().err().and_then(io::Error::raw_os_error);
+        match code.map(|code| code as u32) {
+            Some(ERROR_ACCESS_DENIED | ERROR_SHARING_VIOLATION) => {}
+            _ => return renamed,
+        }
+        thread::sleep(Duration::from_millis(pause));
+    }
+    fs::rename(from, to)
 }
 
 impl OsDirectory {
@@ -152,7 +172,7 @@ impl Directory for OsDirectory {
         self.check_writable("rename", source)?;
         check_name("rename to", &self.path, target)?;
         let to = self.verbatim.join(name_of(target));
-        self.call(source, |from| fs::rename(from, &to))
+        self.call(source, |from| rename(from, &to))
             .map_err(|error| self.error("rename", source, error))
     }
 
