@@ -55,7 +55,7 @@ impl TableStream {
                 let advanced = data.advance_in_order();
                 if advanced.map_err(|malformed| self.blocks.damaged(self.offset, &malformed))? {
                     self.entry_count += 1;
-                    return Ok(data.entry(true));
+                    return Ok(data.entry());
                 }
             }
             let Some((payload, kind, handle)) = self.blocks.next()? else { break };

@@ -44,7 +44,7 @@ fn ranges_give_what_the_model_has_from_both_ends() {
         for _ in 0..200 {
             let (lower, upper) = (key(&mut random), key(&mut random));
             let (lower, upper) = (bound(&mut random, &lower), bound(&mut random, &upper));
-            let mut expected = between(&model, lower, upper);
+            let expected = between(&model, lower, upper);
             let forward: Vec<Entry> = table.range(lower, upper).map(Result::unwrap).collect();
             assert_eq!(forward, expected, "{lower:?} {upper:?} {options:?}");
             let (mut front, mut back) = (Vec::new(), Vec::new());
@@ -59,10 +59,6 @@ fn ranges_give_what_the_model_has_from_both_ends() {
             assert!(range.next().is_none() && range.next_back().is_none());
             front.extend(back.into_iter().rev());
             assert_eq!(front, expected, "{lower:?} {upper:?} {options:?}");
-            let keys = table.range(lower, upper).keys_only().rev().map(Result::unwrap);
-            expected.iter_mut().for_each(|entry| entry.version.value = Default::default());
-            expected.reverse();
-            assert_eq!(keys.collect::<Vec<_>>(), expected);
         }
     }
 }
