@@ -89,6 +89,23 @@ fn a_load_beside_a_merge_whose_inputs_are_around_it() {
 }
 
 #[test]
+fn files_that_go_leave_no_descriptors() {
+    let store = store(small_options());
+    // The first value is in a blob file.
+    for value in [&[7; 200][..], b"1"] {
+        commit(&store, |tx| store.tree.write(tx, [(&b"a"[..], Some(value))]));
+        flush(&store);
+        assert_eq!(&*store.get(b"a", NEWEST).unwrap().unwrap(), value);
+    }
+    assert_eq!(store.context.cache().file_count(), 3);
+    let seen = || Ok(store.context.sequences().visible());
+    store.tree.compact_all(&store.heap, &seen, &|_| Ok(())).unwrap();
+    store.context.delete_obsolete(&store.heap).unwrap();
+    assert_eq!(store.context.cache().file_count(), 0);
+    assert_eq!(&*store.get(b"a", NEWEST).unwrap().unwrap(), b"1");
+}
+
+#[test]
 fn several_loads_in_one_transaction() {
     let store = store(small_options());
     let loads = [["a", "b"], ["c", "d"], ["e", "f"]].map(|keys| prepare(&store, &keys));
