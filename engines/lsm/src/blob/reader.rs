@@ -78,11 +78,6 @@ impl BlobFile {
         Ok(Self { file, meta })
     }
 
-    /// Counts.
-    pub fn meta(&self) -> &BlobMeta {
-        &self.meta
-    }
-
     /// The value of a key, through the cache: read once, then shared. A cached value is not
     /// compared with the key again, because pointers come from tables, which have checksums.
     ///

@@ -164,18 +164,6 @@ impl Table {
         block.find(key, lookup.hash, sequence_max).map_err(self.damaged(handle.offset))
     }
 
-    /// Whether the table may have a version of the key that is not newer than `sequence_max`; false
-    /// is certain. Reads no data block.
-    ///
-    /// # Errors
-    /// As [`Table::find`].
-    pub fn may_contain(&self, lookup: &Lookup<'_>) -> Result<bool> {
-        match self.partition_for(lookup)? {
-            Some(partition) => self.filter_passes((&partition, self.pinned(&partition)?), lookup),
-            None => Ok(false),
-        }
-    }
-
     /// The newest range tombstone over the key, up to `sequence_max`.
     #[inline]
     pub fn range_over(&self, key: &[u8], sequence_max: u64) -> Option<&RangeTombstone> {

@@ -44,11 +44,6 @@ impl TableStream {
         Ok(Self { blocks, meta, data: None, offset: 0, entry_count: 0, is_over: false })
     }
 
-    /// Counts, bounds and references.
-    pub fn meta(&self) -> &TableMeta {
-        &self.meta
-    }
-
     fn step(&mut self) -> Result<Option<Entry>> {
         loop {
             if let Some(data) = &mut self.data {

@@ -5,9 +5,7 @@ use std::sync::Arc;
 use std::thread;
 
 use crate::common::*;
-use adamant_lsm::{
-    Cache, CacheOptions, EntryKind, Lookup, Table, TableOptions, TableWriter, file_name,
-};
+use adamant_lsm::{Cache, CacheOptions, EntryKind, Table, TableOptions, TableWriter, file_name};
 
 #[test]
 fn threads_that_read_through_a_cache_too_small_find_what_is_there() {
@@ -70,11 +68,10 @@ fn what_is_pinned_is_read_once_and_given_back() {
         // What is in memory needs no file.
         let file = directory.open(&file_name(1)).unwrap().unwrap();
         file.write_at(&vec![0; file.len().unwrap() as usize], 0).unwrap();
-        let lookups = model.keys().map(|(key, sequence)| (key, sequence.0));
-        let known = lookups.filter(|(key, sequence)| {
-            table.may_contain(&Lookup::new(key, *sequence)).is_ok_and(|may| may)
-        });
-        assert_eq!(known.count() == model.len(), pins_all);
+        let absent = |key: &Vec<u8>| table.get(&[key, &b"?"[..]].concat(), u64::MAX).is_ok();
+        let known = model.keys().filter(|(key, _)| absent(key)).count();
+        // Filters let some absent keys pass, up to one in ten.
+        assert_eq!(known > model.len() * 9 / 10, pins_all, "{known} of {}", model.len());
         drop(table);
         assert_eq!(cache.pinned_bytes(), 0);
     }

@@ -4,6 +4,7 @@
 //! Rows: `sources.blob.4KiB`, `.64KiB`, `.1MiB`.
 
 use std::hint::black_box;
+use std::sync::Arc;
 
 use adamant_lsm::{BlobFile, BlobOptions, BlobWriter, Compression};
 
