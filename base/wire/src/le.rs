@@ -10,12 +10,6 @@ fn chunk_at<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..)?.first_chunk().copied()
 }
 
-/// The `u16` at byte `at`, or `None` when it does not lie within `bytes`.
-#[inline]
-pub fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    chunk_at(bytes, at).map(u16::from_le_bytes)
-}
-
 /// The `u32` at byte `at`, or `None` when it does not lie within `bytes`.
 #[inline]
 pub fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
@@ -57,7 +51,6 @@ mod tests {
         put_u32(&mut out, 0x0304_0506);
         put_u64(&mut out, 0x0708_090A_0B0C_0D0E);
         assert_eq!(out[..7], [0xAA, 0x02, 0x01, 0x06, 0x05, 0x04, 0x03]);
-        assert_eq!(u16_at(&out, 1), Some(0x0102));
         assert_eq!(u32_at(&out, 3), Some(0x0304_0506));
         assert_eq!(u64_at(&out, 7), Some(0x0708_090A_0B0C_0D0E));
     }
@@ -68,8 +61,7 @@ mod tests {
         assert_eq!(u64_at(&bytes, 0), Some(0));
         assert_eq!(u64_at(&bytes, 1), None);
         assert_eq!(u32_at(&bytes, 5), None);
-        assert_eq!(u16_at(&bytes, 7), None);
-        assert_eq!(u16_at(&bytes, 9), None);
+        assert_eq!(u32_at(&bytes, 9), None);
         assert_eq!(u64_at(&bytes, usize::MAX), None);
     }
 }

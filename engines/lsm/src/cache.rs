@@ -7,20 +7,21 @@
 //! used again, so no cached entry is ever wrong.
 //! Thread safety: shared freely. A block that several threads miss is read once.
 
-use crate::file::FileKind;
 use std::fmt;
 use std::hash::{BuildHasher, Hasher};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use adamant_medium::storage::File;
+use adamant_medium::storage::{Directory, File};
 use adamant_slice::Slice;
 use quick_cache::sync::{Cache as QuickCache, DefaultLifecycle};
 use quick_cache::{UnitWeighter, Weighter};
 
 use crate::block::EntryBlock;
 use crate::counters::Counters;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::file::{FileFormat, FileKind, Identity};
 
 /// Bytes of overhead of a cached block.
 const OVERHEAD_BYTES: u64 = 100;
@@ -189,59 +190,6 @@ impl Cache {
         Self { blocks, files, pinned_bytes: AtomicU64::new(0), pinned_bytes_max }
     }
 
-    /// The block at `offset` of a file; loaded by `load` on a miss.
-    ///
-    /// # Errors
-    /// Those of `load`; then nothing is cached.
-    #[inline]
-    pub(crate) fn block(
-        &self,
-        (used, holds): (&BlockUse, Holds),
-        file: FileKey,
-        offset: u64,
-        load: impl FnOnce() -> Result<CachedBlock>,
-    ) -> Result<CachedBlock> {
-        let key = BlockKey { file, offset };
-        match self.blocks.get(&key) {
-            Some(block) => {
-                used.counts.add(HITS, 1);
-                Ok(block)
-            }
-            None => {
-                used.counts.add(MISSES, 1);
-                if holds == Holds::Data && used.is_passing.load(Ordering::Relaxed) {
-                    return load();
-                }
-                self.blocks.get_or_insert_with(&key, load)
-            }
-        }
-    }
-
-    /// The block at `offset` of a file, if it is cached.
-    #[inline]
-    pub(crate) fn known_block(
-        &self,
-        used: &BlockUse,
-        file: FileKey,
-        offset: u64,
-    ) -> Option<CachedBlock> {
-        let found = self.blocks.get(&BlockKey { file, offset });
-        used.counts.add(if found.is_some() { HITS } else { MISSES }, 1);
-        found
-    }
-
-    /// The open file; opened by `open` on a miss.
-    ///
-    /// # Errors
-    /// Those of `open`; then nothing is cached.
-    pub(crate) fn file(
-        &self,
-        key: FileKey,
-        open: impl FnOnce() -> Result<Arc<dyn File>>,
-    ) -> Result<Arc<dyn File>> {
-        self.files.get_or_insert_with(&key, open)
-    }
-
     /// Closes a file that is about to be removed. Its blocks are evicted in time.
     pub(crate) fn forget_file(&self, key: FileKey) {
         self.files.remove(&key);
@@ -290,5 +238,86 @@ impl fmt::Debug for Cache {
             .field("block_bytes", &self.block_bytes())
             .field("file_count", &self.file_count())
             .finish()
+    }
+}
+
+/// A file of a tree that is read through the cache: its descriptor, and its blocks.
+#[derive(Debug)]
+pub(crate) struct CachedFile {
+    /// The seed of the checksums in the file.
+    pub(crate) seed: u32,
+    pub(crate) path: Box<Path>,
+    identity: Identity,
+    key: FileKey,
+    format: FileFormat,
+    directory: Arc<dyn Directory>,
+    cache: Arc<Cache>,
+    used: Arc<BlockUse>,
+}
+
+impl CachedFile {
+    /// Opens the file with that identity in the directory of its kind, of a tree that uses the
+    /// cache like this.
+    ///
+    /// # Errors
+    /// `Missing`, `Unsupported`, `Damaged`; those of the storage backend.
+    pub(crate) fn open(
+        directory: &Arc<dyn Directory>,
+        (kind, format): (FileKind, FileFormat),
+        identity: Identity,
+        (cache, used): (&Arc<Cache>, &Arc<BlockUse>),
+    ) -> Result<(Self, Arc<dyn File>)> {
+        let key = FileKey { kind, number: identity.number };
+        let open = || identity.open_for_blocks(&**directory, format);
+        let file = cache.files.get_or_insert_with(&key, open)?;
+        let (seed, path) = (identity.seed(), file.path().into());
+        let (cache, used) = (Arc::clone(cache), Arc::clone(used));
+        let directory = Arc::clone(directory);
+        Ok((Self { seed, path, identity, key, format, directory, cache, used }, file))
+    }
+
+    /// The descriptor; the file is opened again if the cache has none.
+    ///
+    /// # Errors
+    /// As [`CachedFile::open`].
+    pub(crate) fn file(&self) -> Result<Arc<dyn File>> {
+        let open = || self.identity.open_for_blocks(&*self.directory, self.format);
+        self.cache.files.get_or_insert_with(&self.key, open)
+    }
+
+    /// The block at `offset`; loaded by `load` on a miss.
+    ///
+    /// # Errors
+    /// Those of `load`; then nothing is cached.
+    #[inline]
+    pub(crate) fn block(
+        &self,
+        holds: Holds,
+        offset: u64,
+        load: impl FnOnce() -> Result<CachedBlock>,
+    ) -> Result<CachedBlock> {
+        let Self { cache, used, .. } = self;
+        match self.known_block(offset) {
+            Some(block) => Ok(block),
+            None if holds == Holds::Data && used.is_passing.load(Ordering::Relaxed) => load(),
+            None => cache.blocks.get_or_insert_with(&self.block_key(offset), load),
+        }
+    }
+
+    /// The block at `offset`, if it is cached.
+    #[inline]
+    pub(crate) fn known_block(&self, offset: u64) -> Option<CachedBlock> {
+        let found = self.cache.blocks.get(&self.block_key(offset));
+        self.used.counts.add(if found.is_some() { HITS } else { MISSES }, 1);
+        found
+    }
+
+    fn block_key(&self, offset: u64) -> BlockKey {
+        BlockKey { file: self.key, offset }
+    }
+
+    /// The error for unexpected bytes at `offset`.
+    pub(crate) fn damaged(&self, offset: u64, what: impl ToString) -> Error {
+        Error::damaged(&self.path, offset, what.to_string())
     }
 }

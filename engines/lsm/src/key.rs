@@ -97,12 +97,6 @@ impl<'a> Lookup<'a> {
     pub fn new(key: &'a [u8], sequence_max: u64) -> Self {
         Self { key, hash: key_hash(key), sequence_max }
     }
-
-    /// The key.
-    #[inline]
-    pub fn key(&self) -> &'a [u8] {
-        self.key
-    }
 }
 
 /// All keys from `start` on and below `end` are absent from a commit on.

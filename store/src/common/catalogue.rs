@@ -6,6 +6,8 @@
 //! is in the catalogue exactly while the keyspace's tree exists.
 //! Thread safety: as of the tree: a view reads, a transaction writes.
 
+mod retired;
+
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
@@ -359,17 +361,6 @@ impl Catalogue {
         Ok(list.filter(|(name, _)| is_visible(name)).find(|(_, entry)| entry.id.get() == id))
     }
 
-    /// Removes a keyspace but keeps its tree for snapshots, under a name that no keyspace can have.
-    /// O(log keyspaces).
-    pub(crate) fn retire<W: Write>(
-        &self,
-        heap: &mut W,
-        name: &str,
-        entry: &CatalogueEntry,
-    ) -> Result<()> {
-        self.rename(heap, name, &hidden_name(entry.head.get()), entry)
-    }
-
     /// Gives a keyspace an empty tree of the same engine and keeps the old one, as by `retire`.
     /// O(log keyspaces).
     pub(crate) fn clear(
@@ -419,52 +410,6 @@ impl Catalogue {
         let block = heap.reserve(bytes.len() as u64)?;
         heap.write(block, 0, bytes.len())?.copy_from_slice(bytes);
         Ok(DictionaryPlace { block, bytes: bytes.len() as u32 })
-    }
-
-    /// Removes some entries of a tree that was kept for snapshots; returns whether there may be
-    /// more.
-    pub(crate) fn thin_retired(
-        &self,
-        heap: &mut Transaction<'_>,
-        head: u64,
-        entries_max: usize,
-    ) -> Result<bool> {
-        let hidden = hidden_name(head);
-        let Some(entry) = self.find(heap, &hidden)? else { return Ok(false) };
-        // An LSM tree is freed at once.
-        let Map::Tree(tree) = self.map(heap, &hidden, &entry)? else { return Ok(false) };
-        let tree = tree.tree();
-        if tree.len(heap)? <= entries_max as u64 {
-            return Ok(false);
-        }
-        for key in tree.keys(heap, (Bound::Unbounded, Bound::Unbounded), entries_max)? {
-            tree.remove(heap, &key)?;
-        }
-        Ok(true)
-    }
-
-    /// Whether a tree of a keyspace is kept only for snapshots.
-    pub(crate) fn is_retired<R: Read>(&self, heap: &R, id: u64, map: &Map) -> Result<bool> {
-        let entry = self.find(heap, &hidden_name(map.head()))?;
-        Ok(entry.is_some_and(|entry| entry.id.get() == id))
-    }
-
-    /// Frees a tree that was kept for snapshots, if this is one.
-    pub(crate) fn destroy_retired(&self, heap: &mut Transaction<'_>, head: u64) -> Result<()> {
-        let hidden = hidden_name(head);
-        match self.find(heap, &hidden)? {
-            Some(entry) => self.drop(heap, &hidden, &entry),
-            None => Ok(()),
-        }
-    }
-
-    /// Heads of the trees that an earlier process kept for snapshots. O(log keyspaces), plus
-    /// O(those trees).
-    pub(crate) fn list_retired<R: Read>(&self, heap: &R) -> Result<Vec<u64>> {
-        let (first, last) = (hidden_name(0), hidden_name(u64::MAX));
-        let hidden = (Bound::Included(first.as_bytes()), Bound::Included(last.as_bytes()));
-        let list = self.list_within(heap, hidden)?.into_iter();
-        Ok(list.map(|(_, entry)| entry.head.get()).collect())
     }
 
     /// Removes a keyspace and frees all it holds.

@@ -10,6 +10,7 @@ use adamant::{
     Change, Commit, Durability, Engine, Error, Keyspace, KeyspaceOptions, LsmOptions, Options,
     Store,
 };
+use tempfile::TempDir;
 
 type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -112,6 +113,14 @@ fn open(path: &Path) -> Store {
     Store::open_with(path, options()).unwrap()
 }
 
+/// A store that records its changes, in the folder `store` of a new one.
+pub(crate) fn recorded(bytes_max: u64) -> (TempDir, Store) {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(&directory.path().join("store"));
+    store.record_changes(Some(bytes_max)).unwrap();
+    (directory, store)
+}
+
 const ENGINES: [Engine; 5] =
     [Engine::Bplus, Engine::Btree, Engine::Critbit, Engine::Redblack, Engine::Lsm];
 
@@ -208,10 +217,8 @@ fn the_feed_gives_the_store() {
     for seed in 0..8 {
         println!("seed {seed}");
         let mut random = fastrand::Rng::with_seed(seed);
-        let directory = tempfile::tempdir().unwrap();
+        let (directory, mut store) = recorded(u64::MAX);
         let path = directory.path().join("store");
-        let mut store = open(&path);
-        store.record_changes(Some(u64::MAX)).unwrap();
         let (mut model, mut beside) = (Model::default(), Model::default());
         for round in 0..120 {
             change(&store, &mut random);
@@ -321,9 +328,7 @@ fn the_history_is_written_by_nothing_else() {
 fn each_commit_has_its_own_number() {
     const THREADS: u32 = 4;
     const PUTS: u32 = 2000;
-    let directory = tempfile::tempdir().unwrap();
-    let store = open(&directory.path().join("store"));
-    store.record_changes(Some(u64::MAX)).unwrap();
+    let (directory, store) = recorded(u64::MAX);
     let towns = store.keyspace("towns").unwrap();
     let barrier = Barrier::new(THREADS as usize);
     let numbers: BTreeMap<u64, u32> = std::thread::scope(|scope| {
@@ -363,10 +368,8 @@ fn each_commit_has_its_own_number() {
 #[test]
 fn readers_that_wait_get_each_commit() {
     const PUTS: u64 = 1000;
-    let directory = tempfile::tempdir().unwrap();
+    let (directory, store) = recorded(u64::MAX);
     let path = directory.path().join("store");
-    let store = open(&path);
-    store.record_changes(Some(u64::MAX)).unwrap();
     let jobs = store.keyspace("jobs").unwrap();
     let beside = Store::open_beside(&path).unwrap();
     let read = |store: &Store| {
@@ -401,10 +404,8 @@ fn readers_that_wait_get_each_commit() {
 
 #[test]
 fn cursors_are_moved_with_results() {
-    let directory = tempfile::tempdir().unwrap();
+    let (directory, store) = recorded(1 << 20);
     let path = directory.path().join("store");
-    let store = open(&path);
-    store.record_changes(Some(1 << 20)).unwrap();
     let (jobs, done) = (store.keyspace("jobs").unwrap(), store.keyspace("done").unwrap());
     for number in 0..10 {
         jobs.put(number.to_string(), "sweep").unwrap();
@@ -447,10 +448,8 @@ fn cursors_are_moved_with_results() {
 /// A store that is made anew has its history, and goes on with it.
 #[test]
 fn the_history_goes_where_the_store_goes() {
-    let directory = tempfile::tempdir().unwrap();
+    let (directory, store) = recorded(u64::MAX);
     let path = directory.path().join("store");
-    let store = open(&path);
-    store.record_changes(Some(u64::MAX)).unwrap();
     let mut random = fastrand::Rng::with_seed(1);
     for _ in 0..60 {
         change(&store, &mut random);
@@ -480,9 +479,7 @@ fn the_history_goes_where_the_store_goes() {
 /// Entries that are loaded into an empty range of an LSM tree are told as a range.
 #[test]
 fn large_loads_are_told_by_their_bounds() {
-    let directory = tempfile::tempdir().unwrap();
-    let store = open(&directory.path().join("store"));
-    store.record_changes(Some(u64::MAX)).unwrap();
+    let (_directory, store) = recorded(u64::MAX);
     let visits = keyspace(&store, Engine::Lsm, 0);
     let entries = (0..20_000_u32).map(|number| (format!("{number:05}"), [7; 100]));
     visits.load_sorted(entries).unwrap();
@@ -511,10 +508,8 @@ fn a_commit_is_that_of_one_opening() {
 /// A regression: a reader that never waited stayed where it was opened.
 #[test]
 fn readers_beside_a_writer_follow_without_waiting() {
-    let directory = tempfile::tempdir().unwrap();
+    let (directory, store) = recorded(1 << 20);
     let path = directory.path().join("store");
-    let store = open(&path);
-    store.record_changes(Some(1 << 20)).unwrap();
     let towns = store.keyspace("towns").unwrap();
     let mut changes = Store::open_beside(&path).unwrap().changes(1).unwrap();
     for number in 2..10 {
@@ -528,9 +523,7 @@ fn readers_beside_a_writer_follow_without_waiting() {
 #[test]
 fn small_commits_make_room_for_large_ones() {
     const BOUND: u64 = 1 << 20;
-    let directory = tempfile::tempdir().unwrap();
-    let store = open(&directory.path().join("store"));
-    store.record_changes(Some(BOUND)).unwrap();
+    let (_directory, store) = recorded(BOUND);
     let towns = store.keyspace("towns").unwrap();
     for number in 0..10_000_u32 {
         towns.put(number.to_le_bytes(), [1; 50]).unwrap();
@@ -550,9 +543,7 @@ fn small_commits_make_room_for_large_ones() {
 /// What is where it was is no change.
 #[test]
 fn what_stays_is_not_recorded() {
-    let directory = tempfile::tempdir().unwrap();
-    let store = open(&directory.path().join("store"));
-    store.record_changes(Some(1 << 20)).unwrap();
+    let (_directory, store) = recorded(1 << 20);
     for engine in ENGINES {
         let towns = keyspace(&store, engine, 0);
         towns.put("Bern", "134,000").unwrap();
@@ -571,10 +562,8 @@ fn what_stays_is_not_recorded() {
 /// longer.
 #[test]
 fn a_history_that_is_begun_anew_is_another_one() {
-    let directory = tempfile::tempdir().unwrap();
+    let (directory, store) = recorded(1 << 20);
     let path = directory.path().join("store");
-    let store = open(&path);
-    store.record_changes(Some(1 << 20)).unwrap();
     let towns = store.keyspace("towns").unwrap();
     towns.put("Bern", "1").unwrap();
     let beside = Store::open_beside(&path).unwrap();
@@ -604,9 +593,7 @@ fn the_feed_has_what_transactions_left() {
     for seed in 0..6 {
         println!("seed {seed}");
         let mut random = fastrand::Rng::with_seed(seed);
-        let directory = tempfile::tempdir().unwrap();
-        let store = open(&directory.path().join("store"));
-        store.record_changes(Some(u64::MAX)).unwrap();
+        let (_directory, store) = recorded(u64::MAX);
         let mut model = Model::default();
         for _ in 0..60 {
             let random = &mut random;

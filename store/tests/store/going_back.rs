@@ -8,6 +8,7 @@ use std::sync::Arc;
 use adamant::{Change, Directory, Error, Store};
 use adamant_medium::memory::MemoryDirectory;
 
+use crate::changes::recorded;
 use crate::savepoint_files::copy;
 use crate::savepoints::{Model, change, open, verify};
 use crate::small::options;
@@ -144,10 +145,8 @@ fn a_follower_of_the_feed_never_mixes_two_histories() {
 /// The reader that had seen everything is the one that a number alone would deceive.
 #[test]
 fn a_reader_of_all_changes_is_told_that_they_were_undone() {
-    let directory = tempfile::tempdir().unwrap();
+    let (directory, store) = recorded(1 << 20);
     let path = directory.path().join("store");
-    let store = open(&path);
-    store.record_changes(Some(1 << 20)).unwrap();
     let towns = store.keyspace("towns").unwrap();
     towns.put("Bern", "1").unwrap();
     store.create_savepoint("one").unwrap();
@@ -228,10 +227,8 @@ fn numbers_go_on_above_those_of_a_history_that_has_ended() {
 #[test]
 fn numbers_go_on_in_a_store_that_is_compacted() {
     for ends_before in [false, true] {
-        let directory = tempfile::tempdir().unwrap();
+        let (directory, mut store) = recorded(1 << 20);
         let path = directory.path().join("store");
-        let mut store = open(&path);
-        store.record_changes(Some(1 << 20)).unwrap();
         let mut given = BTreeSet::new();
         for round in 0..3 {
             for _ in 0..40 {

@@ -11,6 +11,8 @@
 //! held until the record is appended. So the end rises from record to record.
 //! Thread safety: any thread; `state.rs` gives the lock order.
 
+mod loading;
+
 use adamant_medium::error::Error as MediumError;
 use adamant_wire::faults::refuses_reservation;
 use zerocopy::IntoBytes;
@@ -23,8 +25,8 @@ use crate::image::mapping::guards::Exclusive;
 use crate::journal::{Opened, RecordBuilder};
 use crate::layout::{
     CLASS_COUNT_MAX, CLASS_TABLE_OFFSET, ClassEntry, DESCRIPTOR_BYTES, Descriptor, FLAG_OPEN,
-    HEAP_BYTES_MAX, KIND_EXTENT_CONTINUED, KIND_FREE, KIND_RUN, KIND_RUN_CONTINUED, PAGE_BYTES,
-    ROOT_CLASS_COUNT, ROOT_PAGES_END, ZONE_PAGES, descriptor_offset,
+    HEAP_BYTES_MAX, KIND_RUN, KIND_RUN_CONTINUED, PAGE_BYTES, ROOT_CLASS_COUNT, ROOT_PAGES_END,
+    descriptor_offset,
 };
 use crate::space::arena::{Arena, CHUNK_PAGES};
 use crate::space::borrowed::BorrowedBlocks;
@@ -38,8 +40,6 @@ const GROWTH_PAGES_MAX: u64 = 16_384;
 /// Bitmaps loaded before the allocator makes a new run: a store whose runs are all full must not
 /// read all bitmaps before its first insert.
 const LOADS_MAX: usize = 8;
-/// Bitmaps that one call of `load_runs` loads.
-const LOADED_PART: usize = 64;
 
 /// Pages by which a heap of `pages` pages grows, if the caller needs no more.
 fn growth_step(pages: u64) -> u64 {
@@ -184,91 +184,6 @@ impl BlockAllocator<'_> {
         }
         arena.open_run(run);
         Ok(())
-    }
-
-    /// Loads the bitmap of a run into the arena, and the metadata of its zones, so that the run can
-    /// change.
-    ///
-    /// # Errors
-    /// `Error::Damaged` when its first page is not what was written (R7); those of the medium.
-    fn load_run(self, arena: &mut Arena, run: u64, class: u8) -> Result<()> {
-        if arena.is_loaded(run) {
-            return Ok(());
-        }
-        let Space { image, classes, .. } = self.space;
-        let Some(shape) = classes.get(class.into()) else {
-            return Err(Error::InvalidPointer {
-                offset: run * PAGE_BYTES,
-                what: "is in a run of an unknown class",
-            });
-        };
-        // All of its pages: a run may cross a zone boundary, and its bitmap may be in its
-        // descriptor.
-        self.boot_zones(arena, run, shape.run_pages)?;
-        if !shape.bitmap_in_descriptor {
-            // R7: allocator pages are verified when first loaded. A page that this process changed
-            // was verified before its first store.
-            image.verify(run * PAGE_BYTES, 1)?;
-        }
-        let is_open = image.descriptor(run)?.flags & FLAG_OPEN != 0;
-        arena.load_run(run, class, shape, is_open, |word| image.bitmap_word(run, shape, word))
-    }
-
-    /// Loads some of the bitmaps that are not loaded since the heap was opened; false if none is
-    /// left. Skips a damaged run: its blocks stay as they are.
-    ///
-    /// # Errors
-    /// `Error::Damaged` for descriptors that are not what was written; those of the medium.
-    pub(crate) fn load_runs(self) -> Result<bool> {
-        let mut arena = self.space.arena();
-        if let Some(zone) = arena.unbooted_zone() {
-            self.boot_zone(&mut arena, zone)?;
-            return Ok(true);
-        }
-        let mut left = LOADED_PART;
-        for class in 0..=u8::MAX {
-            while let Some(run) = arena.take_unloaded(class) {
-                if self.space.image.descriptor(run)?.is_run_of(class.into()) {
-                    match self.load_run(&mut arena, run, class) {
-                        Ok(()) | Err(Error::Damaged { .. } | Error::InvalidPointer { .. }) => {}
-                        Err(error) => return Err(error),
-                    }
-                }
-                left -= 1;
-                if left == 0 {
-                    self.space.note_waiting(&arena);
-                    return Ok(true);
-                }
-            }
-        }
-        self.space.note_waiting(&arena);
-        Ok(false)
-    }
-
-    /// Verifies and loads the metadata of a block before the block is freed.
-    ///
-    /// # Errors
-    /// As [`BlockAllocator::load_run`]; `Error::InvalidPointer` for an extent that covers pages of
-    /// other blocks: a damaged descriptor would free them twice. O(pages), 8 bytes each.
-    pub(crate) fn verify_freed(self, arena: &mut Arena, place: BlockLocation) -> Result<()> {
-        let (page, pages) = match place {
-            BlockLocation::Run { run, class, .. } => return self.load_run(arena, run, class),
-            BlockLocation::Extent { page, pages } => (page, pages),
-        };
-        self.boot_zones(arena, page, pages)?;
-        let mut is_whole = !arena.has_free(page, pages);
-        for inner in page + 1..page + pages {
-            let is_boundary = inner.is_multiple_of(ZONE_PAGES);
-            let expected = if is_boundary { KIND_EXTENT_CONTINUED } else { KIND_FREE };
-            is_whole &= self.space.image.descriptor(inner)?.kind == expected;
-        }
-        if is_whole {
-            return Ok(());
-        }
-        Err(Error::InvalidPointer {
-            offset: page * PAGE_BYTES,
-            what: "is in an extent that overlaps others",
-        })
     }
 
     /// Makes a run of pages that were taken for it, from `run` on, for a shard that owns none;
@@ -541,29 +456,6 @@ impl BlockAllocator<'_> {
             arena.note_backed(first, backed);
         }
         Ok(())
-    }
-
-    /// Loads the metadata of the zones of a range of pages, before their descriptors change.
-    ///
-    /// # Errors
-    /// `Error::Damaged`, `Error::InvalidPointer` for descriptors that are not what was written or
-    /// make no sense; those of the medium.
-    pub(crate) fn boot_zones(self, arena: &mut Arena, start: u64, pages: u64) -> Result<()> {
-        for zone in start / ZONE_PAGES..=(start + pages - 1) / ZONE_PAGES {
-            self.boot_zone(arena, zone)?;
-        }
-        Ok(())
-    }
-
-    /// Loads the descriptors of a zone, once: verifies them against their checksums while they are
-    /// still what the file holds (R7).
-    fn boot_zone(self, arena: &mut Arena, zone: u64) -> Result<()> {
-        let Some((start, end)) = arena.to_boot(zone) else { return Ok(()) };
-        let Space { image, classes, .. } = self.space;
-        let table = descriptor_offset(start);
-        let table_len = (end - start) * DESCRIPTOR_BYTES;
-        image.verify(table, table_len)?;
-        arena.boot(zone, classes, image)
     }
 
     /// Adds a class to the table, by a record of its own, or finds it there.

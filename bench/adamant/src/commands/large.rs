@@ -149,11 +149,7 @@ pub fn child<E: Engine>(subject: &Subject<E>, arguments: &[String]) -> Result<()
     if group != NO_GROUP {
         control_group::enter(Path::new(group))?;
     }
-    let numbers: Vec<u64> =
-        numbers.iter().map(|number| number.parse()).collect::<std::result::Result<_, _>>()?;
-    let [memory_bytes, entries, seed, row_seconds, load_seconds] = numbers[..] else {
-        return Err("a child needs five numbers".into());
-    };
+    let [memory_bytes, entries, seed, row_seconds, load_seconds] = text::numbers(numbers)?;
     let path = Path::new(path);
     let settings = Settings {
         seed,

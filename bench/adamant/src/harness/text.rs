@@ -1,6 +1,18 @@
-//! Numbers and tables as text.
+//! Numbers and tables as text, and numbers from it.
 
 use std::fmt::Write as _;
+
+use crate::harness::error::Result;
+
+/// The numbers that a child process was given as arguments.
+///
+/// # Errors
+/// They are more or fewer, or one is no number.
+pub fn numbers<const N: usize>(arguments: &[String]) -> Result<[u64; N]> {
+    let numbers: Vec<u64> =
+        arguments.iter().map(|it| it.parse()).collect::<std::result::Result<_, _>>()?;
+    numbers.try_into().map_err(|_| format!("a child needs {N} numbers").into())
+}
 
 /// Enough digits to compare by, and no more.
 pub fn figure(figure: f64) -> String {

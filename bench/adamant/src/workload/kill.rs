@@ -14,6 +14,7 @@ use crate::harness::engine::{Durability, Engine, Setup};
 use crate::harness::error::{Result, ensure};
 use crate::harness::measure::once;
 use crate::harness::report::{Report, Unit};
+use crate::harness::text;
 use crate::workload::session::Session;
 
 /// First argument of a child process.
@@ -130,13 +131,7 @@ pub fn child<E: Engine>(arguments: &[String]) -> Result<()> {
     let [directory, numbers @ ..] = arguments else {
         return Err("a child needs a directory".into());
     };
-    let numbers = numbers
-        .iter()
-        .map(|number| number.parse())
-        .collect::<std::result::Result<Vec<u64>, _>>()?;
-    let [data_seed, value_bytes, first_index, log_bytes_max] = numbers[..] else {
-        return Err("a child needs four numbers".into());
-    };
+    let [data_seed, value_bytes, first_index, log_bytes_max] = text::numbers(numbers)?;
     let data = Data::new(data_seed, usize::try_from(value_bytes)?);
     let durability = surviving_durability::<E>().ok_or("this engine survives no SIGKILL")?;
     let setup = Setup { durability, log_bytes_max };

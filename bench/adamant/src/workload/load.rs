@@ -63,11 +63,8 @@ pub fn load<E: Engine>(session: &mut Session<'_, E>, report: &mut Report) -> Res
         session.add_rate(report, "load.batch1000.deferred.synced", synced);
     }
     session.verify("load", true)?;
+    settle(session, report, "load", (written_before, operations))?;
     if E::IS_PERSISTENT {
-        settle(session, report, "load")?;
-        let written = written_bytes()?.saturating_sub(written_before) as f64;
-        let per_entry = written / operations as f64;
-        session.add(report, "written.load", Unit::Bytes, per_entry);
         open_again(session, report)?;
         // Reads find everything in memory that an engine keeps there, and no compaction beside
         // them.
@@ -79,7 +76,8 @@ pub fn load<E: Engine>(session: &mut Session<'_, E>, report: &mut Report) -> Res
 
 /// Closes a persistent engine, measures its space on the disk, and opens it again. Rows, with the
 /// name of the work `after` which it is called: `close.after_..`, `space.after_..` (data bytes per
-/// user byte), `log.after_..` (bytes of log files) and `log.after_...vs_option`.
+/// user byte), `log.after_..` (bytes of log files), `log.after_...vs_option`, and `written...`
+/// (what the process wrote for each of `operations` since it had written `written_before`).
 ///
 /// # Errors
 /// The engine's.
@@ -87,7 +85,11 @@ pub(crate) fn settle<E: Engine>(
     session: &mut Session<'_, E>,
     report: &mut Report,
     after: &str,
+    (written_before, operations): (u64, u64),
 ) -> Result<()> {
+    if !E::IS_PERSISTENT {
+        return Ok(());
+    }
     let engine = session.close()?;
     let ((), closed) = once(|| engine.close())?;
     let setup = session.setup(Durability::Deferred);
@@ -104,6 +106,8 @@ pub(crate) fn settle<E: Engine>(
     session.add(report, &row("log"), Unit::Mebibytes, log / MEBIBYTE);
     let of_option = log / setup.log_bytes_max as f64;
     session.add(report, &format!("{}.vs_option", row("log")), Unit::Share, of_option);
+    let written = written_bytes()?.saturating_sub(written_before) as f64;
+    session.add(report, &format!("written.{after}"), Unit::Bytes, written / operations as f64);
     Ok(())
 }
 

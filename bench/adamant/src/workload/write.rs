@@ -110,12 +110,7 @@ pub fn overwrite<E: Engine>(session: &mut Session<'_, E>, report: &mut Report) -
     session.set_versions(version..=version);
     session.add_rate(report, "overwrite.batch1000.deferred", measured);
     session.verify("overwrite", true)?;
-    if E::IS_PERSISTENT {
-        settle(session, report, "overwrite")?;
-        let written = written_bytes()?.saturating_sub(written_before) as f64;
-        session.add(report, "written.overwrite", Unit::Bytes, written / operations as f64);
-    }
-    Ok(())
+    settle(session, report, "overwrite", (written_before, operations))
 }
 
 /// Deletes the loaded records, in yet another order. Rows: `delete.batch1000.deferred`,
@@ -145,10 +140,5 @@ pub fn delete<E: Engine>(session: &mut Session<'_, E>, report: &mut Report) -> R
     session.set_removed(session.entries);
     session.add_rate(report, "delete.batch1000.deferred", measured);
     session.verify("delete", true)?;
-    if E::IS_PERSISTENT {
-        settle(session, report, "delete")?;
-        let written = written_bytes()?.saturating_sub(written_before) as f64;
-        session.add(report, "written.delete", Unit::Bytes, written / operations as f64);
-    }
-    Ok(())
+    settle(session, report, "delete", (written_before, operations))
 }

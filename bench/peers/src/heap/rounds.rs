@@ -12,6 +12,7 @@ use std::time::Instant;
 use adamant_bench::commands::heap::{self, Medium, Outcome, group_names};
 use adamant_bench::harness::asked::AskedRows;
 use adamant_bench::harness::error::{Result, ensure};
+use adamant_bench::harness::text;
 use serde_json::{Value, json};
 
 use crate::heap::settings::Settings;
@@ -155,11 +156,7 @@ pub fn run_child(arguments: &[String]) -> Result<bool> {
     }
     let medium = Medium::ALL.iter().find(|known| known.name() == medium);
     let medium = medium.ok_or("a child needs a medium")?;
-    let numbers: Vec<u64> =
-        numbers.iter().map(|number| number.parse()).collect::<std::result::Result<_, _>>()?;
-    let [operations, inserts, frees_max, large_operations, sizes] = numbers[..] else {
-        return Err("a child needs five numbers".into());
-    };
+    let [operations, inserts, frees_max, large_operations, sizes] = text::numbers(numbers)?;
     let settings = heap::Settings {
         operations,
         inserts,

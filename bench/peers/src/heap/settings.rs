@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use adamant_bench::commands::heap;
 use adamant_bench::harness::error::Result;
 
+use crate::run::settings::number;
+
 /// What `heap --help` prints.
 pub const USAGE: &str = "\
 usage: adamant-peers heap [options]   (cargo xtask peers heap [options])
@@ -73,12 +75,7 @@ impl Settings {
             match option.as_str() {
                 "--quick" | "--full" | "--smoke" => {}
                 "--help" | "-h" | "help" => return Ok(None),
-                "--rounds" => {
-                    let text = value()?;
-                    let rounds = text.parse().ok().filter(|&rounds| rounds > 0);
-                    settings.work.rounds = rounds
-                        .ok_or_else(|| format!("--rounds needs a number above 0, found {text}"))?;
-                }
+                "--rounds" => settings.work.rounds = u32::try_from(number(option, value()?)?)?,
                 "--pmdk" => settings.pmdk = Some(value()?.into()),
                 "--memory" => settings.memory = value()?.into(),
                 "--path" => settings.path = value()?.into(),

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use adamant_bench::commands::lsm;
 use adamant_bench::harness::error::Result;
 
+use crate::run::settings::number;
+
 /// What `lsm --help` prints.
 pub const USAGE: &str = "\
 usage: adamant-peers lsm [options]   (cargo xtask peers lsm [options])
@@ -68,11 +70,6 @@ impl Settings {
         }
         Ok(Some(settings))
     }
-}
-
-fn number(option: &str, text: &str) -> Result<u64> {
-    let number = text.parse().ok().filter(|&number| number > 0);
-    Ok(number.ok_or_else(|| format!("{option} needs a number above 0, found {text}"))?)
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use adamant_bench::commands::slice;
 use adamant_bench::harness::error::Result;
 
+use crate::run::settings::number;
+
 /// What `slice --help` prints.
 pub const USAGE: &str = "\
 usage: adamant-peers slice [options]   (cargo xtask peers slice [options])
@@ -56,12 +58,7 @@ impl Settings {
             match option.as_str() {
                 "--quick" | "--full" | "--smoke" => {}
                 "--help" | "-h" | "help" => return Ok(None),
-                "--rounds" => {
-                    let text = value()?;
-                    let rounds = text.parse().ok().filter(|&rounds| rounds > 0);
-                    settings.work.rounds = rounds
-                        .ok_or_else(|| format!("--rounds needs a number above 0, found {text}"))?;
-                }
+                "--rounds" => settings.work.rounds = u32::try_from(number(option, value()?)?)?,
                 "--output" => settings.output = value()?.into(),
                 "--from" => settings.from = Some(value()?.into()),
                 _ => return Err(format!("there is no option {option}").into()),

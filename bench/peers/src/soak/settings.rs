@@ -8,6 +8,7 @@ use adamant_bench::harness::error::Result;
 
 use crate::engines::fjall3::Fjall3Engine;
 use crate::engines::redb::RedbEngine;
+use crate::run::settings::number;
 
 /// What `soak --help` prints.
 pub const USAGE: &str = "\
@@ -73,11 +74,6 @@ impl Settings {
         }
         Ok(Some(settings))
     }
-}
-
-fn number(option: &str, text: &str) -> Result<u64> {
-    let number = text.parse().ok().filter(|&number| number > 0);
-    Ok(number.ok_or_else(|| format!("{option} needs a number above 0, found {text}"))?)
 }
 
 #[cfg(test)]

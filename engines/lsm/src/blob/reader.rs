@@ -5,7 +5,6 @@
 //! and the length that the pointer gives.
 //! Thread safety: immutable, shared freely.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use adamant_medium::storage::{Directory, File};
@@ -16,10 +15,9 @@ use super::layout::{BLOB, BLOB_FOOTER_BYTES, RECORD_HEADER_BYTES, RecordHeader};
 use super::record::{Fault, parse_footer, value_of};
 use super::writer::BlobMeta;
 use crate::block::read_bytes;
-use crate::cache::{BlockUse, Cache, CachedBlock, FileKey, Holds};
+use crate::cache::{BlockUse, Cache, CachedBlock, CachedFile, Holds};
 use crate::error::{Error, Result};
-use crate::file::FileKind;
-use crate::file::{FILE_HEADER_BYTES, Identity};
+use crate::file::{FILE_HEADER_BYTES, FileKind, Identity};
 use crate::key::BlobPointer;
 
 /// Larger values are read apart from their keys, so that a value does not share its memory.
@@ -28,12 +26,7 @@ const TOGETHER_BYTES_MAX: usize = 1 << 20;
 /// An open blob file.
 #[derive(Debug)]
 pub struct BlobFile {
-    directory: Arc<dyn Directory>,
-    identity: Identity,
-    seed: u32,
-    path: Box<Path>,
-    cache: Arc<Cache>,
-    used: Arc<BlockUse>,
+    file: CachedFile,
     meta: BlobMeta,
 }
 
@@ -68,7 +61,8 @@ pub(super) fn read_meta(file: &dyn File, identity: &Identity) -> Result<BlobMeta
 }
 
 impl BlobFile {
-    /// Opens the file with that identity in the directory of blob files.
+    /// Opens the file with that identity in the directory of blob files, of a tree that uses the
+    /// cache like this.
     ///
     /// # Errors
     /// `Missing`, `Unsupported`, `Damaged`; those of the storage backend.
@@ -76,46 +70,12 @@ impl BlobFile {
         directory: &Arc<dyn Directory>,
         identity: Identity,
         cache: &Arc<Cache>,
-    ) -> Result<Self> {
-        Self::open_in(directory, identity, cache, &Arc::default())
-    }
-
-    /// As [`BlobFile::open`], of a tree that uses the cache like this.
-    ///
-    /// # Errors
-    /// As [`BlobFile::open`].
-    pub fn open_in(
-        directory: &Arc<dyn Directory>,
-        identity: Identity,
-        cache: &Arc<Cache>,
         used: &Arc<BlockUse>,
     ) -> Result<Self> {
-        let used = Arc::clone(used);
-        let (directory, cache) = (Arc::clone(directory), Arc::clone(cache));
-        let file = cache.file(key_of(identity), || identity.open_for_blocks(&*directory, BLOB))?;
-        let meta = read_meta(&*file, &identity)?;
-        let path = file.path().into();
-        Ok(Self { directory, identity, seed: identity.seed(), path, cache, used, meta })
-    }
-
-    /// Counts.
-    pub fn meta(&self) -> &BlobMeta {
-        &self.meta
-    }
-
-    /// Pool and file number.
-    pub fn identity(&self) -> Identity {
-        self.identity
-    }
-
-    /// The path, for messages.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Closes the descriptor that the cache may hold of the file, which is about to be removed.
-    pub fn forget_file(&self) {
-        self.cache.forget_file(key_of(self.identity));
+        let kind = (FileKind::Blobs, BLOB);
+        let (file, opened) = CachedFile::open(directory, kind, identity, (cache, used))?;
+        let meta = read_meta(&*opened, &identity)?;
+        Ok(Self { file, meta })
     }
 
     /// The value of a key, through the cache: read once, then shared. A cached value is not
@@ -125,10 +85,9 @@ impl BlobFile {
     /// `Missing`, `Unsupported`, `Damaged`; those of the storage backend.
     pub fn get(&self, pointer: &BlobPointer, key: &[u8]) -> Result<Slice> {
         let read = || Ok(CachedBlock::Bytes(self.get_uncached(pointer, key)?));
-        let used = (&*self.used, Holds::Data);
-        match self.cache.block(used, key_of(self.identity), pointer.offset, read)? {
+        match self.file.block(Holds::Data, pointer.offset, read)? {
             CachedBlock::Bytes(value) => Ok(value),
-            CachedBlock::Entries(_) => Err(self.damaged(pointer, &"expected a value")),
+            CachedBlock::Entries(_) => Err(self.file.damaged(pointer.offset, "expected a value")),
         }
     }
 
@@ -141,13 +100,13 @@ impl BlobFile {
         let stored_bytes = pointer.stored_bytes as usize;
         let records_end = self.meta.file_bytes - BLOB_FOOTER_BYTES as u64;
         let record_bytes = (head_bytes + stored_bytes) as u64;
-        if pointer.file != self.identity.number
+        if pointer.file != self.meta.number
             || pointer.offset.checked_add(record_bytes).is_none_or(|end| end > records_end)
         {
-            return Err(self.damaged(pointer, &"expected a pointer to a record in this file"));
+            let what = "expected a pointer to a record in this file";
+            return Err(self.file.damaged(pointer.offset, what));
         }
-        let open = || self.identity.open_for_blocks(&*self.directory, BLOB);
-        let file = self.cache.file(key_of(self.identity), open)?;
+        let file = self.file.file()?;
         let (head, stored) = if stored_bytes <= TOGETHER_BYTES_MAX {
             let record = read_bytes(&*file, pointer.offset, head_bytes + stored_bytes)?;
             (record.slice(..head_bytes), record.slice(head_bytes..))
@@ -156,7 +115,7 @@ impl BlobFile {
             (head, read_bytes(&*file, pointer.offset + head_bytes as u64, stored_bytes)?)
         };
         let verified = self.verify(pointer, key, &head, stored);
-        verified.map_err(|fault| fault.at(&self.path, pointer.offset))
+        verified.map_err(|fault| fault.at(&self.file.path, pointer.offset))
     }
 
     fn verify(
@@ -174,18 +133,10 @@ impl BlobFile {
         {
             return Err(lengths());
         }
-        let value = value_of(self.seed, pointer.offset, &header, found, stored)?;
+        let value = value_of(self.file.seed, pointer.offset, &header, found, stored)?;
         if found != key {
             return Err(Fault::Key);
         }
         Ok(value)
     }
-
-    fn damaged(&self, pointer: &BlobPointer, what: &dyn ToString) -> Error {
-        Error::damaged(&self.path, pointer.offset, what.to_string())
-    }
-}
-
-fn key_of(identity: Identity) -> FileKey {
-    FileKey { kind: FileKind::Blobs, number: identity.number }
 }

@@ -68,11 +68,6 @@ impl BlobStream {
         Ok(Self { bytes, identity, seed, meta, values: 0, stored_bytes: 0, is_over: false })
     }
 
-    /// Counts.
-    pub fn meta(&self) -> &BlobMeta {
-        &self.meta
-    }
-
     fn step(&mut self) -> Result<Option<Blob>> {
         if self.bytes.left() == 0 {
             let meta = &self.meta;

@@ -5,7 +5,6 @@
 //! the write buffer is not copied.
 //! Thread safety: one thread at a time.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use adamant_medium::storage::Directory;
@@ -70,11 +69,6 @@ impl BlobWriter {
             compressor: Compressor::new(),
             meta: BlobMeta { number: identity.number, ..BlobMeta::default() },
         })
-    }
-
-    /// The path of the file that is being written, for messages.
-    pub fn path(&self) -> &Path {
-        self.file.path()
     }
 
     /// Bytes of the file so far.

@@ -14,7 +14,7 @@ use adamant_slice::Slice;
 use super::entry::{EntryAt, Malformed, Read};
 use super::layout::RESTART_INTERVAL_MAX;
 use super::reader::EntryBlock;
-use crate::key::{Entry, KEY_BYTES_MAX, Version};
+use crate::key::{Entry, KEY_BYTES_MAX};
 
 /// Maximum bytes of an index key: one that is just above a key.
 const INDEX_KEY_BYTES_MAX: usize = KEY_BYTES_MAX + 1;
@@ -50,19 +50,14 @@ pub(crate) trait Cursor: Sized {
         read(self.block().bytes(), at.value())
     }
 
-    /// The current entry, with its value if asked for. Shares the payload's memory: the value
-    /// always, the key if it is stored whole.
+    /// The current entry. Shares the payload's memory: the value always, the key if it is stored
+    /// whole.
     #[inline]
-    fn entry(&self, has_value: bool) -> Option<Entry> {
+    fn entry(&self) -> Option<Entry> {
         let (block, at) = (self.block(), self.current()?);
         let key =
             if at.shared == 0 { block.bytes().slice(at.suffix()) } else { Slice::new(self.key()) };
-        let version = if has_value {
-            block.version(at)
-        } else {
-            Version { sequence: at.sequence, kind: at.kind, value: Slice::EMPTY }
-        };
-        Some(Entry { key, version })
+        Some(Entry { key, version: block.version(at) })
     }
 }
 

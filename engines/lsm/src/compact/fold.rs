@@ -82,30 +82,33 @@ impl OpenChain {
     /// Folds what was gathered, to go on with what is left in its place.
     fn fold_gathered(&mut self, operator: &OperatorSlot) -> Vec<Entry> {
         let operator = operator_in(operator);
-        let operands = std::mem::take(&mut self.operands);
-        let (mut written, mut rest) = (Vec::new(), &operands[..]);
-        while let Some(newest) = rest.first().map(|newest| newest.version.sequence) {
-            let is_in = |entry: &&Entry| self.joins(newest, entry.version.sequence);
-            let (group, behind) = rest.split_at(rest.iter().take_while(is_in).count().max(1));
-            rest = behind;
-            let group = Group { operator: &operator, entries: group };
-            if !rest.is_empty() {
-                written.extend(group.operand());
-                continue;
+        let (mut written, oldest) = self.fold_newer(&operator);
+        self.operands = match oldest.merged() {
+            // Nothing says that the operator ever merges them.
+            None => {
+                written.extend(oldest.unchanged());
+                Vec::new()
             }
-            match group.merged() {
-                // Nothing says that the operator ever merges them.
-                None => written.extend(group.unchanged()),
-                Some(merged) if merged.len() <= OPERAND_FOLDED_BYTES_MAX => {
-                    self.operands = group.entry(EntryKind::Merge, merged.into());
-                }
-                // They become a value that is as long.
-                Some(_) => self.operands = group.unchanged(),
+            Some(merged) if merged.len() <= OPERAND_FOLDED_BYTES_MAX => {
+                oldest.entry(EntryKind::Merge, merged.into())
             }
-        }
+            // They become a value that is as long.
+            Some(_) => oldest.unchanged(),
+        };
         self.bytes = self.operands.iter().map(bytes_of).sum();
         self.bytes_max = GATHERED_BYTES_MAX.max(self.bytes * 2);
         written
+    }
+
+    /// The operands that are read together, folded, but for the oldest group, which comes beside
+    /// them.
+    fn fold_newer<'c>(&'c self, operator: &'c NamedOperator) -> (Vec<Entry>, Group<'c>) {
+        let joins = |newer: &Entry, older: &Entry| {
+            self.joins(newer.version.sequence, older.version.sequence)
+        };
+        let mut groups = self.operands.chunk_by(joins).map(|entries| Group { operator, entries });
+        let oldest = groups.next_back().expect("a chain has an operand");
+        (groups.flat_map(|group| group.operand()).collect(), oldest)
     }
 
     /// Whether no newer operand is read together with what is at or below `older`, and not with
@@ -132,38 +135,21 @@ impl OpenChain {
         value_of: impl FnOnce(&Entry) -> Option<Slice>,
     ) -> Vec<Entry> {
         let operator = operator_in(operator);
-        let mut left = Vec::new();
-        let newest_of = |group: &[Entry]| group[0].version.sequence;
-        let mut rest = &self.operands[..];
-        while let Some(newest) = rest.first().map(|newest| newest.version.sequence) {
-            let is_in = |entry: &&Entry| self.joins(newest, entry.version.sequence);
-            let (group, behind) = rest.split_at(rest.iter().take_while(is_in).count().max(1));
-            rest = behind;
-            let group = Group { operator: &operator, entries: group };
-            if !rest.is_empty() {
-                left.extend(group.operand());
-                continue;
+        let (mut left, oldest) = self.fold_newer(&operator);
+        left.extend(match &below {
+            Below::Nothing => oldest.value(None).unwrap_or_else(|| oldest.unchanged()),
+            Below::Other => oldest.operand(),
+            Below::Base(base) => {
+                let value = match base.version.kind {
+                    _ if !self.joins(oldest.entries[0].version.sequence, base.version.sequence) => {
+                        None
+                    }
+                    EntryKind::Tombstone => oldest.value(None),
+                    _ => value_of(base).and_then(|value| oldest.value(Some(&value))),
+                };
+                value.unwrap_or_else(|| [oldest.operand(), vec![base.clone()]].concat())
             }
-            let joins = |base: &Entry| self.joins(newest_of(group.entries), base.version.sequence);
-            let base = match &below {
-                Below::Nothing => {
-                    left.extend(group.value(None).unwrap_or_else(|| group.unchanged()));
-                    break;
-                }
-                Below::Other => {
-                    left.extend(group.operand());
-                    break;
-                }
-                Below::Base(base) => base,
-            };
-            let value = match base.version.kind {
-                _ if !joins(base) => None,
-                EntryKind::Tombstone => group.value(None),
-                _ => value_of(base).and_then(|value| group.value(Some(&value))),
-            };
-            left.extend(value.unwrap_or_else(|| [group.operand(), vec![base.clone()]].concat()));
-            break;
-        }
+        });
         left
     }
 }

@@ -56,12 +56,12 @@ impl Pins {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// The part with an index at that offset, if it is pinned.
     /// The offset of the last part of the index, behind all data.
     pub(super) fn last_index(&self) -> Option<u64> {
         self.parts.last().map(|(offset, _)| *offset)
     }
 
+    /// The part with an index at that offset, if it is pinned.
     #[inline]
     pub(super) fn known(&self, offset: u64) -> Option<&Pinned> {
         self.part(offset)?.get()

@@ -31,7 +31,6 @@ type Place = (u64, usize);
 pub struct TableRange {
     table: Arc<Table>,
     bounds: Bounds,
-    is_keys_only: bool,
     front: Option<Walk<Forward>>,
     back: Option<Walk<Backward>>,
     /// The entries that the ends handed out last.
@@ -58,7 +57,6 @@ impl Table {
         TableRange {
             table: Arc::clone(self),
             bounds: Bounds { lower, upper },
-            is_keys_only: false,
             front: None,
             back: None,
             front_at: None,
@@ -69,12 +67,6 @@ impl Table {
 }
 
 impl TableRange {
-    /// Leaves values empty.
-    pub fn keys_only(mut self) -> Self {
-        self.is_keys_only = true;
-        self
-    }
-
     /// Goes to the next entry from the front; false if there is none, then or after an error.
     #[inline]
     pub(crate) fn advance(&mut self) -> Result<bool> {
@@ -143,7 +135,7 @@ impl Iterator for TableRange {
 
     fn next(&mut self) -> Option<Self::Item> {
         match self.advance() {
-            Ok(_) => self.front().and_then(|at| at.entry(!self.is_keys_only)).map(Ok),
+            Ok(_) => self.front().and_then(Cursor::entry).map(Ok),
             Err(error) => Some(Err(error)),
         }
     }
@@ -152,7 +144,7 @@ impl Iterator for TableRange {
 impl DoubleEndedIterator for TableRange {
     fn next_back(&mut self) -> Option<Self::Item> {
         match self.advance_back() {
-            Ok(_) => self.back().and_then(|at| at.entry(!self.is_keys_only)).map(Ok),
+            Ok(_) => self.back().and_then(Cursor::entry).map(Ok),
             Err(error) => Some(Err(error)),
         }
     }

@@ -44,7 +44,7 @@ pub(crate) fn order(left: &RangeTombstone, right: &RangeTombstone) -> Ordering {
 /// `Malformed` if it is none.
 pub(crate) fn range_at(cursor: &Forward) -> Read<RangeTombstone> {
     let is_whole = cursor.current().is_some_and(|entry| entry.shared == 0);
-    match cursor.entry(true).filter(|_| is_whole) {
+    match cursor.entry().filter(|_| is_whole) {
         Some(entry)
             if entry.version.kind == EntryKind::Value && entry.key < entry.version.value =>
         {

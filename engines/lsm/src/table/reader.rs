@@ -8,7 +8,6 @@
 //! location.
 //! Thread safety: immutable, shared freely.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use adamant_medium::storage::{Directory, File};
@@ -23,22 +22,16 @@ use super::writer::footer_checksum;
 use crate::block::{
     self, BLOCK_HEADER_BYTES, BlockHandle, BlockKind, Cursor, EntryBlock, Forward, Malformed,
 };
-use crate::cache::{BlockUse, Cache, CachedBlock, FileKey, Holds};
+use crate::cache::{BlockUse, Cache, CachedBlock, CachedFile, Holds};
 use crate::error::{Error, Result};
-use crate::file::FileKind;
-use crate::file::{FILE_HEADER_BYTES, Identity};
+use crate::file::{FILE_HEADER_BYTES, FileKind, Identity};
 use crate::filter::Filter;
 use crate::key::{Lookup, RangeTombstone, Version};
 
 /// An open table.
 #[derive(Debug)]
 pub struct Table {
-    directory: Arc<dyn Directory>,
-    identity: Identity,
-    seed: u32,
-    path: Box<Path>,
-    cache: Arc<Cache>,
-    used: Arc<BlockUse>,
+    file: CachedFile,
     meta: TableMeta,
     /// The top of the index and its offset; `None` if there are no entries.
     top: Option<(EntryBlock, u64)>,
@@ -89,7 +82,8 @@ pub(super) fn read_ending(file: &dyn File, identity: &Identity) -> Result<Ending
 }
 
 impl Table {
-    /// Opens the table with that identity in the directory of tables.
+    /// Opens the table with that identity in the directory of tables, of a tree that uses the cache
+    /// like this.
     ///
     /// # Errors
     /// `Missing`, `Unsupported`, `Damaged`; those of the storage backend.
@@ -97,57 +91,29 @@ impl Table {
         directory: &Arc<dyn Directory>,
         identity: Identity,
         cache: &Arc<Cache>,
-    ) -> Result<Self> {
-        Self::open_in(directory, identity, cache, &Arc::default())
-    }
-
-    /// As [`Table::open`], of a tree that uses the cache like this.
-    ///
-    /// # Errors
-    /// As [`Table::open`].
-    pub fn open_in(
-        directory: &Arc<dyn Directory>,
-        identity: Identity,
-        cache: &Arc<Cache>,
         used: &Arc<BlockUse>,
     ) -> Result<Self> {
-        let used = Arc::clone(used);
-        let directory = Arc::clone(directory);
-        let (cache, seed) = (Arc::clone(cache), identity.seed());
-        let file = cache.file(key_of(identity), || identity.open_for_blocks(&*directory, TABLE))?;
-        let Ending { meta, places, .. } = read_ending(&*file, &identity)?;
-        let damaged = |offset| {
-            let path = file.path();
-            move |malformed: Malformed| Error::damaged(path, offset, malformed.to_string())
-        };
+        let kind = (FileKind::Tables, TABLE);
+        let (file, opened) = CachedFile::open(directory, kind, identity, (cache, used))?;
+        let (opened, seed) = (&*opened, file.seed);
+        let Ending { meta, places, .. } = read_ending(opened, &identity)?;
         let top = match places.top {
             Some(handle) => {
-                let payload = block::read(&*file, seed, handle, BlockKind::Top)?;
-                let block = EntryBlock::new(payload).map_err(damaged(handle.offset))?;
-                Some((block, handle.offset))
+                let payload = block::read(opened, seed, handle, BlockKind::Top)?;
+                let block = EntryBlock::new(payload);
+                Some((block.map_err(|fault| file.damaged(handle.offset, fault))?, handle.offset))
             }
             None => None,
         };
-        let ranges = Ranges::new(read_ranges(&*file, seed, &places, &meta)?);
+        let ranges = Ranges::new(read_ranges(opened, seed, &places, &meta)?);
         let (block, offset) = top.as_ref().map_or((None, 0), |(block, at)| (Some(block), *at));
-        let pins = Pins::new(block, &cache).map_err(damaged(offset))?;
-        let path = file.path().into();
-        Ok(Self { directory, identity, seed, path, cache, used, meta, top, ranges, pins })
+        let pins = Pins::new(block, cache).map_err(|fault| file.damaged(offset, fault))?;
+        Ok(Self { file, meta, top, ranges, pins })
     }
 
     /// Counts, bounds and references.
     pub fn meta(&self) -> &TableMeta {
         &self.meta
-    }
-
-    /// Pool and file number.
-    pub fn identity(&self) -> Identity {
-        self.identity
-    }
-
-    /// The path, for messages.
-    pub fn path(&self) -> &Path {
-        &self.path
     }
 
     /// Bytes of memory of the open table, without what is in the cache.
@@ -158,11 +124,6 @@ impl Table {
             + self.pins.bytes() as usize
             + top
             + self.range_tombstones().iter().map(range).sum::<usize>()
-    }
-
-    /// Closes the descriptor that the cache may hold of the file, which is about to be removed.
-    pub fn forget_file(&self) {
-        self.cache.forget_file(key_of(self.identity));
     }
 
     /// The newest version of a key that is not newer than `sequence_max`. Its value shares the
@@ -201,18 +162,6 @@ impl Table {
         let handle = index::handle_at(index.bytes(), found.entry.value()).map_err(&damaged)?;
         let block = self.entries(handle, BlockKind::Data)?;
         block.find(key, lookup.hash, sequence_max).map_err(self.damaged(handle.offset))
-    }
-
-    /// Whether the table may have a version of the key that is not newer than `sequence_max`; false
-    /// is certain. Reads no data block.
-    ///
-    /// # Errors
-    /// As [`Table::find`].
-    pub fn may_contain(&self, lookup: &Lookup<'_>) -> Result<bool> {
-        match self.partition_for(lookup)? {
-            Some(partition) => self.filter_passes((&partition, self.pinned(&partition)?), lookup),
-            None => Ok(false),
-        }
     }
 
     /// The newest range tombstone over the key, up to `sequence_max`.
@@ -277,15 +226,12 @@ impl Table {
 
     /// The payload of a filter, from the cache or the file.
     fn cached_filter(&self, handle: BlockHandle) -> Result<Slice> {
-        let used = (&*self.used, Holds::Index);
-        let block = self.cache.block(used, key_of(self.identity), handle.offset, || {
+        let block = self.file.block(Holds::Index, handle.offset, || {
             Ok(CachedBlock::Bytes(self.read(handle, BlockKind::Filter)?))
         })?;
         match block {
             CachedBlock::Bytes(payload) => Ok(payload),
-            CachedBlock::Entries(_) => {
-                Err(self.damaged(handle.offset)(Malformed("expected a filter")))
-            }
+            CachedBlock::Entries(_) => Err(self.file.damaged(handle.offset, "expected a filter")),
         }
     }
 
@@ -304,8 +250,7 @@ impl Table {
         read: impl FnOnce() -> Result<Slice>,
     ) -> Result<EntryBlock> {
         let holds = if kind == BlockKind::Data { Holds::Data } else { Holds::Index };
-        let used = (&*self.used, holds);
-        let block = self.cache.block(used, key_of(self.identity), handle.offset, || {
+        let block = self.file.block(holds, handle.offset, || {
             let block = EntryBlock::new(read()?).map_err(self.damaged(handle.offset))?;
             Ok(CachedBlock::Entries(block))
         })?;
@@ -314,7 +259,7 @@ impl Table {
 
     /// A block of entries, if it is cached.
     pub(super) fn known_entries(&self, handle: BlockHandle) -> Result<Option<EntryBlock>> {
-        let block = self.cache.known_block(&self.used, key_of(self.identity), handle.offset);
+        let block = self.file.known_block(handle.offset);
         block.map(|block| self.entries_of(block, handle)).transpose()
     }
 
@@ -323,7 +268,7 @@ impl Table {
         match block {
             CachedBlock::Entries(block) => Ok(block),
             CachedBlock::Bytes(_) => {
-                Err(self.damaged(handle.offset)(Malformed("expected a block of entries")))
+                Err(self.file.damaged(handle.offset, "expected a block of entries"))
             }
         }
     }
@@ -331,17 +276,17 @@ impl Table {
     /// The payload of a block, read alone.
     #[cold]
     pub(super) fn read(&self, handle: BlockHandle, kind: BlockKind) -> Result<Slice> {
-        let file = self.file()?;
+        let file = self.file.file()?;
         if handle.end() > self.meta.file_bytes {
             let what = format!("expected a block of {} bytes, found the end", handle.bytes);
-            return Err(Error::damaged(&self.path, handle.offset, what));
+            return Err(self.file.damaged(handle.offset, what));
         }
-        block::read(&*file, self.seed, handle, kind)
+        block::read(&*file, self.file.seed, handle, kind)
     }
 
     /// Fills `bytes` from an offset of the file.
     pub(super) fn read_into(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
-        Ok(self.file()?.read_at(bytes, offset)?)
+        Ok(self.file.file()?.read_at(bytes, offset)?)
     }
 
     /// The payload of a block that was read with others.
@@ -351,13 +296,8 @@ impl Table {
         handle: BlockHandle,
         kind: BlockKind,
     ) -> Result<Slice> {
-        block::open(frame, self.seed, handle.offset, kind)
-            .map_err(|fault| fault.at(&self.path, handle.offset))
-    }
-
-    fn file(&self) -> Result<Arc<dyn File>> {
-        let open = || self.identity.open_for_blocks(&*self.directory, TABLE);
-        self.cache.file(key_of(self.identity), open)
+        block::open(frame, self.file.seed, handle.offset, kind)
+            .map_err(|fault| fault.at(&self.file.path, handle.offset))
     }
 
     /// The offset behind the last data block, but for a filter; `None` if there are no entries.
@@ -372,12 +312,8 @@ impl Table {
 
     /// Converts a fault in the block at `offset` to an error.
     pub(super) fn damaged(&self, offset: u64) -> impl Fn(Malformed) -> Error {
-        move |malformed| Error::damaged(&self.path, offset, malformed.to_string())
+        move |malformed| self.file.damaged(offset, malformed)
     }
-}
-
-fn key_of(identity: Identity) -> FileKey {
-    FileKey { kind: FileKind::Tables, number: identity.number }
 }
 
 /// Reads the adjacent blocks of range tombstones.

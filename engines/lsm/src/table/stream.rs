@@ -44,18 +44,13 @@ impl TableStream {
         Ok(Self { blocks, meta, data: None, offset: 0, entry_count: 0, is_over: false })
     }
 
-    /// Counts, bounds and references.
-    pub fn meta(&self) -> &TableMeta {
-        &self.meta
-    }
-
     fn step(&mut self) -> Result<Option<Entry>> {
         loop {
             if let Some(data) = &mut self.data {
                 let advanced = data.advance_in_order();
                 if advanced.map_err(|malformed| self.blocks.damaged(self.offset, &malformed))? {
                     self.entry_count += 1;
-                    return Ok(data.entry(true));
+                    return Ok(data.entry());
                 }
             }
             let Some((payload, kind, handle)) = self.blocks.next()? else { break };

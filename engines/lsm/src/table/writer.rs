@@ -5,7 +5,6 @@
 //! the table. A table is valid once it was finished and its directory synced.
 //! Thread safety: one thread at a time.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use adamant_medium::storage::Directory;
@@ -130,11 +129,6 @@ impl TableWriter {
             scratch: Vec::new(),
             value: Vec::new(),
         })
-    }
-
-    /// The path of the file that is being written, for messages.
-    pub fn path(&self) -> &Path {
-        self.file.path()
     }
 
     /// Whether nothing was added.

@@ -16,48 +16,18 @@ use super::undo::UndoGuard;
 use crate::compact::{LoadPlace, Outcome, load};
 use crate::error::Result;
 use crate::level_compression::LEVELS;
-use crate::version::tree_version::TreeVersion;
 
 impl Lsm {
-    /// Writes pairs whose keys ascend strictly directly to tables, as part of a transaction. They
-    /// replace existing pairs. Does nothing and returns false if memtables have a key between the
-    /// first and the last of them, because tables are older than memtables. If the transaction is
-    /// undone, the next [`delete_obsolete`](crate::TreeContext::delete_obsolete) removes the files.
+    /// Writes pairs whose keys ascend strictly directly to tables, which replace existing pairs
+    /// from [`Load::commit`] on. The holder of the write permit calls it under no lock, as it waits
+    /// for the device, and then commits with the same permit. `None` if there are no pairs, or if
+    /// memtables have a key between the first and the last of them, because tables are older than
+    /// memtables. So many threads write the tables, each some of them.
     ///
     /// # Errors
-    /// `NotAscending`; those of keys, the storage backend and the heap. Then the transaction must
-    /// be undone.
-    pub fn load<K: AsRef<[u8]> + Sync, V: AsRef<[u8]> + Sync>(
-        self: &Arc<Self>,
-        heap: &mut Transaction<'_>,
-        pairs: &[(K, V)],
-    ) -> Result<bool> {
-        if pairs.is_empty() {
-            return Ok(true);
-        }
-        match self.prepare_load_on(&self.tree_version_now(), pairs, 1)? {
-            Some(load) => load.commit(heap).map(|()| true),
-            None => Ok(false),
-        }
-    }
-
-    /// The first part of [`Lsm::load`], which waits for the device. The holder of the write permit
-    /// calls it under no lock, and then calls [`Load::commit`] with the same permit. `None` where
-    /// `load` does nothing. So many threads write the tables, each some of them.
-    ///
-    /// # Errors
-    /// As [`Lsm::load`].
+    /// `NotAscending`; those of keys and the storage backend.
     pub fn prepare_load<K: AsRef<[u8]> + Sync, V: AsRef<[u8]> + Sync>(
         self: &Arc<Self>,
-        pairs: &[(K, V)],
-        threads: usize,
-    ) -> Result<Option<Load>> {
-        self.prepare_load_on(&self.tree_version(), pairs, threads)
-    }
-
-    fn prepare_load_on<K: AsRef<[u8]> + Sync, V: AsRef<[u8]> + Sync>(
-        self: &Arc<Self>,
-        tree_version: &TreeVersion,
         pairs: &[(K, V)],
         threads: usize,
     ) -> Result<Option<Load>> {
@@ -65,13 +35,14 @@ impl Lsm {
             return Ok(None);
         };
         let bounds = (Bound::Included(first.as_ref()), Bound::Included(last.as_ref()));
+        let tree_version = self.tree_version();
         if tree_version.are_in_memtables(bounds) {
             return Ok(None);
         }
         let level = if tree_version.are_in_tables(bounds) { 0 } else { LEVELS - 1 };
         let sequence = self.context.sequences().assign();
         let (options, place) = (self.options(), LoadPlace { level, sequence, threads });
-        let outcome = load((&self.context, &options), tree_version, &place, pairs)?;
+        let outcome = load((&self.context, &options), &tree_version, &place, pairs)?;
         let keys = (Slice::new(first.as_ref()), Slice::new(last.as_ref()));
         Ok(Some(Load { tree: Arc::clone(self), outcome, level, sequence, keys }))
     }
@@ -89,7 +60,8 @@ pub struct Load {
 }
 
 impl Load {
-    /// Makes them part of the tree with the transaction.
+    /// Makes them part of the tree with the transaction. If that is undone, the next
+    /// [`delete_obsolete`](crate::TreeContext::delete_obsolete) removes the files.
     ///
     /// # Errors
     /// Those of the heap. Then the transaction must be undone.

@@ -13,13 +13,14 @@ use std::sync::{Arc, OnceLock};
 
 use adamant_heap::Salvage;
 use adamant_heap::access::Read;
+use adamant_medium::storage::Directory;
 use adamant_slice::Slice;
 use adamant_wire::key::is_below;
 
 use crate::blob::BlobFile;
-use crate::cache::BlockUse;
+use crate::cache::{BlockUse, Cache, FileKey};
 use crate::error::{Error, Result};
-use crate::file::FileKind;
+use crate::file::{FileKind, Identity};
 use crate::key::BlobPointer;
 use crate::layout::Head;
 use crate::level_compression::LEVELS;
@@ -30,38 +31,70 @@ use crate::table::{Table, TableMeta};
 use crate::version::context::{ObsoleteFile, TreeContext};
 use crate::version::manifest::{self, BlobInfo, Listed};
 
-/// A table of a tree, opened when it is first read.
+/// A file of a tree, opened when it is first read. Once it is obsolete it goes with its last user.
+#[derive(Debug)]
+struct TreeFile<F> {
+    key: FileKey,
+    context: Arc<TreeContext>,
+    used: Arc<BlockUse>,
+    opened: OnceLock<F>,
+    is_obsolete: AtomicBool,
+}
+
+impl<F> TreeFile<F> {
+    fn new((context, used): (&Arc<TreeContext>, &Arc<BlockUse>), key: FileKey) -> Self {
+        let (context, used) = (Arc::clone(context), Arc::clone(used));
+        Self { key, context, used, opened: OnceLock::new(), is_obsolete: AtomicBool::new(false) }
+    }
+
+    /// The file, opened by `open` on first use.
+    fn open(&self, open: Open<F>) -> Result<&F> {
+        if let Some(file) = self.opened.get() {
+            return Ok(file);
+        }
+        let (context, FileKey { kind, number }) = (&*self.context, self.key);
+        let identity = context.identity(number);
+        let file = open(context.directory(kind), identity, context.cache(), &self.used)?;
+        Ok(self.opened.get_or_init(|| file))
+    }
+}
+
+impl<F> Drop for TreeFile<F> {
+    fn drop(&mut self) {
+        if self.is_obsolete.load(Ordering::Acquire) {
+            self.context.cache().forget_file(self.key);
+            self.context.remove(self.key.kind, self.key.number);
+        }
+    }
+}
+
+/// How a file is opened.
+type Open<F> = fn(&Arc<dyn Directory>, Identity, &Arc<Cache>, &Arc<BlockUse>) -> Result<F>;
+
+/// A table of a tree.
 #[derive(Debug)]
 pub(crate) struct TableFile {
     pub(crate) meta: TableMeta,
     /// Heap offset of its record.
     pub(crate) record: u64,
-    context: Arc<TreeContext>,
-    used: Arc<BlockUse>,
-    table: OnceLock<Arc<Table>>,
-    is_buried: AtomicBool,
+    file: TreeFile<Arc<Table>>,
 }
 
 impl TableFile {
     pub(crate) fn new(
-        (context, used): (&Arc<TreeContext>, &Arc<BlockUse>),
+        of: (&Arc<TreeContext>, &Arc<BlockUse>),
         meta: TableMeta,
         record: u64,
     ) -> Arc<Self> {
-        let (context, used) = (Arc::clone(context), Arc::clone(used));
-        let (table, is_buried) = (OnceLock::new(), AtomicBool::new(false));
-        Arc::new(Self { meta, record, context, used, table, is_buried })
+        let file = TreeFile::new(of, FileKey { kind: FileKind::Tables, number: meta.number });
+        Arc::new(Self { meta, record, file })
     }
 
     /// The table, opened on first use.
     pub(crate) fn open(&self) -> Result<&Arc<Table>> {
-        if let Some(table) = self.table.get() {
-            return Ok(table);
-        }
-        let identity = self.context.identity(self.meta.number);
-        let directory = self.context.directory(FileKind::Tables);
-        let table = Table::open_in(directory, identity, self.context.cache(), &self.used)?;
-        Ok(self.table.get_or_init(|| Arc::new(table)))
+        self.file.open(|directory, identity, cache, used| {
+            Table::open(directory, identity, cache, used).map(Arc::new)
+        })
     }
 
     /// Whether keys of the table lie within bounds.
@@ -90,7 +123,7 @@ impl TableFile {
 
 impl ObsoleteFile for TableFile {
     fn delete_obsolete(&self) {
-        self.is_buried.store(true, Ordering::Release);
+        self.file.is_obsolete.store(true, Ordering::Release);
     }
 
     fn bytes(&self) -> u64 {
@@ -98,70 +131,37 @@ impl ObsoleteFile for TableFile {
     }
 }
 
-impl Drop for TableFile {
-    fn drop(&mut self) {
-        if self.is_buried.load(Ordering::Acquire) {
-            if let Some(table) = self.table.get() {
-                table.forget_file();
-            }
-            self.context.remove(FileKind::Tables, self.meta.number);
-        }
-    }
-}
-
-/// A blob file of a tree, opened when it is first read.
+/// A blob file of a tree.
 #[derive(Debug)]
 pub(crate) struct Blob {
-    pub(crate) number: u64,
     /// Heap offset of its record.
     pub(crate) record: u64,
-    context: Arc<TreeContext>,
-    used: Arc<BlockUse>,
-    file: OnceLock<BlobFile>,
-    is_buried: AtomicBool,
+    file: TreeFile<BlobFile>,
 }
 
 impl Blob {
     pub(crate) fn new(
-        (context, used): (&Arc<TreeContext>, &Arc<BlockUse>),
+        of: (&Arc<TreeContext>, &Arc<BlockUse>),
         number: u64,
         record: u64,
     ) -> Arc<Self> {
-        let (context, used) = (Arc::clone(context), Arc::clone(used));
-        let (file, is_buried) = (OnceLock::new(), AtomicBool::new(false));
-        Arc::new(Self { number, record, context, used, file, is_buried })
+        let file = TreeFile::new(of, FileKey { kind: FileKind::Blobs, number });
+        Arc::new(Self { record, file })
     }
 
     /// The file, opened on first use.
     pub(crate) fn open(&self) -> Result<&BlobFile> {
-        if let Some(file) = self.file.get() {
-            return Ok(file);
-        }
-        let identity = self.context.identity(self.number);
-        let directory = self.context.directory(FileKind::Blobs);
-        let file = BlobFile::open_in(directory, identity, self.context.cache(), &self.used)?;
-        Ok(self.file.get_or_init(|| file))
+        self.file.open(BlobFile::open)
     }
 }
 
 impl ObsoleteFile for Blob {
     fn delete_obsolete(&self) {
-        self.is_buried.store(true, Ordering::Release);
+        self.file.is_obsolete.store(true, Ordering::Release);
     }
 
     fn bytes(&self) -> u64 {
-        self.context.file_bytes(FileKind::Blobs, self.number)
-    }
-}
-
-impl Drop for Blob {
-    fn drop(&mut self) {
-        if self.is_buried.load(Ordering::Acquire) {
-            if let Some(file) = self.file.get() {
-                file.forget_file();
-            }
-            self.context.remove(FileKind::Blobs, self.number);
-        }
+        self.file.context.file_bytes(FileKind::Blobs, self.file.key.number)
     }
 }
 

@@ -101,7 +101,7 @@ fn read(directory: &Arc<dyn Directory>) -> u32 {
         pinned_bytes: 1 << 10,
         file_count: 1,
     }));
-    let Ok(table) = Table::open(directory, IDENTITY, &cache) else { return whole };
+    let Ok(table) = Table::open(directory, IDENTITY, &cache, &Arc::default()) else { return whole };
     let table = Arc::new(table);
     for number in 0..ENTRY_COUNT + 4 {
         let key = key(number);

@@ -52,8 +52,7 @@ fn values_come_back() {
         assert_eq!(meta.stored_bytes, stored);
         let plain: usize = pairs.iter().map(|(_, value)| value.len()).sum();
         assert_eq!(stored < plain as u64, compression != Compression::None);
-        let file = BlobFile::open(&directory, identity(5), &cache()).unwrap();
-        assert_eq!(*file.meta(), meta);
+        let file = BlobFile::open(&directory, identity(5), &cache(), &Arc::default()).unwrap();
         for _ in 0..2 {
             for (pointer, (key, value)) in pointers.iter().zip(&pairs) {
                 assert_eq!(file.get(pointer, key).unwrap(), *value);
@@ -74,13 +73,13 @@ fn values_come_back() {
 fn a_value_that_was_read_is_shared() {
     let directory = directory();
     let (_, pointers) = written(&directory, Compression::None, &[(b"a".into(), vec![1; 70_000])]);
-    let file = BlobFile::open(&directory, identity(5), &cache()).unwrap();
+    let file = BlobFile::open(&directory, identity(5), &cache(), &Arc::default()).unwrap();
     let [first, again] = [0, 1].map(|_| file.get(&pointers[0], b"a").unwrap());
     assert_eq!(first.as_ptr(), again.as_ptr());
     // A cache without capacity is no error.
     let cache =
         Arc::new(Cache::new(CacheOptions { block_bytes: 0, pinned_bytes: 0, file_count: 0 }));
-    let file = BlobFile::open(&directory, identity(5), &cache).unwrap();
+    let file = BlobFile::open(&directory, identity(5), &cache, &Arc::default()).unwrap();
     assert_eq!(file.get(&pointers[0], b"a").unwrap(), first);
     assert_eq!((cache.block_bytes(), cache.file_count()), (0, 1));
 }
@@ -90,7 +89,7 @@ fn a_pointer_that_leads_elsewhere_is_an_error() {
     let directory = directory();
     let pairs = [(b"a".to_vec(), vec![1; 50]), (b"b".to_vec(), vec![2; 50])];
     let (meta, pointers) = written(&directory, Compression::None, &pairs);
-    let file = BlobFile::open(&directory, identity(5), &cache()).unwrap();
+    let file = BlobFile::open(&directory, identity(5), &cache(), &Arc::default()).unwrap();
     let refused = |pointer: BlobPointer, key: &[u8]| {
         let error = file.get_uncached(&pointer, key).unwrap_err();
         assert!(error.is_damage(), "{error}");
@@ -117,6 +116,6 @@ fn an_empty_file_and_keys_that_are_none() {
     assert_eq!(writer.finish().unwrap().values, 0);
     assert_eq!(BlobStream::open(&directory, identity(5)).unwrap().count(), 0);
     let other = Identity { uuid: [3; 16], number: 5 };
-    let error = BlobFile::open(&directory, other, &cache()).unwrap_err();
+    let error = BlobFile::open(&directory, other, &cache(), &Arc::default()).unwrap_err();
     assert!(matches!(error, Error::Unsupported { .. }), "{error}");
 }

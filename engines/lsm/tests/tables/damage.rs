@@ -76,7 +76,7 @@ fn verify(directory: &Arc<dyn Directory>, written: &Written, at: &str) -> bool {
             false
         }
     };
-    let table = match Table::open(directory, identity(NUMBER), &small_cache()) {
+    let table = match Table::open(directory, identity(NUMBER), &small_cache(), &Arc::default()) {
         Ok(table) => Arc::new(table),
         Err(error) => {
             assert!(error.is_damage(), "{at}: {error}");
@@ -153,7 +153,7 @@ fn a_table_that_is_cut_or_longer_is_refused() {
     for other in cuts.chain([&longer[..], &twice[..]]) {
         let directory = directory_with(&file_name(NUMBER), other);
         for found in [
-            Table::open(&directory, identity(NUMBER), &small_cache()).map(drop),
+            Table::open(&directory, identity(NUMBER), &small_cache(), &Arc::default()).map(drop),
             TableStream::open(&directory, identity(NUMBER)).map(drop),
             check_table(&directory, identity(NUMBER)).map(drop),
         ] {
@@ -170,7 +170,9 @@ fn of_a_table_that_is_cut_while_it_is_open_a_scan_shows_what_is_left() {
         let directory = directory();
         let written = small_table(&directory, options);
         let mut entries = between(&written.model, Bound::Unbounded, Bound::Unbounded);
-        let table = Arc::new(Table::open(&directory, identity(NUMBER), &small_cache()).unwrap());
+        let table = Arc::new(
+            Table::open(&directory, identity(NUMBER), &small_cache(), &Arc::default()).unwrap(),
+        );
         let file = directory.open(&file_name(NUMBER)).unwrap().unwrap();
         let bytes = bytes_of(&directory, &file_name(NUMBER));
         for len in (0..bytes.len()).rev().step_by(37) {
@@ -199,7 +201,8 @@ fn of_a_table_that_is_cut_while_it_is_open_a_scan_shows_what_is_left() {
 fn files_of_others_and_none_are_refused() {
     let directory = directory();
     small_table(&directory, small_options()[0]);
-    let open = |identity| Table::open(&directory, identity, &small_cache()).unwrap_err();
+    let open =
+        |identity| Table::open(&directory, identity, &small_cache(), &Arc::default()).unwrap_err();
     let other_pool = open(Identity { uuid: [1; 16], number: NUMBER });
     assert!(matches!(other_pool, Error::Unsupported { .. }), "{other_pool}");
     assert!(matches!(open(identity(4)), Error::Missing { .. }));
@@ -264,7 +267,7 @@ fn verify_blobs(directory: &Arc<dyn Directory>, blobs: &[Blob], at: &str) -> boo
         }
         Err(error) => verify(error),
     }
-    let file = match BlobFile::open(directory, identity(NUMBER), &small_cache()) {
+    let file = match BlobFile::open(directory, identity(NUMBER), &small_cache(), &Arc::default()) {
         Ok(file) => file,
         Err(error) => {
             verify(error);
@@ -308,7 +311,8 @@ fn a_blob_file_that_is_cut_or_longer_is_refused() {
     let longer = [&bytes[..], &[0]].concat();
     for other in (0..bytes.len()).map(|length| &bytes[..length]).chain([&longer[..]]) {
         let directory = directory_with(&file_name(NUMBER), other);
-        let open = BlobFile::open(&directory, identity(NUMBER), &small_cache()).unwrap_err();
+        let open = BlobFile::open(&directory, identity(NUMBER), &small_cache(), &Arc::default())
+            .unwrap_err();
         let stream = BlobStream::open(&directory, identity(NUMBER)).unwrap_err();
         assert!(open.is_damage() && stream.is_damage(), "{} bytes: {open}", other.len());
     }

@@ -4,7 +4,7 @@ use std::ops::Bound;
 
 use crate::common::*;
 use adamant_lsm::{
-    Entry, EntryKind, Lookup, TableOptions, TableStream, TableWriter, check_table, file_name,
+    Entry, EntryKind, TableOptions, TableStream, TableWriter, check_table, file_name,
 };
 
 #[test]
@@ -22,8 +22,6 @@ fn searches_find_what_the_model_has() {
             let expected = newest(&model, &key, sequence_max);
             let found = table.get(&key, sequence_max).unwrap();
             assert_eq!(found, expected, "{key:?} up to {sequence_max}, {options:?}");
-            let may_contain = table.may_contain(&Lookup::new(&key, sequence_max)).unwrap();
-            assert!(may_contain || expected.is_none());
         }
         for item in &model {
             let entry = entry(item);
@@ -44,7 +42,7 @@ fn ranges_give_what_the_model_has_from_both_ends() {
         for _ in 0..200 {
             let (lower, upper) = (key(&mut random), key(&mut random));
             let (lower, upper) = (bound(&mut random, &lower), bound(&mut random, &upper));
-            let mut expected = between(&model, lower, upper);
+            let expected = between(&model, lower, upper);
             let forward: Vec<Entry> = table.range(lower, upper).map(Result::unwrap).collect();
             assert_eq!(forward, expected, "{lower:?} {upper:?} {options:?}");
             let (mut front, mut back) = (Vec::new(), Vec::new());
@@ -59,10 +57,6 @@ fn ranges_give_what_the_model_has_from_both_ends() {
             assert!(range.next().is_none() && range.next_back().is_none());
             front.extend(back.into_iter().rev());
             assert_eq!(front, expected, "{lower:?} {upper:?} {options:?}");
-            let keys = table.range(lower, upper).keys_only().rev().map(Result::unwrap);
-            expected.iter_mut().for_each(|entry| entry.version.value = Default::default());
-            expected.reverse();
-            assert_eq!(keys.collect::<Vec<_>>(), expected);
         }
     }
 }
@@ -79,7 +73,6 @@ fn a_stream_gives_all_entries() {
         let directory = directory();
         let meta = write(&directory, number as u64, options, &model).unwrap();
         let stream = TableStream::open(&directory, identity(number as u64)).unwrap();
-        assert_eq!(*stream.meta(), meta);
         let entries: Vec<Entry> = stream.map(Result::unwrap).collect();
         assert_eq!(entries, between(&model, Bound::Unbounded, Bound::Unbounded));
         assert_eq!(check_table(&directory, identity(number as u64)).unwrap(), meta);

@@ -13,7 +13,6 @@ use adamant_sim::mutation::{verdicts, verify as check_verdicts};
 use adamant_sim::site::{Kind, Site};
 use adamant_sim::tally::seed;
 use adamant_sim::{Mark, Promise, SimDirectory, SimDisk, Tally};
-use adamant_slice::Slice;
 
 use crate::store::{Model, Store, open_on};
 
@@ -136,20 +135,16 @@ impl User {
         })
     }
 
-    /// Loads pairs, in up to two parts.
+    /// Loads pairs where memtables have none.
     fn load(&mut self) -> Result<(), Error> {
-        self.commit(|tree, transaction, model, random| {
-            for part in 0..2 {
-                let start = random.u32(0..900);
-                let keys = (start..start + random.u32(1..15)).map(|at| format!("k{at:03}{part}"));
-                let pairs: Vec<_> = keys
-                    .map(|key| (Slice::new(key.as_bytes()), Slice::new(&value(random))))
-                    .collect();
-                if tree.load(transaction, &pairs)? {
-                    model.extend(pairs.iter().map(|(key, value)| (key.to_vec(), value.to_vec())));
-                }
-            }
-            Ok(())
+        let start = self.random.u32(0..900);
+        let pairs: Vec<_> = (start..start + self.random.u32(1..15))
+            .map(|at| (format!("k{at:03}").into_bytes(), value(&mut self.random)))
+            .collect();
+        let Some(load) = self.store.tree.prepare_load(&pairs, 1)? else { return Ok(()) };
+        self.commit(|_, transaction, model, _| {
+            model.extend(pairs);
+            load.commit(transaction)
         })
     }
 

@@ -88,9 +88,7 @@ impl User {
         let pairs: Vec<_> = (0..40_u8)
             .map(|at| (Slice::new(&[b'x', at]), Slice::new(&vec![at; 5 * usize::from(at)])))
             .collect();
-        let is_loaded =
-            self.store.heap.transaction(Durability::Sync, |tx| self.store.tree.load(tx, &pairs))?;
-        assert!(is_loaded);
+        assert!(self.store.load(Durability::Sync, &pairs)?);
         self.model.extend(pairs.iter().map(|(key, value)| (key.to_vec(), value.to_vec())));
         Ok(())
     }

@@ -75,7 +75,7 @@ fn load(store: &Store, model: &mut Model, random: &mut fastrand::Rng) {
     let start = random.u32(0..KEYS - 2);
     let keys = (start..(start + random.u32(1..30)).min(KEYS)).map(key);
     let pairs: Vec<_> = keys.map(|key| (Slice::new(&key), Slice::new(b"loaded"))).collect();
-    if store.heap.transaction(Durability::Buffered, |tx| store.tree.load(tx, &pairs)).unwrap() {
+    if store.load(Durability::Buffered, &pairs).unwrap() {
         let pairs = pairs.iter().map(|(key, value)| (key.to_vec(), value.to_vec()));
         model.extend(pairs);
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use adamant_heap::{Directory, Durability, MemoryDirectory, Transaction};
-use adamant_lsm::{Error, NEWEST, Options};
+use adamant_lsm::{Error, Load, NEWEST, Options};
 use adamant_slice::Slice;
 
 use crate::store::{Store, small_options};
@@ -21,6 +21,20 @@ fn pairs(keys: &[&str]) -> Vec<(Slice, Slice)> {
 
 fn commit(store: &Store, work: impl FnOnce(&mut Transaction<'_>) -> Result<(), Error>) {
     store.heap.transaction(Durability::Buffered, work).unwrap();
+}
+
+fn prepare(store: &Store, keys: &[&str]) -> Load {
+    store.tree.prepare_load(&pairs(keys), 1).unwrap().unwrap()
+}
+
+fn load(store: &Store, keys: &[&str]) {
+    commit(store, |tx| prepare(store, keys).commit(tx));
+}
+
+/// Makes a load part of the tree, and fails then.
+fn undone(load: Load, tx: &mut Transaction<'_>) -> Result<(), Error> {
+    load.commit(tx)?;
+    Err(Error::KeyTooLong { bytes: 0, bytes_max: 0 })
 }
 
 fn keys(store: &Store) -> Vec<String> {
@@ -57,10 +71,7 @@ fn a_load_beside_a_merge_whose_inputs_are_around_it() {
         .tree
         .compact_all(&store.heap, &seen, &|_| {
             if !is_loaded.swap(true, Ordering::Relaxed) {
-                store.heap.transaction(Durability::Buffered, |tx| {
-                    assert!(store.tree.load(tx, &pairs(&["m", "n"]))?);
-                    Ok::<(), Error>(())
-                })?;
+                load(&store, &["m", "n"]);
             }
             Ok(())
         })
@@ -78,32 +89,42 @@ fn a_load_beside_a_merge_whose_inputs_are_around_it() {
 }
 
 #[test]
+fn files_that_go_leave_no_descriptors() {
+    let store = store(small_options());
+    // The first value is in a blob file.
+    for value in [&[7; 200][..], b"1"] {
+        commit(&store, |tx| store.tree.write(tx, [(&b"a"[..], Some(value))]));
+        flush(&store);
+        assert_eq!(&*store.get(b"a", NEWEST).unwrap().unwrap(), value);
+    }
+    assert_eq!(store.context.cache().file_count(), 3);
+    let seen = || Ok(store.context.sequences().visible());
+    store.tree.compact_all(&store.heap, &seen, &|_| Ok(())).unwrap();
+    store.context.delete_obsolete(&store.heap).unwrap();
+    assert_eq!(store.context.cache().file_count(), 0);
+    assert_eq!(&*store.get(b"a", NEWEST).unwrap().unwrap(), b"1");
+}
+
+#[test]
 fn several_loads_in_one_transaction() {
     let store = store(small_options());
+    let loads = [["a", "b"], ["c", "d"], ["e", "f"]].map(|keys| prepare(&store, &keys));
     commit(&store, |tx| {
-        assert!(store.tree.load(tx, &pairs(&["a", "b"]))?);
-        let undone = tx.savepoint(|tx| {
-            assert!(store.tree.load(tx, &pairs(&["c", "d"]))?);
-            Err::<(), Error>(Error::KeyTooLong { bytes: 0, bytes_max: 0 })
-        });
-        assert!(undone.is_err());
-        assert!(store.tree.load(tx, &pairs(&["e", "f"]))?);
-        // Between the keys of one that is not committed yet.
-        assert!(store.tree.load(tx, &pairs(&["ab", "g"]))?);
-        Ok(())
+        let [first, second, third] = loads;
+        first.commit(tx)?;
+        assert!(tx.savepoint(|tx| undone(second, tx)).is_err());
+        third.commit(tx)
     });
-    assert_eq!(keys(&store), ["a", "ab", "b", "e", "f", "g"]);
+    assert_eq!(keys(&store), ["a", "b", "e", "f"]);
     assert_is_clean(&store);
-    let undone = store.heap.transaction(Durability::Buffered, |tx| {
-        store.tree.load(tx, &pairs(&["h"]))?;
-        Err::<(), Error>(Error::KeyTooLong { bytes: 0, bytes_max: 0 })
-    });
-    assert!(undone.is_err());
-    commit(&store, |tx| store.tree.load(tx, &pairs(&["i"])).map(drop));
-    assert_eq!(keys(&store), ["a", "ab", "b", "e", "f", "g", "i"]);
+    let failing = prepare(&store, &["h"]);
+    assert!(store.heap.transaction(Durability::Buffered, |tx| undone(failing, tx)).is_err());
+    load(&store, &["i"]);
+    assert_eq!(keys(&store), ["a", "b", "e", "f", "i"]);
     assert_is_clean(&store);
+    let load = prepare(&store, &["j"]);
     commit(&store, |tx| {
-        store.tree.load(tx, &pairs(&["j"]))?;
+        load.commit(tx)?;
         store.tree.destroy(tx)?;
         tx.set_root(crate::store::TREE, 0)?;
         Ok(())
@@ -123,7 +144,7 @@ fn absences_go_when_nothing_is_below_them() {
     let store = store(options);
     let keys: Vec<Vec<u8>> = (0..50_u8).map(|key| vec![key]).collect();
     // An entry on the last level, so that tombstones are not dropped when they are flushed.
-    commit(&store, |tx| store.tree.load(tx, &pairs(&["zz"])).map(drop));
+    load(&store, &["zz"]);
     commit(&store, |tx| store.tree.write(tx, keys.iter().map(|key| (&key[..], None))));
     flush(&store);
     let seen = || Ok(store.context.sequences().visible());
@@ -192,7 +213,7 @@ fn ranges_that_were_made_empty_fill_a_memtable_and_become_few() {
     }
     commit(&store, |tx| store.tree.remove_range(tx, b"x", b"y"));
     // An entry below, so that they are kept.
-    commit(&store, |tx| store.tree.load(tx, &pairs(&["zz"])).map(drop));
+    load(&store, &["zz"]);
     flush(&store);
     let kept: u64 = store.tree.stats().levels.iter().map(|level| level.range_tombstones).sum();
     assert!((1..=21).contains(&kept), "{kept} of {removed}");
@@ -205,18 +226,16 @@ fn files_of_a_load_that_is_undone_go_without_reopening() {
     let store = Store::open(&directory, small_options()).unwrap();
     let files = || directory.subdirectory("tables").unwrap().list().unwrap().len();
     for is_savepoint in [true, false] {
-        let undone = |tx: &mut Transaction<'_>| {
-            assert!(store.tree.load(tx, &pairs(&["k1", "k2"]))?);
-            Err::<(), Error>(Error::KeyTooLong { bytes: 0, bytes_max: 0 })
-        };
+        let load = prepare(&store, &["k1", "k2"]);
         if is_savepoint {
+            let other = prepare(&store, &["a"]);
             commit(&store, |tx| {
-                assert!(tx.savepoint(undone).is_err());
-                assert!(store.tree.load(tx, &pairs(&["a"]))?);
-                Ok(())
+                assert!(tx.savepoint(|tx| undone(load, tx)).is_err());
+                other.commit(tx)
             });
         } else {
-            assert!(store.heap.transaction(Durability::Buffered, undone).is_err());
+            let work = |tx: &mut Transaction<'_>| undone(load, tx);
+            assert!(store.heap.transaction(Durability::Buffered, work).is_err());
         }
         assert_eq!(files(), 2, "that of the load, until a sync says that it was undone");
         store.context.delete_obsolete(&store.heap).unwrap();

@@ -217,11 +217,7 @@ fn run(seed: u64, operator: Option<BuiltIn>) {
                     .map(|at| (format!("load/{step:03}/{at:02}"), value(&mut random)))
                     .map(|(key, value)| (Slice::new(key.as_bytes()), Slice::new(&value)))
                     .collect();
-                let is_loaded = store
-                    .heap
-                    .transaction(Durability::Buffered, |tx| store.tree.load(tx, &pairs))
-                    .unwrap();
-                assert!(is_loaded, "{of}");
+                assert!(store.load(Durability::Buffered, &pairs).unwrap(), "{of}");
                 model.extend(pairs.iter().map(|(key, value)| (key.to_vec(), value.to_vec())));
             }
             _ => {}

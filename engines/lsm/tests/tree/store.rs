@@ -130,6 +130,16 @@ impl Store {
         Ok(())
     }
 
+    /// Loads pairs; false if memtables have a key between them.
+    pub(crate) fn load(
+        &self,
+        durability: Durability,
+        pairs: &[(Slice, Slice)],
+    ) -> Result<bool, Error> {
+        let Some(load) = self.tree.prepare_load(pairs, 1)? else { return Ok(false) };
+        self.heap.transaction(durability, |tx| load.commit(tx)).map(|()| true)
+    }
+
     pub(crate) fn get(&self, key: &[u8], sequence: u64) -> Result<Option<Slice>, Error> {
         let look = self.tree.look(&self.heap.view()?, key, sequence)?;
         look.finish(key)

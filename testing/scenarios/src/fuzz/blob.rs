@@ -139,7 +139,7 @@ fn read(
         pinned_bytes: 1 << 10,
         file_count: 1,
     }));
-    let Ok(file) = BlobFile::open(directory, IDENTITY, &cache) else { return 0 };
+    let Ok(file) = BlobFile::open(directory, IDENTITY, &cache, &Arc::default()) else { return 0 };
     let mut whole = 0;
     for (number, (pointer, written)) in (0..VALUES).zip(pointers.iter().zip(written)) {
         let key = key(number);

@@ -11,6 +11,7 @@ use crate::harness::engine::{LsmEngine, LsmSetup};
 use crate::harness::error::{Result, ensure};
 use crate::harness::measure::once;
 use crate::harness::report::Unit;
+use crate::harness::text;
 
 /// First argument of a child process.
 pub const CHILD_COMMAND: &str = "lsm-child";
@@ -66,13 +67,7 @@ pub fn child<E: LsmEngine>(arguments: &[String]) -> Result<()> {
     let [directory, numbers @ ..] = arguments else {
         return Err("a child needs a directory".into());
     };
-    let numbers = numbers
-        .iter()
-        .map(|number| number.parse())
-        .collect::<std::result::Result<Vec<u64>, _>>()?;
-    let [cache_bytes, memtable_bytes, seed, value_bytes, count, version] = numbers[..] else {
-        return Err("a child needs six numbers".into());
-    };
+    let [cache_bytes, memtable_bytes, seed, value_bytes, count, version] = text::numbers(numbers)?;
     let data = Data::half_compressible(seed, usize::try_from(value_bytes)?);
     let engine = E::open_lsm(Path::new(directory), LsmSetup { cache_bytes, memtable_bytes })?;
     let indices: Vec<u64> = (0..count).collect();

@@ -88,7 +88,7 @@ pub(crate) fn write(
 }
 
 pub(crate) fn open(directory: &Arc<dyn Directory>, number: u64) -> Result<Arc<Table>> {
-    Ok(Arc::new(Table::open(directory, identity(number), &cache())?))
+    Ok(Arc::new(Table::open(directory, identity(number), &cache(), &Arc::default())?))
 }
 
 /// The entries of the model between two bounds.

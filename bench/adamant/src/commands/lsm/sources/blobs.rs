@@ -4,6 +4,7 @@
 //! Rows: `sources.blob.4KiB`, `.64KiB`, `.1MiB`.
 
 use std::hint::black_box;
+use std::sync::Arc;
 
 use adamant_lsm::{BlobFile, BlobOptions, BlobWriter, Compression};
 
@@ -31,7 +32,12 @@ pub(super) fn measure(place: &mut Place<'_>) -> Result<()> {
             keyed.push((key, pointer));
         }
         writer.finish()?;
-        let file = BlobFile::open(&place.directory, identity(number), &cache(CACHE_BYTES))?;
+        let file = BlobFile::open(
+            &place.directory,
+            identity(number),
+            &cache(CACHE_BYTES),
+            &Arc::default(),
+        )?;
         for (index, (key, pointer)) in (0..).zip(&keyed) {
             let is_right = file.get(pointer, key)?[..] == *data.value(index, 0);
             ensure(is_right, || format!("value {index} of {bytes} bytes is another one"))?;

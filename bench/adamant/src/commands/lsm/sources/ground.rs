@@ -108,6 +108,6 @@ impl Place<'_> {
     }
 
     pub(super) fn open_table(&self, number: u64, cache: &Arc<Cache>) -> Result<Arc<Table>> {
-        Ok(Arc::new(Table::open(&self.directory, identity(number), cache)?))
+        Ok(Arc::new(Table::open(&self.directory, identity(number), cache, &Arc::default())?))
     }
 }
