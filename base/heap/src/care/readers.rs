@@ -21,7 +21,8 @@ impl Heap {
     /// behind a checkpoint O(pages that it wrote + log). Others stay.
     ///
     /// # Errors
-    /// Those of the medium, damage of the log: then it is closed, too.
+    /// Those of the medium; then it is closed, too. Damage of the log only closes it, since what is
+    /// half written looks like it: opening again is the error, if the damage stays.
     pub fn refresh(&self) -> Result<Refresh> {
         self.refuse_child()?;
         self.refuse_within()?;

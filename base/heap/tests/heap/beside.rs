@@ -418,3 +418,42 @@ fn readers_that_open_while_pages_are_written() {
     });
     assert!(opened.load(Ordering::Relaxed) >= 1000, "{opened:?} readers");
 }
+
+/// What looks like damage may be a record that is half written, or a log file that is overwritten
+/// meanwhile: only opening says that it is damage.
+#[test]
+fn damage_of_the_log_closes_a_reader_until_it_is_gone() {
+    let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
+    let heap = open_writer(&directory, 1 << 30);
+    let blocks = make(&heap, 30);
+    let reader = open_reader(&directory);
+    heap.checkpoint().expect("is made");
+    for version in 1..=5 {
+        overwrite(&heap, &blocks, version);
+        // Else what follows a record does not prove that it was there.
+        heap.sync().expect("is durable");
+    }
+    let log = directory.subdirectory("log").expect("is there");
+    let files = log.list().expect("is listed");
+    let files = files.iter().map(|name| log.open(name).expect("opens").expect("is there"));
+    let version = [byte_of(0, 3); 64];
+    let mut damaged = 0;
+    for file in files {
+        let mut bytes = vec![0; file.len().expect("a length") as usize];
+        file.read_at(&mut bytes, 0).expect("reads");
+        let Some(at) = bytes.windows(version.len()).position(|found| found == version) else {
+            continue;
+        };
+        file.write_at(&[!version[0]], at as u64).expect("writes");
+        assert_eq!(reader.refresh().expect("no error"), Refresh::Closed);
+        assert!(reader.view().is_err(), "no half of two moments is seen");
+        damaged += 1;
+        let mut options = crate::setup::options();
+        (options.read_only, options.beside_writer) = (true, true);
+        let opened = Heap::open(Arc::clone(&directory), options).map(|_| ());
+        assert!(matches!(opened, Err(Error::Damaged { .. })), "{opened:?}");
+        file.write_at(&version[..1], at as u64).expect("writes");
+    }
+    assert_eq!(damaged, 1, "one file has the record");
+    check(&open_reader(&directory), &blocks, 5);
+}

@@ -112,7 +112,8 @@ impl ReadOnly {
     /// O(pages that it wrote + log).
     ///
     /// # Errors
-    /// Those of the medium; then it is [`Refresh::Closed`], too.
+    /// Those of the medium; then it is [`Refresh::Closed`], too. Damage is that alone: opening is the
+    /// error, if the damage stays.
     pub(crate) fn refresh(
         &self,
         directory: &dyn Directory,
@@ -123,15 +124,20 @@ impl ReadOnly {
         let Some(newest) = file.now().newest_checkpoint()? else { return Ok(Refresh::Closed) };
         let (number, mut applied) = (newest.number.get(), self.applied.write());
         let is_later = number == applied.checkpoints;
-        let refresh = match is_later {
-            true => self.apply_later(directory, image, &newest, &mut applied)?,
-            false => self.apply_anew(directory, image, (file, number), &mut applied)?,
+        let refreshed = match is_later {
+            true => self.apply_later(directory, image, &newest, &mut applied),
+            false => self.apply_anew(directory, image, (file, number), &mut applied),
         };
         drop(applied);
         // Behind a checkpoint log files are given back, and may be overwritten while they are read.
-        if refresh == Refresh::Closed || newest_number(file.now())? != number {
+        if newest_number(file.now())? != number {
             return Ok(Refresh::Closed);
         }
+        let refresh = match refreshed {
+            // A record that is half written looks like damage, too. Opening again tells.
+            Ok(Refresh::Closed) | Err(Error::Damaged { .. }) => return Ok(Refresh::Closed),
+            refreshed => refreshed?,
+        };
         if !is_later || pages < image.pages() {
             self.unlike_file(image, &mut |offset, len| image.note_verified(offset, len))?;
         }
