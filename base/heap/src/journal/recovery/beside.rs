@@ -112,8 +112,8 @@ impl ReadOnly {
     /// O(pages that it wrote + log).
     ///
     /// # Errors
-    /// Those of the medium; then it is [`Refresh::Closed`], too. Damage is that alone: opening is the
-    /// error, if the damage stays.
+    /// Those of the medium; then it is [`Refresh::Closed`], too. Damage is that alone:
+    /// opening is the error, if the damage stays.
     pub(crate) fn refresh(
         &self,
         directory: &dyn Directory,
