@@ -130,7 +130,8 @@ pub(crate) fn save(
     };
     let new = unfinished.keep();
     let (new, aside) = (&*new, &*damaged);
-    Replacement { parent: &**parent, name, new, aside, is_begun: false }.take_place(&|_| Ok(()))?;
+    let mut replacement = Replacement { parent: &**parent, name, new, aside, is_begun: false };
+    let damaged = replacement.take_place(&|_| Ok(()))?;
     report.damaged_path = Some(parent.path().join(name_of(&damaged)));
     Ok(report)
 }

@@ -172,10 +172,11 @@ impl Unfinished {
         let taken = replacement.take_place(&check);
         // Unless the names are as they were, or have changed for good, nothing is removed.
         self.is_finished = taken.is_err() && replacement.is_begun;
+        let done = taken.map(|old_name| self.name = old_name);
         // Removes one of them, while nobody can open it.
         drop(self);
         drop(held);
-        taken
+        done
     }
 }
 

@@ -46,17 +46,18 @@ pub(crate) struct Replacement<'a> {
 }
 
 impl Replacement<'_> {
-    /// Changes the names, durably. `check` is called with the old store's name where no other
-    /// process looks for it, if it is renamed more than once, and may refuse.
+    /// Changes the names, durably; returns that of the old store, which is not the one that it was
+    /// to get if the device fails at the last step. `check` is called with the old store's name
+    /// where no other process looks for it, if it is renamed more than once, and may refuse.
     ///
     /// # Errors
     /// [`Error::TargetExists`] if another replacement was cut short that nobody has looked after;
     /// those of `check` and of the storage backend. Then each name is what it was, unless the
     /// device fails again.
-    pub(crate) fn take_place(&mut self, check: &dyn Fn(&str) -> Result<()>) -> Result<()> {
+    pub(crate) fn take_place(&mut self, check: &dyn Fn(&str) -> Result<()>) -> Result<String> {
         match self.exchange() {
             Err(error) if error.is_unsupported() => self.rename(check),
-            other => Ok(other?),
+            other => Ok(other.map(|()| self.aside.into())?),
         }
     }
 
@@ -80,10 +81,10 @@ impl Replacement<'_> {
         })
     }
 
-    fn rename(&mut self, check: &dyn Fn(&str) -> Result<()>) -> Result<()> {
+    fn rename(&mut self, check: &dyn Fn(&str) -> Result<()>) -> Result<String> {
         let replaced = replaced_name(self.name);
         refuse_left(self.parent, self.name)?;
-        let steps = [(self.name, &*replaced), (self.new, self.name), (&*replaced, self.aside)];
+        let steps = [(self.name, &*replaced), (self.new, self.name)];
         for (number, (from, to)) in steps.into_iter().enumerate() {
             let renamed = self.parent.rename(from, to);
             let is_renamed = renamed.is_ok();
@@ -99,7 +100,10 @@ impl Replacement<'_> {
                 return Err(error);
             }
         }
-        Ok(())
+        // The new store has the name for good, and maybe commits already: nothing is undone.
+        let renamed = self.parent.rename(&replaced, self.aside);
+        let _ = self.parent.sync();
+        Ok(renamed.map_or(replaced, |()| self.aside.into()))
     }
 }
 

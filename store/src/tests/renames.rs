@@ -249,6 +249,8 @@ fn try_faults(work: &Work, names: Names) {
             println!("{} {}, number {number}: {outcome:?}", work.begins, call.name());
             failed += u64::from(outcome.is_err());
             let is_done = outcome.is_ok();
+            let is_left = is_there(&disk, "app.being-replaced");
+            assert!(!is_left || work.begins != COMPACT_BY_STEPS.begins, "the old store is left");
             assert!(is_done || work.name == APP || !is_there(&disk, COPY), "a copy that failed");
             let name = if is_done { work.name } else { APP };
             settle(&disk);
