@@ -89,7 +89,7 @@ const COMPACT: Work = Work {
     begins: "exchange app",
 };
 
-const COMPACT_BY_STEPS: Work = Work { begins: "rename app to", ..COMPACT };
+const COMPACT_BY_STEPS: Work = Work { begins: "rename app to app.being-replaced", ..COMPACT };
 
 const REPAIR: Work = Work {
     run: |disk| {
