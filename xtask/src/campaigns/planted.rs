@@ -261,6 +261,10 @@ const BY_STEPS: Test = STORE.test(
     "tests::renames::\
      a_store_made_smaller_takes_its_place_in_three_steps_where_there_is_no_other_way",
 );
+const REPAIRED_BY_STEPS: Test = STORE.test(
+    "tests::renames::\
+     a_repaired_store_takes_its_place_in_three_steps_where_there_is_no_other_way",
+);
 const STEPS_FAIL: Test =
     STORE.test("tests::renames::a_store_that_could_not_be_made_smaller_by_steps_is_as_it_was");
 const STEPS_KILLED: Test =
@@ -513,7 +517,7 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("rename.copied-shelves-have-no-durable-names", &[BACKED_UP]),
     mutant("rename.a-successor-is-not-synced", &[MADE_SMALLER, REPAIRED]),
     mutant("rename.a-doubtful-successor-stays", &[COMPACT_FAILS, REPAIR_FAILS]),
-    mutant("rename.a-step-is-not-synced", &[BY_STEPS]),
+    mutant("rename.a-step-is-not-synced", &[BY_STEPS, REPAIRED_BY_STEPS]),
     mutant("rename.a-doubtful-step-stays", &[STEPS_FAIL]),
     mutant("rename.what-a-killed-process-renamed-is-durable", &[STEPS_KILLED]),
     mutant("rename.what-a-killed-process-exchanged-is-durable", &[STEPS_KILLED]),
