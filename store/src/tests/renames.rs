@@ -6,6 +6,7 @@
 //! whether the call reported a failure or not.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use adamant_heap::durability::Durability;
@@ -51,6 +52,18 @@ struct Work {
     name: &'static str,
     /// The beginning of the first operation that changes names.
     begins: &'static str,
+}
+
+impl Work {
+    /// The points of a disk's history from the first change of names to the end.
+    fn points(&self, disk: &SimDisk) -> RangeInclusive<u64> {
+        let is_first = |number: &u64| {
+            disk.describe(*number).is_some_and(|operation| operation.starts_with(self.begins))
+        };
+        let end = disk.operation_count();
+        let first = (disk.cursor().point()..end).find(is_first).expect("names that change");
+        first..=end
+    }
 }
 
 /// How a file system changes names.
@@ -195,11 +208,7 @@ fn try_power_cuts(work: &Work, names: Names) {
     disk.mark(DONE);
     write_later(&disk, work.name);
     let (mut cursor, mut tally, mut between) = (disk.cursor(), Tally::new(), 0);
-    let is_first = |number: &u64| {
-        disk.describe(*number).is_some_and(|operation| operation.starts_with(work.begins))
-    };
-    let first = (cursor.point()..disk.operation_count()).find(is_first).expect("names that change");
-    for point in first..=disk.operation_count() {
+    for point in work.points(&disk) {
         cursor.advance_to(point);
         if cursor.is_covered() {
             continue;
@@ -210,7 +219,6 @@ fn try_power_cuts(work: &Work, names: Names) {
             tally.state(&disk, point, &choice, || {
                 let crashed = cursor.crash(&mut choice.clone()).without_history();
                 between += u64::from(!is_there(&crashed, APP));
-                // As opening the path does.
                 settle(&crashed);
                 if work.name != APP {
                     verify(&crashed, APP, &content, 0);
@@ -436,12 +444,8 @@ fn try_kills(work: &Work, names: Names) {
     let (disk, content) = disk_with_store();
     let disk = names.of(disk);
     (work.run)(&disk).unwrap();
-    let is_first = |number: &u64| {
-        disk.describe(*number).is_some_and(|operation| operation.starts_with(work.begins))
-    };
     let mut cursor = disk.cursor();
-    let first = (cursor.point()..disk.operation_count()).find(is_first).expect("names that change");
-    for point in first..=disk.operation_count() {
+    for point in work.points(&disk) {
         println!("killed at {point}");
         cursor.advance_to(point);
         let killed = names.of(cursor.kill());

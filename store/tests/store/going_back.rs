@@ -19,6 +19,18 @@ fn back(store: Store, path: &Path, name: &str) -> Store {
     open(path)
 }
 
+/// Makes a store with a savepoint, changes it, and closes it: what the savepoint has, and what the
+/// store has.
+fn changed_since(path: &Path, random: &mut fastrand::Rng) -> (Model, Model) {
+    let (store, mut models) = (open(path), Model::default());
+    (0..30).for_each(|_| change(&store, &mut models, random));
+    store.create_savepoint("one").unwrap();
+    let old = models.clone();
+    (0..30).for_each(|_| change(&store, &mut models, random));
+    store.close().unwrap();
+    (old, models)
+}
+
 fn last_commit(store: &Store) -> u64 {
     store.stats().unwrap().heap.journal.last_sequence
 }
@@ -286,14 +298,8 @@ fn an_overtaken_reader_finds_that_the_store_went_back() {
     for keeps_handle in [false, true] {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("store");
-        let store = open(&path);
-        let (mut models, mut random) = (Model::default(), fastrand::Rng::with_seed(7));
-        (0..30).for_each(|_| change(&store, &mut models, &mut random));
-        store.create_savepoint("one").unwrap();
-        let old = models.clone();
-        (0..30).for_each(|_| change(&store, &mut models, &mut random));
-        store.close().unwrap();
-
+        let mut random = fastrand::Rng::with_seed(7);
+        let (old, models) = changed_since(&path, &mut random);
         let mut reader = Store::open_beside(&path).unwrap();
         let handle = keeps_handle.then(|| reader.open_keyspace("bplus").unwrap());
         let error = adamant::go_back_with(&path, "one", options()).unwrap_err();
@@ -325,13 +331,8 @@ fn an_overtaken_reader_finds_that_the_store_went_back() {
 fn an_overtaken_reader_finds_what_a_killed_process_went_back_to() {
     let directory = tempfile::tempdir().unwrap();
     let (path, other) = (directory.path().join("store"), directory.path().join("other"));
-    let store = open(&path);
-    let (mut models, mut random) = (Model::default(), fastrand::Rng::with_seed(8));
-    (0..30).for_each(|_| change(&store, &mut models, &mut random));
-    store.create_savepoint("one").unwrap();
-    let old = models.clone();
-    (0..30).for_each(|_| change(&store, &mut models, &mut random));
-    store.close().unwrap();
+    let mut random = fastrand::Rng::with_seed(8);
+    let (old, models) = changed_since(&path, &mut random);
     copy(&path, &other);
     adamant::go_back_with(&other, "one", options()).unwrap();
     let mut reader = Store::open_beside(&path).unwrap();
